@@ -1,0 +1,72 @@
+"""``@kernel``: compile with Numba, once per machine and per state of this package's sources.
+
+Numba's own cache looks only at the file of the outermost function, so a change in one kernel would leave a stale
+loop that calls it from another file. Here the cache folder is named by the content of every source file that
+can end up in compiled code; any change there, and only that, compiles anew. ``NUMBA_CACHE_DIR`` moves it.
+
+    @kernel
+    def axpy(a, x, y): ...
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import shutil
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numba
+
+F = TypeVar("F", bound=Callable[..., Any])
+_KEEP = 4  # caches of earlier states of the sources that are left in place
+
+
+def _fingerprint() -> str:
+    package = Path(__file__).parent.parent
+    digest = hashlib.blake2b(digest_size=10)
+    for folder in ("kernels", "tasks"):
+        for source in sorted((package / folder).glob("*.py")):
+            digest.update(source.name.encode() + b"\0" + source.read_bytes())
+    return digest.hexdigest()
+
+
+def _cache_folder() -> Path:
+    """The first place that can be written: the user's own choice, the user's cache, the temporary folder."""
+    bases = [Path(numba.config.CACHE_DIR)] if numba.config.CACHE_DIR else []
+    with contextlib.suppress(RuntimeError):
+        bases.append(Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"))
+    bases.append(Path(tempfile.gettempdir()) / f"sparsezo-{os.getuid() if hasattr(os, 'getuid') else 'user'}")
+    name = _fingerprint()
+    for base in bases:
+        folder = base / "sparsezo" / "jit" / name
+        with contextlib.suppress(OSError):
+            if not folder.is_dir():
+                folder.mkdir(parents=True, exist_ok=True)
+                _prune(folder.parent)
+            if os.access(folder, os.W_OK):
+                return folder
+    raise OSError(f"no folder for compiled code can be written, tried {', '.join(map(str, bases))}; set NUMBA_CACHE_DIR")
+
+
+def _prune(parent: Path) -> None:
+    by_age = sorted(parent.iterdir(), key=lambda folder: folder.stat().st_mtime, reverse=True)
+    for stale in by_age[1 + _KEEP :]:
+        shutil.rmtree(stale, ignore_errors=True)
+
+
+CACHE = _cache_folder()
+
+
+def kernel(function: F) -> F:
+    """Compile ``function`` when first called. No fastmath: a run is the same bit for bit, however it is inlined."""
+    saved = numba.config.CACHE_DIR
+    numba.config.CACHE_DIR = str(CACHE)  # read by Numba at decoration only
+    try:
+        compiled: F = numba.njit(cache=True, nogil=True, error_model="numpy")(function)
+    finally:
+        numba.config.CACHE_DIR = saved
+    return compiled

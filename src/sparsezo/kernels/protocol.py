@@ -1,0 +1,79 @@
+"""What the training loop asks of inputs and of tasks: the only things a new task has to bring.
+
+The loop (``loop.py``) is written once, against the names below. Each name is chosen at compile time by the type of
+its first argument, a NamedTuple of arrays: ``@implements(scores, SparseInputs)`` says how sparse inputs do it. An
+addition therefore never touches the loop, and costs nothing at run time.
+
+Inputs (the matrix C of each input x, DESIGN 1); S, V, D are R x L, Z is whatever ``draw`` filled:
+
+    rows(inputs, x)                            R
+    scores(inputs, x, W, S)                    S = C W
+    expect(inputs, soon, later, W)             the next inputs, for the caches; changes nothing
+    draw(inputs, x, key, step, Z)              Z ~ N(0, I), as many as the next three need
+    scores_with(inputs, x, W, Z, S, V)         S = C W and V = C u, V ~ N(0, C C') column by column
+    see(inputs, x, Z, D)                       D with C' D = E[u given V]                        (DESIGN 2.3)
+    complete(inputs, x, key, step, Z, D, U, row)    D, U with U + C' D ~ u given V; uses up Z     (DESIGN 2.1)
+    move(inputs, x, c, h, D, U, whole, W, q)        W += c (C' D + U if whole), or Adagrad's form of it if q.size
+    fold(inputs, x, key, count, Q, Q_row, U, W)     give x's rows what ALL owes them             (DESIGN 2.2)
+    awake(inputs, x, Q, Q_row)                      say that they are owed nothing
+    spread(inputs, x, Z, V)                    V alone
+
+Tasks (what the scores mean) and gold (what only the feedback knows):
+
+    outputs(task, x)                       how many numbers an output has
+    decode(task, x, S, y)                  y = the best output; returns its score
+    sample(task, x, S, key, step, y)       y ~ p_w(. given x)
+    score_gradient(task, x, S, y, D)       D = d log p_w(y given x) / dS
+    supervise(gold, task, x, S, D)         D = the direction of ascent that full information gives
+    delta(gold, task, x, y)                the loss of output y, in [0, 1]
+    risk(gold, task, x, S, gamma)          the expected loss under p_{w,gamma}                   (eq. annealed)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NoReturn
+
+from numba.extending import overload
+
+
+def _not_for(name: str) -> Callable[..., Any]:
+    def stub(*_arguments: Any) -> NoReturn:
+        raise NotImplementedError(f"{name} is called from compiled code only")
+
+    stub.__name__ = stub.__qualname__ = name
+    return stub
+
+
+rows = _not_for("rows")
+scores = _not_for("scores")
+expect = _not_for("expect")
+draw = _not_for("draw")
+scores_with = _not_for("scores_with")
+spread = _not_for("spread")
+see = _not_for("see")
+complete = _not_for("complete")
+move = _not_for("move")
+fold = _not_for("fold")
+awake = _not_for("awake")
+
+outputs = _not_for("outputs")
+decode = _not_for("decode")
+sample = _not_for("sample")
+score_gradient = _not_for("score_gradient")
+supervise = _not_for("supervise")
+delta = _not_for("delta")
+risk = _not_for("risk")
+
+
+def implements(operation: Callable[..., Any], data: type) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Say how ``operation`` is done where its first argument is a ``data`` NamedTuple."""
+
+    def register(function: Callable[..., Any]) -> Callable[..., Any]:
+        @overload(operation, strict=False, jit_options={"nogil": True, "error_model": "numpy"})
+        def choose(first: Any, *_rest: Any) -> Callable[..., Any] | None:
+            return function if getattr(first, "instance_class", None) is data else None
+
+        return function
+
+    return register

@@ -1,0 +1,112 @@
+"""Random numbers as pure functions of (run seed, stream, step): DESIGN 3.
+
+A stream is SplitMix64 read at any place: word j of step k is mix(key + (k * 2^28 + j) * GAMMA), with the key made from
+the run's seed and the stream's number. GAMMA is odd, so within a stream no place is read twice (2^28 words a step,
+2^36 steps). Normals are Box-Muller on the two halves of a word, with polynomials instead of library calls: the loop
+becomes vector code, and the numbers are the same on every machine.
+
+    key = stream_key(seed, PERTURBATION)
+    fill_normals(key, step, out)            # out[:] ~ N(0, 1), float32
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from sparsezo.kernels.jit import kernel
+
+# Streams. A number, once given, keeps its meaning: saved runs and feedback logs rely on it.
+INPUTS = 0  # which input a step looks at
+PERTURBATION = 1  # Z, the part of u that the loss sees
+COMPLEMENT = 2  # U0, the part of u that it does not see
+FOLD = 3  # what ALL adds to sleeping rows
+OUTPUT = 4  # first-order: the sampled output
+FEEDBACK = 5  # noise of a simulated rater
+STREAMS = range(6)
+
+GAMMA = np.uint64(0x9E3779B97F4A7C15)
+_MIX1 = np.uint64(0xBF58476D1CE4E5B9)
+_MIX2 = np.uint64(0x94D049BB133111EB)
+_STEP_BITS = np.uint64(28)
+_F = np.float32
+_I = np.int32  # Numba widens int32 arithmetic to int64; narrowing again keeps the lanes full
+
+
+@kernel
+def mix(z: Any) -> Any:
+    """SplitMix64's finaliser: a bijection of 64 bits that passes the usual test batteries in counter mode."""
+    z = (z ^ (z >> np.uint64(30))) * _MIX1
+    z = (z ^ (z >> np.uint64(27))) * _MIX2
+    return z ^ (z >> np.uint64(31))
+
+
+@kernel
+def stream_key(seed: Any, stream: Any) -> Any:
+    return mix(mix(np.uint64(seed) + GAMMA) + np.uint64(stream + 1) * GAMMA)
+
+
+@kernel
+def place(key: Any, step: Any) -> Any:
+    """Where step's words begin in the stream."""
+    return key + (np.uint64(step) << _STEP_BITS) * GAMMA
+
+
+@kernel
+def uniform(key: Any, step: Any, j: Any) -> Any:
+    """Word j of a step as a float64 in [0, 1)."""
+    word = mix(place(key, step) + np.uint64(j) * GAMMA)
+    return np.float64(word >> np.uint64(11)) * 2.0**-53
+
+
+@kernel
+def below(key: Any, step: Any, n: Any) -> Any:
+    """A whole number in 0..n-1. The bias of the multiply-shift is under n / 2^32."""
+    word = mix(place(key, step)) >> np.uint64(32)
+    return np.int64((word * np.uint64(n)) >> np.uint64(32))
+
+
+@kernel
+def normal_pair(word: Any) -> Any:
+    """Two independent N(0, 1) from 64 random bits, by Box-Muller: sqrt(-2 ln a) * (cos t, sin t)."""
+    a = _F(_I(word >> np.uint64(33))) * _F(2.0**-31) + _F(2.0**-32)  # in (0, 1], fine near 0
+    bits = _I(word & np.uint64(0xFFFFFFFF))
+    # ln a = exponent * ln 2 + log1p(f), f in [-1/3, 1/3]
+    i = np.float32(a).view(np.int32)
+    e = _I((i - _I(0x3F2AAAAB)) & _I(-8388608))
+    f = np.int32(i - e).view(np.float32) - _F(1.0)
+    p = _F(-0.12734152)
+    p = p * f + _F(0.13756539)
+    p = p * f + _F(-0.122196175)
+    p = p * f + _F(0.14054218)
+    p = p * f + _F(-0.16678093)
+    p = p * f + _F(0.20007323)
+    p = p * f + _F(-0.24999839)
+    p = p * f + _F(0.33333272)
+    p = p * f + _F(-0.5)
+    log_a = _F(_I(e >> _I(23))) * _F(0.6931471805599453) + (f + f * f * p)
+    r = np.sqrt(max(_F(-2.0) * log_a, _F(0.0)))
+    # t in [-pi/4, pi/4) from 30 bits; the other two turn it into the four quadrants
+    t = _F(_I(bits >> _I(2))) * _F(np.pi / 4 * 2.0**-29)
+    s = t * t
+    cos = (((_F(2.437988e-05) * s + _F(-0.0013886619)) * s + _F(0.041666616)) * s + _F(-0.5)) * s + _F(1.0)
+    sin = t * (((_F(-0.00019503963) * s + _F(0.008332036)) * s + _F(-0.16666651)) * s + _F(1.0))
+    swap = _I(bits & _I(1)) != _I(0)
+    r = _F(_I((bits & _I(2)) - _I(1))) * r
+    return r * (sin if swap else cos), r * (cos if swap else sin)
+
+
+@kernel
+def fill_normals(key: Any, step: Any, out: Any) -> None:
+    """out[:] ~ N(0, 1): word j of the step gives out[j] and out[half + j]."""
+    n = out.size
+    half = n // 2
+    start = place(key, step)
+    lower, upper = out[:half], out[half : 2 * half]
+    for j in range(half):
+        x, y = normal_pair(mix(start + np.uint64(j) * GAMMA))
+        lower[j] = x
+        upper[j] = y
+    if n % 2:
+        out[n - 1] = normal_pair(mix(start + np.uint64(half) * GAMMA))[0]

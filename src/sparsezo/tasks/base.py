@@ -1,0 +1,75 @@
+"""What a task is to the rest of the package: it turns data into arrays, and outputs into words and figures.
+
+A task owns what a model needs to be used again (tag set, features, vocabulary) and nothing of the learner. Its
+compiled half, chosen by the type of ``Problem.task``, is described in ``kernels.protocol``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+Arrays = Mapping[str, NDArray[Any]]
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """Inputs as arrays, ready for the compiled loop; no gold in it."""
+
+    inputs: Any  # a NamedTuple that kernels.protocol knows, like task
+    task: Any
+    n_features: int
+    n_labels: int
+    output_start: NDArray[np.int64]  # N + 1: where each input's output stands in a flat array of outputs
+    n_active: NDArray[np.int64]  # n_bar(x) of each input, eq. (zero-norm)
+    n_score: NDArray[np.int64]  # r_bar(x): the dimension of what the scores see
+    max_rows: int
+    max_columns: int
+    dtype: type[np.floating[Any]] = np.float32  # of the weights and scores
+
+    def __len__(self) -> int:
+        return self.output_start.size - 1
+
+    @property
+    def max_outputs(self) -> int:
+        return int(np.diff(self.output_start).max(initial=1))
+
+
+@dataclass(frozen=True)
+class Scores:
+    """A test result: the figure that models are chosen by, and the rest of the report."""
+
+    metric: str
+    value: float
+    report: dict[str, Any]
+
+
+class Task(Protocol):
+    """A task with its data set's features. Data is whatever the task's own reader gives."""
+
+    name: str
+    metric: str
+    n_features: int
+    n_labels: int
+
+    def problem(self, data: Any, *, learn: bool = True, risk: bool = False) -> Problem:
+        """Arrays of the inputs: to learn from or to decode only; ``risk`` asks for the annealed criterion's room."""
+
+    def gold(self, data: Any) -> Any:
+        """The correct outputs as the NamedTuple that protocol.delta knows; only feedback looks at it."""
+
+    def quality(self, problem: Problem, gold: Any, outputs: NDArray[np.int32]) -> float:
+        """The figure that ``scores`` leads with, quickly: it is asked for many times in a run."""
+
+    def scores(self, data: Any, outputs: NDArray[np.int32]) -> Scores:
+        """The whole report on the outputs of all of data's inputs, as they stand at Problem.output_start."""
+
+    def defaults(self, rule: str, step: str) -> tuple[float, float]:
+        """(h, mu) that do well when nothing else is known."""
+
+    def to_arrays(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        """(settings as JSON, arrays): all that ``from_arrays`` needs."""

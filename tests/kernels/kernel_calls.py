@@ -1,0 +1,155 @@
+"""The loop's operations, callable from Python, and a few compiled loops over them for the tests of laws."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from sparsezo.kernels import loop, protocol, sequence
+from sparsezo.kernels.jit import kernel
+from sparsezo.kernels.random import stream_key
+from sparsezo.kernels.sparse import fold_all, scatter
+
+_ONE = np.float32(1)
+
+
+@kernel
+def rows(inputs, x):
+    return protocol.rows(inputs, x)
+
+
+@kernel
+def scores(inputs, x, W, S):
+    protocol.scores(inputs, x, W, S)
+
+
+@kernel
+def expect(inputs, soon, later, W):
+    protocol.expect(inputs, soon, later, W)
+
+
+@kernel
+def draw(inputs, x, key, step, Z):
+    protocol.draw(inputs, x, key, step, Z)
+
+
+@kernel
+def spread(inputs, x, Z, V):
+    protocol.spread(inputs, x, Z, V)
+
+
+@kernel
+def see(inputs, x, Z, D):
+    protocol.see(inputs, x, Z, D)
+
+
+@kernel
+def complete(inputs, x, key, step, Z, D, U, row):
+    protocol.complete(inputs, x, key, step, Z, D, U, row)
+
+
+@kernel
+def move(inputs, x, c, h, D, U, whole, W, q):
+    protocol.move(inputs, x, c, h, D, U, whole, W, q)
+
+
+@kernel
+def fold(inputs, x, key, count, Q, Q_row, U, W):
+    return protocol.fold(inputs, x, key, count, Q, Q_row, U, W)
+
+
+@kernel
+def awake(inputs, x, Q, Q_row):
+    protocol.awake(inputs, x, Q, Q_row)
+
+
+@kernel
+def decode(task, x, S, y):
+    return protocol.decode(task, x, S, y)
+
+
+@kernel
+def sample(task, x, S, key, step, y):
+    return protocol.sample(task, x, S, key, step, y)
+
+
+@kernel
+def score_gradient(task, x, S, y, D):
+    protocol.score_gradient(task, x, S, y, D)
+
+
+@kernel
+def supervise(gold, task, x, S, D):
+    protocol.supervise(gold, task, x, S, D)
+
+
+@kernel
+def delta(gold, task, x, y):
+    return protocol.delta(gold, task, x, y)
+
+
+@kernel
+def risk(gold, task, x, S, gamma):
+    return protocol.risk(gold, task, x, S, gamma)
+
+
+@kernel
+def directions(inputs, x, whole, keys, given, Z, D, U, row, out):
+    """out[step] = u (whole) or E[u given V], by x's distinct columns. given: Z, or of size 0 to draw it anew."""
+    M = inputs.col_start[x + 1] - inputs.col_start[x]
+    for step in range(out.shape[0]):
+        if given.size > 0:
+            Z[:] = given
+        else:
+            protocol.draw(inputs, x, keys[0], step, Z)
+        if whole:
+            protocol.complete(inputs, x, keys[1], step, Z, D, U, row)
+        else:
+            protocol.see(inputs, x, Z, D)
+            U[:M] = 0
+        scatter(inputs, x, inputs.slots, _ONE, D, U)
+        out[step] = U[:M]
+
+
+@kernel
+def path_counts(E, R, K, key, y, counts):
+    """counts[path] of many sampled paths; the path's number has the last token as its leading digit."""
+    for step in range(counts.size * 2000):
+        sequence.sample_path(E, R, K, key, step, y)
+        number = 0
+        for i in range(R - 1, -1, -1):
+            number = number * K + y[i]
+        counts[number] += 1
+
+
+@kernel
+def single_steps(inputs, task, gold, law, N, memory, room, W, total, squares, steps):
+    """Sums over many steps, each from W, of the step's move and of its square. False: a step was refused."""
+    fine = True
+    for step in range(steps):
+        memory.W[:] = W
+        memory.counts[loop.STEP] = step
+        fine &= loop.run(inputs, task, gold, law, N, step + 1, memory, room)
+        for i in range(W.shape[0]):
+            for l in range(W.shape[1]):
+                d = np.float64(memory.W[i, l]) - np.float64(W[i, l])
+                total[i, l] += d
+                squares[i, l] += d * d
+    return fine
+
+
+@kernel
+def many_runs(inputs, task, gold, law, N, stop, memory, room, W, out):
+    """out[seed] = the weights after ``stop`` steps from W, every row folded in. False: a step was refused."""
+    fine = True
+    for seed in range(out.shape[0]):
+        for stream in range(law.keys.size):
+            law.keys[stream] = stream_key(seed, stream)
+        memory.W[:] = W
+        memory.Q_row[:] = 0
+        memory.counts[:] = 0
+        memory.sums[:] = 0
+        fine &= loop.run(inputs, task, gold, law, N, stop, memory, room)
+        if memory.Q_row.size > 0:
+            fold_all(law.keys[3], memory.counts[loop.FOLDS], memory.sums[loop.Q_TOTAL], memory.Q_row, room.U, memory.W)
+        out[seed] = memory.W
+    return fine
