@@ -1,7 +1,7 @@
 """Reading plain, .gz and .xz files alike, and writing files that are whole or not there at all.
 
-    for number, line in numbered_lines("train.txt.gz"): ...
-    with atomic_write("model.szo") as out: out.write(data)     # temporary name, fsync, rename
+for number, line in numbered_lines("train.txt.gz"): ...
+with atomic_write("model.szo") as out: out.write(data)     # temporary name, fsync, rename
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from typing import IO
 
 from sparsezo.errors import DataError, SparsezoError
 
-_OPENERS = {".gz": gzip.open, ".xz": lzma.open}
-
 
 def open_bytes(path: str | os.PathLike[str]) -> IO[bytes]:
     """Open for reading, decompressed by the name's ending; a clear error where that cannot be."""
     path = Path(path)
     try:
-        if path.suffix in _OPENERS:
-            return _OPENERS[path.suffix](path, "rb")
+        if path.suffix == ".gz":
+            return gzip.open(path, "rb")  # type: ignore[return-value]  # a GzipFile is one in all but name
+        if path.suffix == ".xz":
+            return lzma.open(path, "rb")
         return open(path, "rb")
     except FileNotFoundError:
         raise DataError(str(path), "no such file; check the path") from None

@@ -5,8 +5,8 @@
     learner.tell(proposal, "candidate")                 # a person liked the first better
     learner.run(gold, steps=100_000)                    # the same, compiled, with gold as the judge
 
-``tell`` never sees gold. A proposal can be answered at any later time: its perturbation is a function of the run's seed,
-its step and its input. ``ask``/``tell`` and ``run`` give the same weights bit for bit (Algorithm 1, SZO-SP).
+``tell`` never sees gold. A proposal can be answered at any later time: its perturbation is a function of the run's
+seed, its step and its input. ``ask``/``tell`` and ``run`` give the same weights bit for bit (Algorithm 1, SZO-SP).
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Learner:
         self.problem = problem
         self.settings = settings
         self._law = settings.law()
-        self._room = _room(problem)
+        self.room = _room(problem)
         n, L, dtype = problem.n_features, problem.n_labels, problem.dtype
         lazy = settings.perturb == "all"
         self.state = loop.Memory(
@@ -101,7 +101,7 @@ class Learner:
     def run(self, gold: Any, steps: int) -> None:
         """``steps`` steps on inputs drawn at random, with feedback computed from gold."""
         args = (self.problem.inputs, self.problem.task, gold, self._law, len(self.problem))
-        if not loop.run(*args, self.step + steps, self.state, self._room):
+        if not loop.run(*args, self.step + steps, self.state, self.room):
             raise self._not_finite(int(self.state.counts[loop.ASKED]))
 
     def next_input(self) -> int:
@@ -120,13 +120,13 @@ class Learner:
         if not 0 <= x < len(self.problem):
             raise UsageError(f"there is no input {x}; inputs are 0 to {len(self.problem) - 1}")
         step = int(self.state.counts[loop.ASKED])
-        score = loop.propose(self.problem.inputs, self.problem.task, self._law, x, step, self.state, self._room)
+        score = loop.propose(self.problem.inputs, self.problem.task, self._law, x, step, self.state, self.room)
         if not math.isfinite(score):
             raise self._not_finite(step)
         self.state.counts[loop.ASKED] += 1
         n = int(self.problem.output_start[x + 1] - self.problem.output_start[x])
         rival = RULES[self.settings.rule].rival
-        return Proposal(step, x, self._room.y[:n].copy(), self._room.other[:n].copy() if rival else None)
+        return Proposal(step, x, self.room.y[:n].copy(), self.room.other[:n].copy() if rival else None)
 
     def tell(self, proposal: Proposal, feedback: float | tuple[float, float] | bool | str) -> Info:
         """Learn from the answer to a proposal. What an answer is depends on the rule (``RULES[...].feedback``):
@@ -138,15 +138,16 @@ class Learner:
         mean = loop.count_step(self._law, F_plus, self.state)
         c = float(rules.coefficient(self._law.rule, self._law.h, self._law.mu, F_plus, F_other, mean))
         if c != 0:
-            x, y = proposal.x, self._room.y
+            x, y = proposal.x, self.room.y
             y[: proposal.candidate.size] = proposal.candidate
             args = (self.problem.inputs, self.problem.task, self._law, x, proposal.step, y, c)
-            loop.answer(*args, self.state, self._room)
+            loop.answer(*args, self.state, self.room)
         return Info(proposal.step, c, self.average_loss)
 
     def _not_finite(self, step: int) -> SparsezoError:
         return SparsezoError(
-            f"step {step}: the scores or the loss are not finite; h {self.settings.h:g} is probably too large, try a tenth"
+            f"step {step}: the scores or the loss are not finite; h {self.settings.h:g} is probably too large, "
+            "try a tenth of it"
         )
 
 

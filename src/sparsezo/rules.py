@@ -1,7 +1,7 @@
 """Update rules: which feedback a learner asks for. What it makes of it, c, is ``kernels.rules.coefficient``.
 
-    >>> RULES["comparison"].feedback
-    'whether the candidate is better'
+>>> RULES["comparison"].feedback
+'whether the candidate is better'
 """
 
 from __future__ import annotations

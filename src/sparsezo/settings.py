@@ -1,12 +1,13 @@
 """The settings of a learner, checked when they are made: a combination works or is refused here, with the reason.
 
-    >>> Settings(rule="two-point", perturb="score", h=0.001, mu=0.1)
-    Settings(rule='two-point', perturb='score', h=0.001, mu=0.1, ...)
+>>> Settings(rule="two-point", perturb="score", h=0.001, mu=0.1)
+Settings(rule='two-point', perturb='score', h=0.001, mu=0.1, ...)
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Collection
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -81,9 +82,9 @@ class Settings:
         return ", ".join(part for part in parts if part)
 
 
-def _one_of(name: str, value: object, choices: object) -> None:
-    if value not in choices:  # type: ignore[operator]
-        raise UsageError(f"--{name} {value}: choose from {', '.join(choices)}")  # type: ignore[call-overload]
+def _one_of(name: str, value: object, choices: Collection[str]) -> None:
+    if value not in choices:
+        raise UsageError(f"--{name} {value}: choose from {', '.join(choices)}")
 
 
 def _positive(name: str, value: float) -> None:

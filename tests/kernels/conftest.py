@@ -49,7 +49,7 @@ def tiny():
             S=f(R, L),
             T=f(R, L),
             V=f(R, L),
-            Z=f(R, L),
+            Z=f(max(R, M), L),
             D=f(R, L),
             U=f(M, L),
             row=f(L),
@@ -60,10 +60,10 @@ def tiny():
     def memory(W, lazy=False, adagrad=False):
         return loop.Memory(
             W=W.astype(np.float32).copy(),
-            q=np.zeros(W.shape if adagrad else (0, 0), np.float32),
+            q=np.zeros((len(W) if adagrad else 0, L), np.float32),
             Q_row=np.zeros(len(W) if lazy else 0),
-            counts=np.zeros(3, np.int64),
-            sums=np.zeros(2),
+            counts=np.zeros(loop.N_COUNTS, np.int64),
+            sums=np.zeros(loop.N_SUMS),
         )
 
     return SimpleNamespace(

@@ -38,6 +38,11 @@ def spread(inputs, x, Z, V):
 
 
 @kernel
+def scores_with(inputs, x, W, Z, S, V):
+    protocol.scores_with(inputs, x, W, Z, S, V)
+
+
+@kernel
 def see(inputs, x, Z, D):
     protocol.see(inputs, x, Z, D)
 
@@ -122,34 +127,31 @@ def path_counts(E, R, K, key, y, counts):
 
 
 @kernel
-def single_steps(inputs, task, gold, law, N, memory, room, W, total, squares, steps):
-    """Sums over many steps, each from W, of the step's move and of its square. False: a step was refused."""
+def repeat(inputs, task, gold, law, N, steps, times, memory, room, W, total, squares, out):
+    """Many short runs from W; sums of their moves and of the squares of these. False: a step was refused.
+
+    With out of size 0, run r is the steps from step number r on; else it is a run with seed r, every row folded in at
+    its end, and its weights go to out[r].
+    """
     fine = True
-    for step in range(steps):
+    for r in range(times):
         memory.W[:] = W
-        memory.counts[loop.STEP] = step
-        fine &= loop.run(inputs, task, gold, law, N, step + 1, memory, room)
+        memory.Q_row[:] = 0
+        memory.counts[:] = 0
+        memory.sums[:] = 0
+        if out.size > 0:
+            for stream in range(law.keys.size):
+                law.keys[stream] = stream_key(r, stream)
+        else:
+            memory.counts[loop.STEP] = memory.counts[loop.ASKED] = r
+        fine &= loop.run(inputs, task, gold, law, N, memory.counts[loop.STEP] + steps, memory, room)
+        if memory.Q_row.size > 0:
+            fold_all(law.keys[3], memory.counts[loop.FOLDS], memory.sums[loop.Q_TOTAL], memory.Q_row, room.U, memory.W)
+        if out.size > 0:
+            out[r] = memory.W
         for i in range(W.shape[0]):
             for l in range(W.shape[1]):
                 d = np.float64(memory.W[i, l]) - np.float64(W[i, l])
                 total[i, l] += d
                 squares[i, l] += d * d
-    return fine
-
-
-@kernel
-def many_runs(inputs, task, gold, law, N, stop, memory, room, W, out):
-    """out[seed] = the weights after ``stop`` steps from W, every row folded in. False: a step was refused."""
-    fine = True
-    for seed in range(out.shape[0]):
-        for stream in range(law.keys.size):
-            law.keys[stream] = stream_key(seed, stream)
-        memory.W[:] = W
-        memory.Q_row[:] = 0
-        memory.counts[:] = 0
-        memory.sums[:] = 0
-        fine &= loop.run(inputs, task, gold, law, N, stop, memory, room)
-        if memory.Q_row.size > 0:
-            fold_all(law.keys[3], memory.counts[loop.FOLDS], memory.sums[loop.Q_TOTAL], memory.Q_row, room.U, memory.W)
-        out[seed] = memory.W
     return fine

@@ -74,6 +74,14 @@ def test_same_place_same_numbers_and_others_differ():
         assert (first != other).mean() > 0.9
 
 
+@pytest.mark.xfail(reason="a key that is a Python int under 2^63 is typed int64", strict=True)
+def test_a_key_may_be_used_as_it_is_returned():
+    """As the module's docstring shows."""
+    for seed in range(8):
+        key = random.stream_key(seed, random.PERTURBATION)
+        np.testing.assert_array_equal(normals(key, 3, 8), normals(np.uint64(key), 3, 8))
+
+
 def test_keys_of_seeds_and_streams_are_distinct():
     keys = {random.stream_key(seed, stream) for seed in range(500) for stream in range(6)}
     assert len(keys) == 3000

@@ -177,39 +177,38 @@ def one_minus_f1(y, z, kind, chunk_type):
 
 
 class LiteralChunking:
-    """Chunking of a few short sentences with order 2, decoded by enumeration."""
+    """Chunking of a few short sentences with order 2, decoded by enumeration.
+
+    Of input x: C[x], phi[x] (paths x all n weights, the features of each path) and losses[x] (one a path).
+    """
 
     def __init__(self, inputs, gold, n_cols, kind, chunk_type, start):
         K = len(kind)
-        self.n_cols, self.L = n_cols, K * K
-        self.C, self.bigrams, self.losses = [], [], []
+        self.C, self.phi, self.losses = [], [], []
         for x in range(len(inputs.row_start) - 1):
             z = gold.tags[gold.offsets[x] : gold.offsets[x + 1]]
             paths = all_paths(len(z), K)
-            self.C.append(dense(inputs, x, n_cols))
-            self.bigrams.append(features(paths, K, start).reshape(len(paths), -1))
+            C = dense(inputs, x, n_cols)
+            self.C.append(C)
+            self.phi.append(np.einsum("prl,rc->pcl", features(paths, K, start), C).reshape(len(paths), -1))
             self.losses.append(np.array([one_minus_f1(y, z, kind, chunk_type) for y in paths]))
 
-    def path_scores(self, x, W):
-        """runs x paths, from W: runs x n_cols x L."""
-        S = np.einsum("rc,bcl->brl", self.C[x], W, optimize=True)
-        return S.reshape(len(W), -1) @ self.bigrams[x].T
+    def loss(self, x, w):
+        """Delta(argmax), one a run; w: runs x n."""
+        return self.losses[x][(w @ self.phi[x].T).argmax(axis=1)]
 
-    def loss(self, x, W):
-        """Delta(argmax), one a run."""
-        return self.losses[x][self.path_scores(x, W).argmax(axis=1)]
-
-    def two_point(self, x, W, u, h, mu):
-        """c, one a run: eq. (2-point)."""
-        return -h * (self.loss(x, W + mu * u) - self.loss(x, W)) / mu
-
-    def step(self, rng, W, h, mu, perturb_all):
-        """c u of one step for each run; every run looks at an input of its own."""
-        u = rng.standard_normal(W.shape)
-        inputs = rng.integers(len(self.C), size=len(W))
-        for x, C in enumerate(self.C):
+    def step(self, rng, w, h, mu, perturb_all):
+        """c u of one step for each run (runs x n); every run looks at an input of its own."""
+        u = rng.standard_normal(w.shape)
+        inputs = rng.integers(len(self.C), size=len(w))
+        for x, phi in enumerate(self.phi):
             runs = np.flatnonzero(inputs == x)
-            if not perturb_all:
-                u[np.ix_(runs, np.flatnonzero(~C.any(axis=0)))] = 0  # ACTIVE: eq. (sparse-gaussian)
-            u[runs] *= self.two_point(x, W[runs], u[runs], h, mu)[:, None, None]
+            here = w[runs]
+            if perturb_all:
+                u_here = u[runs]
+            else:
+                row_is_active = self.C[x].any(axis=0)
+                u_here = u[runs] * np.repeat(row_is_active, phi.shape[1] // len(row_is_active))  # eq. (sparse-gaussian)
+            c = -h * (self.loss(x, here + mu * u_here) - self.loss(x, here)) / mu  # eq. (2-point)
+            u[runs] = c[:, None] * u_here
         return u

@@ -1,0 +1,39 @@
+"""The command line. What a user did wrong, or what failed, is one line on standard error and an exit code."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from types import FrameType
+
+
+def main() -> None:
+    """Exit codes: 0 done, 1 the work failed, 2 the call was wrong, 130 interrupted (143 by SIGTERM)."""
+    from sparsezo.cli.app import app
+    from sparsezo.errors import SparsezoError
+
+    signal.signal(signal.SIGTERM, _terminate)
+    try:
+        app(prog_name="sparsezo")
+    except SparsezoError as error:
+        sys.stderr.write(f"sparsezo: {error}\n")
+        sys.exit(error.exit_code)
+    except BrokenPipeError:  # the reader of our output has gone: nothing is left to say
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(1)
+    except MemoryError:
+        sys.stderr.write("sparsezo: out of memory; use a higher --min-count, --order 1 or a smaller file\n")
+        sys.exit(1)
+    except OSError as error:
+        place = f"{error.filename}: " if error.filename else ""
+        sys.stderr.write(f"sparsezo: {place}{error.strerror or error}\n")
+        sys.exit(1)
+
+
+class Terminated(KeyboardInterrupt):
+    """SIGTERM is taken as Ctrl-C is: the work is saved first."""
+
+
+def _terminate(_signal: int, _frame: FrameType | None) -> None:
+    raise Terminated

@@ -16,9 +16,13 @@ training and a test set of the same language.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable
 
+import numpy as np
+
 from sparsezo.data.chunk_grammar import CLOSED_CLASS, Token, write_sentence
+from sparsezo.data.conll import Corpus
 from sparsezo.data.lexicon import Draw, Lexicon, lexicon, uniforms
 from sparsezo.errors import UsageError
 
@@ -59,6 +63,14 @@ def generate_chunking(
         raise UsageError(f"unseen is {unseen}; give a share from 0 to 1")
     words = lexicon(vocabulary)
     return [_sentence(words, unseen, uniforms(seed, index).__next__) for index in range(n_sentences)]
+
+
+def chunking_corpus(n_sentences: int, seed: int) -> Corpus:
+    """Generated sentences as a reader of column files would give them."""
+    sentences = generate_chunking(n_sentences, seed)
+    words, pos, tags = (list(column) for column in zip(*itertools.chain.from_iterable(sentences), strict=True))
+    offsets = np.cumsum([0, *map(len, sentences)]).astype(np.int64)
+    return Corpus(f"generated (seed {seed})", (words, pos), tags, offsets)
 
 
 def chunking_columns(sentences: Iterable[Iterable[Token]]) -> str:

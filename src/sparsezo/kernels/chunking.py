@@ -123,7 +123,9 @@ def corpus_counts(gold: Any, task: Any, outputs: Any) -> Any:
     n_y, n_z, both = 0, 0, 0
     for x in range(task.tokens.size):
         begin, end = gold.offsets[x], gold.offsets[x + 1]
-        counts = sequence.chunk_counts(outputs[begin:end], gold.tags[begin:end], end - begin, task.kind, task.chunk_type)
+        counts = sequence.chunk_counts(
+            outputs[begin:end], gold.tags[begin:end], end - begin, task.kind, task.chunk_type
+        )
         n_y += counts[0]
         n_z += counts[1]
         both += counts[2]

@@ -1,8 +1,8 @@
 """``@kernel``: compile with Numba, once per machine and per state of this package's sources.
 
 Numba's own cache looks only at the file of the outermost function, so a change in one kernel would leave a stale
-loop that calls it from another file. Here the cache folder is named by the content of every source file that
-can end up in compiled code; any change there, and only that, compiles anew. ``NUMBA_CACHE_DIR`` moves it.
+loop that calls it from another file. Here the cache folder is named by the content of every file in this folder, the
+only one with compiled code; any change there, and only that, compiles anew. ``NUMBA_CACHE_DIR`` moves it.
 
     @kernel
     def axpy(a, x, y): ...
@@ -26,11 +26,9 @@ _KEEP = 4  # caches of earlier states of the sources that are left in place
 
 
 def _fingerprint() -> str:
-    package = Path(__file__).parent.parent
     digest = hashlib.blake2b(digest_size=10)
-    for folder in ("kernels", "tasks"):
-        for source in sorted((package / folder).glob("*.py")):
-            digest.update(source.name.encode() + b"\0" + source.read_bytes())
+    for source in sorted(Path(__file__).parent.glob("*.py")):
+        digest.update(source.name.encode() + b"\0" + source.read_bytes())
     return digest.hexdigest()
 
 
@@ -49,7 +47,9 @@ def _cache_folder() -> Path:
                 _prune(folder.parent)
             if os.access(folder, os.W_OK):
                 return folder
-    raise OSError(f"no folder for compiled code can be written, tried {', '.join(map(str, bases))}; set NUMBA_CACHE_DIR")
+    raise OSError(
+        f"no folder for compiled code can be written, tried {', '.join(map(str, bases))}; set NUMBA_CACHE_DIR"
+    )
 
 
 def _prune(parent: Path) -> None:

@@ -143,6 +143,12 @@ def decode_all(inputs: Any, task: Any, W: Any, S: Any, y: Any, first: Any, last:
 
 
 @kernel
+def loss(gold: Any, task: Any, x: Any, y: Any) -> Any:
+    """The loss of one output, for feedback that is simulated step by step."""
+    return protocol.delta(gold, task, x, y)
+
+
+@kernel
 def annealed(inputs: Any, task: Any, gold: Any, law: Any, x: Any, step: Any, memory: Any, room: Any) -> Any:
     """(F_plus, F_other) under eq. (annealed)."""
     look(inputs, law, x, step, memory, room)

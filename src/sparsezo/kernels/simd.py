@@ -17,8 +17,10 @@ from numba.extending import intrinsic
 _FLOAT = ir.FloatType()
 
 
-@intrinsic  # type: ignore[untyped-decorator]
-def combine_lanes(_context: Any, lanes: Any, table: Any, index: Any, value: Any, first: Any, last: Any, out: Any) -> Any:
+@intrinsic
+def combine_lanes(
+    _context: Any, lanes: Any, table: Any, index: Any, value: Any, first: Any, last: Any, out: Any
+) -> Any:
     """out[:lanes] = sum over e in first..last-1 of value[e] * table[index[e], :lanes].
 
     lanes is a literal; table (float32, 2d) has that many columns. None for value: 1; for index: the row is e - first.
@@ -37,12 +39,12 @@ def combine_lanes(_context: Any, lanes: Any, table: Any, index: Any, value: Any,
         types_ = [ir.VectorType(_FLOAT, w) if w > 1 else _FLOAT for w in widths]
         sums = [cgutils.alloca_once_value(builder, ir.Constant(t, None)) for t in types_]
         with cgutils.for_range_slice(builder, begin, end, ir.Constant(begin.type, 1)) as (e, _):
-            if isinstance(sig.args[2], types.NoneType):
+            if sig.args[2] == types.none:
                 row = builder.sub(e, begin)
             else:
                 row = builder.zext(builder.load(builder.gep(data(2), [e])), begin.type)
             cell = builder.gep(data(1), [builder.mul(row, stride)])
-            weight = None if isinstance(sig.args[3], types.NoneType) else builder.load(builder.gep(data(3), [e]))
+            weight = None if sig.args[3] == types.none else builder.load(builder.gep(data(3), [e]))
             for t, w, s in zip(types_, widths, sums, strict=True):
                 term = builder.load(_as(builder, cell, t), align=4)
                 if weight is not None:
@@ -58,7 +60,7 @@ def combine_lanes(_context: Any, lanes: Any, table: Any, index: Any, value: Any,
     return signature, generate
 
 
-@intrinsic  # type: ignore[untyped-decorator]
+@intrinsic
 def prefetch(_context: Any, array: Any, place: Any) -> Any:
     """Ask the memory for array's element number ``place`` (counted flat), to be there when it is needed."""
     signature = types.void(array, types.int64)

@@ -271,7 +271,7 @@ def factor(row_start: Any, row_ptr: Any, slots: Any, values: Any, col_start: Any
 
 @kernel
 def _cholesky(G: Any, R: Any) -> None:
-    """K over G, lower triangle. A pivot that is zero but for rounding gets a zero column: no jitter, the law is exact."""
+    """K over G, lower triangle. A pivot that is zero but for rounding gets a zero column; no jitter, so no bias."""
     for j in range(R):
         pivot = G[j, j]
         tiny = 1e-10 * pivot

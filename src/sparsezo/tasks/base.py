@@ -53,8 +53,12 @@ class Task(Protocol):
 
     name: str
     metric: str
-    n_features: int
-    n_labels: int
+
+    @property
+    def n_features(self) -> int: ...
+
+    @property
+    def n_labels(self) -> int: ...
 
     def problem(self, data: Any, *, learn: bool = True, risk: bool = False) -> Problem:
         """Arrays of the inputs: to learn from or to decode only; ``risk`` asks for the annealed criterion's room."""

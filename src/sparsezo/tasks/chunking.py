@@ -1,8 +1,8 @@
 """Chunking, and sequence labelling in IOB tags at large (paper Sec. 5, "Sparse Models for Noun-Phrase Chunking").
 
-    train = read_conll("train.txt.gz")
-    task, train = Chunking.fit(train, only="NP")        # tags as the task sees them: one chunk type, IOB2
-    problem, gold = task.problem(train), task.gold(train)
+train = read_conll("train.txt.gz")
+task, train = Chunking.fit(train, only="NP")        # tags as the task sees them: one chunk type, IOB2
+problem, gold = task.problem(train), task.gold(train)
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from sparsezo.data.conll import Corpus
 from sparsezo.data.tags import keep_only, require_chunks, to_iob2
 from sparsezo.data.templates import Template, default_templates, parse_templates
 from sparsezo.errors import DataError, UsageError
-from sparsezo.kernels.chunking import ChunkGold, ChunkTask, chunk_task, corpus_counts
+from sparsezo.kernels.chunking import ChunkGold, chunk_task, corpus_counts
 from sparsezo.kernels.sparse import ranks, sparse_inputs
 from sparsezo.metrics.chunks import score_chunks
 from sparsezo.tasks.base import Problem, Scores
@@ -57,7 +57,9 @@ class Chunking:
     ) -> tuple[Chunking, Corpus]:
         """The task of a training corpus, and that corpus with its tags as the task sees them."""
         if order not in (1, 2):
-            raise UsageError(f"--order {order}: must be 1 (tags and tag bigrams) or 2 (tag bigrams with every attribute)")
+            raise UsageError(
+                f"--order {order}: must be 1 (tags and tag bigrams) or 2 (tag bigrams with every attribute)"
+            )
         if min_count < 1:
             raise UsageError(f"--min-count {min_count}: must be at least 1")
         corpus = _as_seen(train, only, required=True)
@@ -84,7 +86,8 @@ class Chunking:
 
     @property
     def n_labels(self) -> int:
-        return len(self.tags) ** self.order
+        K = len(self.tags)
+        return K * K if self.order == 2 else K
 
     def seen(self, corpus: Corpus) -> Corpus:
         """A corpus with its tags, if it has any, as the task sees them."""
@@ -149,7 +152,7 @@ class Chunking:
     def scores(self, data: Corpus, outputs: NDArray[np.int32]) -> Scores:
         if data.tags is None:
             raise DataError(data.path, "has no tags to compare with; give a file with the tag in its last column")
-        result = score_chunks(data.tags, self.words(outputs), data.offsets)
+        result = score_chunks(data.tags, self.words(outputs, data.offsets), data.offsets)
         report: dict[str, Any] = {
             "f1": result.f1,
             "precision": result.precision,
@@ -166,9 +169,14 @@ class Chunking:
             }
         return Scores(self.metric, result.f1, report)
 
-    def words(self, outputs: NDArray[np.int32]) -> list[str]:
-        """Tag names of outputs."""
-        return [self.tags[k] for k in outputs.tolist()]
+    def words(self, outputs: NDArray[np.int32], offsets: NDArray[np.int64]) -> list[str]:
+        """Tag names of outputs, in IOB2: an I that starts a chunk (to F1 it does) is written as the B it is."""
+        kind, chunk_type = self._kinds()
+        kinds, types = kind[outputs], chunk_type[outputs]
+        after = np.concatenate([[-1], types[:-1]])  # the type before; -1 outside
+        after[offsets[:-1]] = -1
+        starts = (kinds == 2) & (types != after)
+        return [self.tags[k] for k in (outputs - starts).tolist()]  # B-X stands right before I-X
 
     def defaults(self, rule: str, step: str) -> tuple[float, float]:
         if rule in ("first-order", "supervised"):
@@ -194,6 +202,3 @@ class Chunking:
 
 def _as_seen(corpus: Corpus, only: str | None, *, required: bool) -> Corpus:
     return to_iob2(corpus) if only is None else keep_only(corpus, only, required=required)
-
-
-__all__ = ["ChunkTask", "Chunking"]

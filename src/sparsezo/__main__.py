@@ -1,0 +1,5 @@
+"""``python -m sparsezo``."""
+
+from sparsezo.cli import main
+
+main()

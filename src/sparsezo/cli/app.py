@@ -1,0 +1,168 @@
+"""The commands (DESIGN 5). Each imports what it needs when it is called, so that --help answers at once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+app = typer.Typer(
+    help="Learn structured predictors from feedback on their outputs alone, by sparse zeroth-order optimisation.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    add_completion=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+_LEARNER, _CHUNKING = "Learner", "Chunking"
+
+TaskName = Annotated[str, typer.Argument(metavar="TASK", help="chunking")]
+Json = Annotated[bool, typer.Option("--json", help="End standard output with one JSON object.")]
+
+
+def _version(show: bool) -> None:
+    if show:
+        from sparsezo import __version__
+
+        typer.echo(f"sparsezo {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def top(
+    _version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Print it.")] = False,
+) -> None:
+    pass
+
+
+@app.command()
+def train(
+    task: TaskName,
+    train: Annotated[list[str], typer.Option(help="Training file (plain, .gz or .xz).")],
+    output: Annotated[Path, typer.Option("-o", "--output", help="Where the model goes.")],
+    dev: Annotated[str | None, typer.Option(help="Dev file; or N: the first N inputs of train.")] = None,
+    test: Annotated[str | None, typer.Option(help="Test file, looked at once, by the best model.")] = None,
+    rule: Annotated[
+        str,
+        typer.Option(
+            help="two-point, symmetric, comparison, preference, baseline, first-order or supervised.",
+            rich_help_panel=_LEARNER,
+        ),
+    ] = "two-point",
+    perturb: Annotated[
+        str | None,
+        typer.Option(help="all, active or score. [default: score]", rich_help_panel=_LEARNER, show_default=False),
+    ] = None,
+    criterion: Annotated[
+        str, typer.Option(help="map, or annealed: the expected loss.", rich_help_panel=_LEARNER)
+    ] = "map",
+    gamma: Annotated[float, typer.Option(help="Temperature of annealed.", rich_help_panel=_LEARNER)] = 1.0,
+    h: Annotated[
+        float | None, typer.Option(help="Learning rate. [default: by task and rule]", rich_help_panel=_LEARNER)
+    ] = None,
+    mu: Annotated[
+        float | None, typer.Option(help="Size of the perturbation. [default: by task]", rich_help_panel=_LEARNER)
+    ] = None,
+    step: Annotated[str, typer.Option(help="constant or adagrad.", rich_help_panel=_LEARNER)] = "constant",
+    baseline: Annotated[
+        bool, typer.Option("--baseline", help="first-order: subtract the mean loss.", rich_help_panel=_LEARNER)
+    ] = False,
+    iterations: Annotated[str, typer.Option(help="4M, 300k, 1e6, ...", rich_help_panel=_LEARNER)] = "1M",
+    seed: Annotated[int, typer.Option(help="Same seed, same run, bit for bit.", rich_help_panel=_LEARNER)] = 0,
+    only: Annotated[
+        str | None, typer.Option(help="Keep one chunk type, such as NP.", rich_help_panel=_CHUNKING)
+    ] = None,
+    order: Annotated[
+        int,
+        typer.Option(
+            help="2: weights for tag bigrams (the paper); 1: for tags, plus bigrams.", rich_help_panel=_CHUNKING
+        ),
+    ] = 2,
+    template: Annotated[
+        str | None, typer.Option(help="Feature templates in CRF++'s notation.", rich_help_panel=_CHUNKING)
+    ] = None,
+    min_count: Annotated[int, typer.Option(help="Leave out features seen less often.", rich_help_panel=_CHUNKING)] = 1,
+    evaluate_every: Annotated[
+        str | None, typer.Option(help="Steps between looks at dev. [default: a hundredth of the run]")
+    ] = None,
+    checkpoint_seconds: Annotated[float, typer.Option(help="Seconds between checkpoints.")] = 30.0,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on from the checkpoint of a stopped run.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Learn from simulated feedback: gold is looked at only to compute losses of outputs."""
+    from sparsezo.cli.commands import TrainCall, run_train
+    from sparsezo.cli.loading import Files
+
+    options = {"only": only, "order": order, "template": template, "min_count": min_count}
+    run_train(
+        TrainCall(
+            task=task,
+            files=Files(tuple(train), dev, test, options),
+            output=output,
+            rule=rule,
+            perturb=perturb,
+            criterion=criterion,
+            gamma=gamma,
+            h=h,
+            mu=mu,
+            step=step,
+            baseline=baseline,
+            iterations=iterations,
+            seed=seed,
+            evaluate_every=evaluate_every,
+            checkpoint_seconds=checkpoint_seconds,
+            resume=resume,
+            as_json=as_json,
+        )
+    )
+
+
+@app.command()
+def predict(
+    model: Annotated[Path, typer.Argument(help="A model that train wrote.")],
+    input: Annotated[str, typer.Argument(help="The inputs, with or without tags.")],
+    output: Annotated[Path | None, typer.Option("-o", "--output", help="[default: standard output]")] = None,
+) -> None:
+    """Write the input's columns with the predicted tag appended, as conlleval reads them."""
+    from sparsezo.cli.commands import run_predict
+
+    run_predict(model, input, output)
+
+
+@app.command()
+def evaluate(
+    model: Annotated[Path, typer.Argument(help="A model that train wrote.")],
+    test: Annotated[str, typer.Argument(help="A file with the correct outputs.")],
+    as_json: Json = False,
+) -> None:
+    """Evaluate a model on a test file, by the task's own metric."""
+    from sparsezo.cli.commands import run_evaluate
+
+    run_evaluate(model, test, as_json=as_json)
+
+
+@app.command()
+def demo(
+    seconds: Annotated[float, typer.Option(help="About how long all runs may take together.")] = 60.0,
+    as_json: Json = False,
+) -> None:
+    """A minute's tour on generated data: every rule with every perturbation, ranked."""
+    from sparsezo.cli.demo import run_demo
+
+    run_demo(seconds, as_json=as_json)
+
+
+@app.command()
+def bench(
+    what: Annotated[str, typer.Argument(metavar="WHAT", help="chunking")],
+    data: Annotated[
+        Path | None, typer.Option(envvar="SPARSEZO_DATA", help="Folder with conll2000/; without it, generated data.")
+    ] = None,
+    rounds: Annotated[int, typer.Option(min=1, help="Interleaved rounds; the best of each counts.")] = 5,
+    as_json: Json = False,
+) -> None:
+    """Microseconds a step, as ratios to NumPy drawing the active weights' normals, in one run."""
+    from sparsezo.cli.bench import run_bench
+
+    run_bench(what, data, rounds, as_json=as_json)

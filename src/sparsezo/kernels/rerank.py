@@ -1,0 +1,169 @@
+"""Reranking for the training loop: scores of candidates to the best one, its loss, its gradient (paper Sec. 5, SMT).
+
+An output is one number, the candidate's place in its list; p_w(j given x) is the softmax of the list's scores.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from llvmlite import ir
+from numba.core import cgutils, types
+from numba.extending import intrinsic
+from numpy.typing import NDArray
+
+from sparsezo.kernels import protocol
+from sparsezo.kernels.jit import kernel
+from sparsezo.kernels.protocol import implements
+from sparsezo.kernels.random import uniform
+
+
+class RankTask(NamedTuple):
+    """Where the lists begin, and room for the probabilities of the longest one."""
+
+    offsets: NDArray[np.int64]  # N + 1
+    p: NDArray[np.float64]
+
+
+class RankGold(NamedTuple):
+    """Delta of every candidate, and the BLEU statistics that it comes from: only the feedback sees them."""
+
+    offsets: NDArray[np.int64]  # N + 1
+    losses: NDArray[np.float64]  # [candidates]
+    statistics: NDArray[np.int16]  # [candidates, 10]
+
+
+@implements(protocol.outputs, RankTask)
+def _outputs(task: Any, x: Any) -> Any:
+    return 1
+
+
+@implements(protocol.decode, RankTask)
+def _decode(task: Any, x: Any, S: Any, y: Any) -> Any:
+    best, score = argmax(S, task.offsets[x + 1] - task.offsets[x])
+    y[0] = best
+    return score
+
+
+@implements(protocol.sample, RankTask)
+def _sample(task: Any, x: Any, S: Any, key: Any, step: Any, y: Any) -> Any:
+    R = task.offsets[x + 1] - task.offsets[x]
+    total = softmax(S, R, 1.0, task.p)
+    left = uniform(key, step, 0)
+    y[0] = R - 1
+    for j in range(R):
+        left -= task.p[j]
+        if left < 0:
+            y[0] = j
+            break
+    while y[0] > 0 and task.p[y[0]] == 0:  # rounding used up the sum behind the last candidate that can be
+        y[0] -= 1
+    return total  # not finite where the scores are not
+
+
+@implements(protocol.score_gradient, RankTask)
+def _score_gradient(task: Any, x: Any, S: Any, y: Any, D: Any) -> None:
+    for j in range(task.offsets[x + 1] - task.offsets[x]):  # D = onehot(y) - p, from what ``sample`` left in task.p
+        D[j, 0] = -task.p[j]
+    D[y[0], 0] += 1.0
+
+
+@implements(protocol.supervise, RankGold)
+def _supervise(gold: Any, task: Any, x: Any, S: Any, D: Any) -> None:
+    """Minimum risk: D = -d E[Delta] / dS, D_j = -p_j (Delta_j - E[Delta])."""
+    mean = protocol.risk(gold, task, x, S, 1.0)
+    losses = gold.losses[gold.offsets[x] : gold.offsets[x + 1]]
+    for j in range(losses.size):
+        D[j, 0] = -task.p[j] * (losses[j] - mean)
+
+
+@implements(protocol.delta, RankGold)
+def _delta(gold: Any, task: Any, x: Any, y: Any) -> Any:
+    return gold.losses[gold.offsets[x] + y[0]]
+
+
+@implements(protocol.risk, RankGold)
+def _risk(gold: Any, task: Any, x: Any, S: Any, gamma: Any) -> Any:
+    losses = gold.losses[gold.offsets[x] : gold.offsets[x + 1]]
+    softmax(S, losses.size, gamma, task.p)
+    mean = 0.0
+    for j in range(losses.size):
+        mean += losses[j] * task.p[j]
+    return mean
+
+
+@kernel
+def softmax(S: Any, R: Any, gamma: Any, p: Any) -> Any:
+    """p[:R] = exp(gamma S) / sum; returns the sum with the largest term at 1, not a number where S is not finite."""
+    top = argmax(S, R)[1]
+    total = 0.0
+    for j in range(R):
+        p[j] = np.exp(gamma * (S[j, 0] - top))
+        total += p[j]
+    for j in range(R):
+        p[j] /= total
+    return total
+
+
+_LANES = 8
+_VALUES, _PLACES = ir.VectorType(ir.DoubleType(), _LANES), ir.VectorType(ir.IntType(64), _LANES)
+
+
+@intrinsic
+def _lane_leaders(_context: Any, S: Any, n: Any, value: Any, place: Any) -> Any:
+    """value[l], place[l] = the largest of S[l], S[l + 8], ... below n and where it first stands; n divisible by 8.
+
+    LLVM makes no vector code of a search for a maximum by itself, as it must keep NaN's order; here NaN never leads.
+    """
+    signature = types.void(S, types.int64, value, place)
+
+    def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        def data(position: int) -> Any:
+            return context.make_array(sig.args[position])(context, builder, args[position]).data
+
+        def vector(pointer: Any, kind: Any) -> Any:
+            return builder.bitcast(pointer, kind.as_pointer())
+
+        def number(k: int) -> Any:
+            return ir.Constant(args[1].type, k)
+
+        best = cgutils.alloca_once_value(builder, ir.Constant(_VALUES, [float("-inf")] * _LANES))
+        best_at = cgutils.alloca_once_value(builder, ir.Constant(_PLACES, [0] * _LANES))
+        here_at = cgutils.alloca_once_value(builder, ir.Constant(_PLACES, list(range(_LANES))))
+        with cgutils.for_range_slice(builder, number(0), args[1], number(_LANES)) as (j, _):
+            s = builder.load(vector(builder.gep(data(0), [j]), _VALUES), align=8)
+            top, at, here = builder.load(best), builder.load(best_at), builder.load(here_at)
+            leads = builder.fcmp_ordered(">", s, top)
+            builder.store(builder.select(leads, s, top), best)
+            builder.store(builder.select(leads, here, at), best_at)
+            builder.store(builder.add(here, ir.Constant(_PLACES, [_LANES] * _LANES)), here_at)
+        builder.store(builder.load(best), vector(data(2), _VALUES), align=8)
+        builder.store(builder.load(best_at), vector(data(3), _PLACES), align=8)
+        return context.get_dummy_value()
+
+    return signature, generate
+
+
+@kernel
+def argmax(S: Any, R: Any) -> Any:
+    """(place, value) of the largest of S[:R]; the first of equals.
+
+    Weights that are not finite show: a feature times such a weight is never a finite number, so no score is, and the
+    value is infinite.
+    """
+    n = R // _LANES * _LANES
+    value, place = np.empty(_LANES), np.empty(_LANES, np.int64)
+    _lane_leaders(S, n, value, place)
+    best, top = 0, -np.inf
+    for l in range(_LANES):
+        if value[l] > top or (value[l] == top and place[l] < best):
+            best, top = place[l], value[l]
+    for j in range(n, R):
+        if S[j, 0] > top:
+            best, top = j, S[j, 0]
+    return best, top
+
+
+def rank_task(offsets: NDArray[np.int64]) -> RankTask:
+    return RankTask(offsets, np.zeros(max(int(np.diff(offsets).max(initial=0)), 1)))

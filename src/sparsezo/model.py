@@ -1,0 +1,65 @@
+"""A trained model in a file: weights, features, settings and how it came to be.
+
+Model(task, W, settings, result).save("model.szo")
+model = load_model("model.szo", "chunking")         # refuses a damaged file, or a model of another task
+tags = model.task.words(model.predict(corpus))
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sparsezo.container import read_container, write_container
+from sparsezo.errors import DataError
+from sparsezo.learner import predict
+from sparsezo.tasks import load_task
+from sparsezo.tasks.base import Task
+
+_TASK = "task."  # what the task's own arrays are called in the file
+
+
+@dataclass(frozen=True, eq=False)
+class Model:
+    task: Task
+    W: NDArray[Any]  # features x labels
+    settings: dict[str, Any]  # of the learner
+    result: dict[str, Any]  # what train reported
+    curve: dict[str, NDArray[Any]] = field(default_factory=dict)  # iterations, average_loss, dev
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        task_settings, task_arrays = self.task.to_arrays()
+        meta = {
+            "task": self.task.name,
+            "task_settings": task_settings,
+            "settings": self.settings,
+            "result": self.result,
+        }
+        arrays = {"W": self.W, **{f"curve.{name}": values for name, values in self.curve.items()}}
+        arrays |= {_TASK + name: values for name, values in task_arrays.items()}
+        write_container(path, "model", meta, arrays)
+
+    def predict(self, data: Any) -> NDArray[np.int32]:
+        """The best output of every input of data."""
+        return predict(self.task.problem(data, learn=False), self.W)
+
+
+def load_model(path: str | os.PathLike[str], task: str | None = None) -> Model:
+    meta, arrays = read_container(path, "model")
+    name = meta.get("task")
+    if task is not None and name != task:
+        raise DataError(str(path), f"is a model of task {name}, not of {task}")
+    try:
+        own = {key.removeprefix(_TASK): values for key, values in arrays.items() if key.startswith(_TASK)}
+        loaded = load_task(str(name), meta["task_settings"], own)
+        W = arrays["W"]
+        if W.shape != (loaded.n_features, loaded.n_labels):
+            raise ValueError(f"weights of shape {W.shape} for {loaded.n_features} features, {loaded.n_labels} labels")
+        curve = {key.removeprefix("curve."): values for key, values in arrays.items() if key.startswith("curve.")}
+        return Model(loaded, W, meta["settings"], meta["result"], curve)
+    except (KeyError, ValueError, TypeError, IndexError) as error:
+        raise DataError(str(path), f"is damaged ({error}); make it anew or copy it again") from None

@@ -1,0 +1,164 @@
+"""Reranking n-best lists of a decoder (paper Sec. 5, "Statistical Machine Translation"; domain adaptation).
+
+    store = import_nbest("train.nbest.xz")                              # references: train.ref
+    task = Reranking.fit(store, read_weights("weights.out-of-domain"))  # start from the decoder's own weights
+    problem, gold = task.problem(store), task.gold(store)
+    learner = Learner(problem, Settings(h=1e-4, mu=1e-2), task.initial_weights())
+    learner.run(gold, steps=800_000)
+    task.write_weights("adapted", learner.weights())                    # adapted.weights (cdec), adapted.ini (Moses)
+
+The features are dense: every weight counts as active in every list, so perturbing all weights and perturbing the
+active ones is the same law (DESIGN 2), and there is no point in running both.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sparsezo.data.decoder_weights import write_cdec_weights, write_moses_weights
+from sparsezo.data.nbest_store import NBestStore
+from sparsezo.errors import SparsezoError, UsageError
+from sparsezo.kernels.dense import dense_inputs
+from sparsezo.kernels.rerank import RankGold, rank_task
+from sparsezo.metrics.bleu import bleu_from_statistics, corpus_bleu, corpus_bleu_from_statistics
+from sparsezo.tasks.base import Problem, Scores
+
+_BLOCK = 1 << 18  # candidates that are put in order at a time
+
+
+@dataclass(frozen=True, eq=False)
+class Reranking:
+    """Feature names, in the order of the weights, and the weights to start from.
+
+    First the training lists' features, as their store has them, then those that only the initial weights name: these
+    keep their weight, which counts where other lists have the feature. A feature that neither knows has no weight;
+    it counts as 0 in every list.
+    """
+
+    names: tuple[str, ...]
+    init: tuple[float, ...]
+
+    name = "rerank"
+    metric = "bleu"
+    n_labels = 1
+
+    @classmethod
+    def fit(cls, train: NBestStore, init: Mapping[str, float] | None = None) -> Reranking:
+        """The task of training lists; ``init``: a decoder's weights, 0 for features that it does not name."""
+        start = dict(init or {})
+        if start and not any(name in start for name in train.names):
+            raise UsageError(
+                f"no feature of the training lists has an initial weight: they have {_some(train.names)}, "
+                f"the weights are for {_some(tuple(start))}; is it another decoder's file?"
+            )
+        names = (*train.names, *(name for name in start if name not in train.names))
+        return cls(names, tuple(float(start.get(name, 0.0)) for name in names))
+
+    @property
+    def n_features(self) -> int:
+        return len(self.names)
+
+    def initial_weights(self) -> NDArray[np.float64]:
+        """M x 1."""
+        return np.array(self.init, np.float64).reshape(-1, 1)
+
+    def features(self, data: NBestStore) -> NDArray[np.float32]:
+        """The lists' features in the order of the weights: as they lie on disk where that is it, else a copy."""
+        if data.names == self.names[: len(data.names)]:
+            return data.features
+        columns = data.columns_of(self.names)
+        known = np.flatnonzero(columns >= 0)
+        if not known.size:
+            raise SparsezoError(
+                f"{data.folder}: its lists have {_some(data.names)}, none of the model's features, {_some(self.names)}"
+            )
+        out = np.zeros((data.n_candidates, self.n_features), np.float32)
+        for begin in range(0, data.n_candidates, _BLOCK):
+            out[begin : begin + _BLOCK, known] = data.features[begin : begin + _BLOCK][:, columns[known]]
+        return out
+
+    def problem(self, data: NBestStore, *, learn: bool = True, risk: bool = False) -> Problem:
+        inputs = dense_inputs(self.features(data), data.offsets, learn)
+        N, M = len(data), inputs.features.shape[1]
+        return Problem(
+            inputs=inputs,
+            task=rank_task(data.offsets),
+            n_features=self.n_features,
+            n_labels=1,
+            output_start=np.arange(N + 1, dtype=np.int64),
+            n_active=np.full(N, M, np.int64),
+            n_score=inputs.ranks,
+            max_rows=int(np.diff(data.offsets).max()),
+            max_columns=M,
+            dtype=np.float64,
+        )
+
+    def gold(self, data: NBestStore) -> RankGold:
+        return RankGold(data.offsets, np.asarray(data.losses), np.asarray(data.statistics))
+
+    def quality(self, problem: Problem, gold: RankGold, outputs: NDArray[np.int32]) -> float:
+        """Corpus BLEU, from the chosen candidates' statistics."""
+        return corpus_bleu_from_statistics(gold.statistics[gold.offsets[:-1] + outputs]).bleu
+
+    def scores(self, data: NBestStore, outputs: NDArray[np.int32]) -> Scores:
+        """sacrebleu's own score of the texts. Sentence BLEU, the loss, likes longer outputs: see the length ratio."""
+        result = corpus_bleu(self.words(data, outputs), data.references)
+        sentence_bleu = bleu_from_statistics(data.statistics[data.offsets[:-1] + outputs])
+        report: dict[str, Any] = {
+            "bleu": result.bleu,
+            "signature": result.signature,
+            "length_ratio": result.length_ratio,
+            "sentence_bleu": float(sentence_bleu.mean()),
+            "sentences": len(data),
+        }
+        return Scores(self.metric, result.bleu, report)
+
+    def words(self, data: NBestStore, outputs: NDArray[np.int32]) -> list[str]:
+        """The chosen hypotheses; an output is the candidate's place in its list."""
+        return [data.hypothesis(j) for j in (data.offsets[:-1] + outputs).tolist()]
+
+    def rerank_lists(self, data: NBestStore, W: NDArray[Any]) -> Iterator[str]:
+        """All candidates as cdec writes them, ``id ||| hypothesis ||| features ||| score``, best score first."""
+        columns = data.columns_of(self.names)
+        known = np.flatnonzero(columns >= 0)
+        w = np.zeros(len(data.names))
+        w[columns[known]] = np.asarray(W, np.float64).reshape(-1)[known]
+        for i in range(len(data)):
+            rows = data.list(i)
+            C = np.asarray(data.features[rows])
+            totals = C.astype(np.float64) @ w
+            for j in np.argsort(-totals, kind="stable").tolist():
+                values = (f"{name}={value}" for name, value in zip(data.names, C[j], strict=True) if value != 0)
+                yield f"{i} ||| {data.hypothesis(rows.start + j)} ||| {' '.join(values)} ||| {totals[j]:.9g}"
+
+    def write_weights(self, path: str | os.PathLike[str], W: NDArray[Any]) -> tuple[Path, Path]:
+        """PATH.weights as cdec and Joshua read it, PATH.ini as Moses does; returns both."""
+        cdec, moses = Path(f"{os.fspath(path)}.weights"), Path(f"{os.fspath(path)}.ini")
+        w = np.asarray(W, np.float64).reshape(-1)
+        write_cdec_weights(cdec, self.names, w)
+        write_moses_weights(moses, self.names, w)
+        return cdec, moses
+
+    def defaults(self, rule: str, step: str) -> tuple[float, float]:
+        mu = 0.01
+        if rule in ("first-order", "supervised"):
+            return 1e-3, mu
+        return (1e-5 if rule in ("comparison", "preference", "baseline") else 1e-4), mu
+
+    def to_arrays(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        return {"names": list(self.names)}, {"init": np.array(self.init, np.float64)}
+
+    @classmethod
+    def from_arrays(cls, settings: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Reranking:
+        return cls(tuple(settings["names"]), tuple(arrays["init"].tolist()))
+
+
+def _some(names: tuple[str, ...]) -> str:
+    return ", ".join(names[:3]) + (", ..." if len(names) > 3 else "")

@@ -1,0 +1,47 @@
+"""For all tests: the real data, compiling once before the workers start, and no silent skipping."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+_skipped: list[str] = []
+
+
+@pytest.fixture(scope="session")
+def real_data() -> Path:
+    """The folder that SPARSEZO_DATA names; a test that asks for it is skipped where there is none."""
+    folder = os.environ.get("SPARSEZO_DATA")
+    if not folder:
+        pytest.skip("needs the real data; set SPARSEZO_DATA to its folder")
+    return Path(folder)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """With several workers, compile here first: otherwise each of them would."""
+    if getattr(config.option, "numprocesses", None) and not hasattr(config, "workerinput"):
+        from sparsezo.data.generate_chunking import chunking_corpus
+        from sparsezo.learner import Learner
+        from sparsezo.settings import Settings
+        from sparsezo.tasks.chunking import Chunking
+
+        task, corpus = Chunking.fit(chunking_corpus(10, 1))
+        Learner(task.problem(corpus), Settings()).run(task.gold(corpus), 1)
+
+
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    if report.skipped and "data" in report.keywords and os.environ.get("SPARSEZO_DATA"):
+        _skipped.append(report.nodeid)
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """A test of the real data that was skipped although the data is there has not passed."""
+    if _skipped:
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    if _skipped:
+        terminalreporter.write_line(f"SKIPPED ALTHOUGH SPARSEZO_DATA IS SET: {', '.join(_skipped)}", red=True)

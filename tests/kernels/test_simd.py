@@ -1,0 +1,64 @@
+"""Sums of rows in vector registers: the same bits as the plain loop."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import twins
+
+from sparsezo.kernels import sparse
+from sparsezo.kernels.jit import kernel
+from sparsezo.kernels.simd import combine_lanes
+
+LANES = [1, 2, 3, 4, 7, 9, 16, 25]
+RANGES = [(0, 0), (0, 1), (3, 3), (2, 9), (0, 40), (17, 40)]
+
+
+def four_ways(lanes):
+    """combine_lanes with and without index and values; the number of lanes is a literal."""
+
+    @kernel
+    def call(table, index, value, first, last, out):
+        combine_lanes(lanes, table, None, None, first, last, out[0])
+        combine_lanes(lanes, table, index, None, first, last, out[1])
+        combine_lanes(lanes, table, None, value, first, last, out[2])
+        combine_lanes(lanes, table, index, value, first, last, out[3])
+
+    return call
+
+
+@kernel
+def four_ways_of_combine(table, index, value, first, last, out):
+    sparse.combine(table, None, None, first, last, out[0])
+    sparse.combine(table, index, None, first, last, out[1])
+    sparse.combine(table, None, value, first, last, out[2])
+    sparse.combine(table, index, value, first, last, out[3])
+
+
+def entries(lanes):
+    rng = np.random.default_rng(lanes)
+    table = rng.standard_normal((50, lanes)).astype(np.float32)
+    table[7] = 1e30  # sums that round differently in another order
+    table[8] = -1e30
+    return table, rng.integers(0, 50, 40).astype(np.int32), rng.standard_normal(40).astype(np.float32)
+
+
+@pytest.mark.parametrize("lanes", LANES)
+@pytest.mark.parametrize("which", ["combine_lanes", "combine"])
+def test_same_bits_as_the_plain_loop(lanes, which):
+    call = four_ways(lanes) if which == "combine_lanes" else four_ways_of_combine
+    table, index, value = entries(lanes)
+    for first, last in RANGES:
+        out = np.full((5, lanes), np.nan, np.float32)  # what stood there is not to be added to
+        out[4] = 77
+        call(table, index, value, first, last, out)
+        for got, (i, v) in zip(out, [(None, None), (index, None), (None, value), (index, value)], strict=False):
+            np.testing.assert_array_equal(got, twins.combine(table, i, v, first, last, lanes))
+        assert (out[4] == 77).all()  # and nothing past the last lane is written
+
+
+def test_lanes_read_a_table_that_begins_elsewhere():
+    table, _, value = entries(9)
+    out = np.zeros(9, np.float32)
+    sparse.combine(table[5:], None, value, 3, 20, out)  # as see() reads Z[i:]
+    np.testing.assert_array_equal(out, twins.combine(table[5:], None, value, 3, 20, 9))

@@ -1,0 +1,295 @@
+"""The command line as scripts and people use it: results, exit codes, one line for what is wrong."""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from sparsezo.cli import main
+from sparsezo.cli.values import whole_number
+from sparsezo.data.generate_chunking import chunking_columns, generate_chunking
+from sparsezo.errors import UsageError
+
+PROGRAM = [sys.executable, "-m", "sparsezo"]
+
+
+@pytest.fixture
+def call(monkeypatch, capsys):
+    """Run the program in this process: (exit code, standard output, standard error)."""
+
+    def run(*words: object) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["sparsezo", *map(str, words)])
+        before = signal.getsignal(signal.SIGTERM)
+        try:
+            main()
+            code = 0
+        except SystemExit as stop:
+            code = stop.code if isinstance(stop.code, int) else int(stop.code is not None)
+        finally:
+            signal.signal(signal.SIGTERM, before)
+        out, err = capsys.readouterr()
+        return code, out, err
+
+    return run
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("chunking")
+    for name, n, seed in [("train", 300, 1), ("dev", 60, 2), ("test", 80, 3)]:
+        (folder / name).write_text(chunking_columns(generate_chunking(n, seed)))
+    return folder
+
+
+def last_json(out: str) -> dict[str, object]:
+    return json.loads(out.splitlines()[-1])
+
+
+def test_train_evaluate_predict(call, files, tmp_path):
+    model = tmp_path / "model.szo"
+    data = ["--train", files / "train", "--dev", files / "dev", "--test", files / "test"]
+    code, out, _ = call("train", "chunking", *data, "--iterations", "30k", "--h", 0.01, "-o", model, "--json")
+    assert code == 0
+    trained = last_json(out)
+    assert out.count("\n") == 1
+    assert trained["iterations"] == 30_000
+    assert trained["test"] > 0.6
+    assert [p.name for p in tmp_path.iterdir()] == ["model.szo"]
+
+    code, out, _ = call("evaluate", model, files / "test", "--json")
+    assert code == 0
+    evaluated = last_json(out)
+    assert evaluated["f1"] == trained["test"]
+    assert {"precision", "recall"} <= set(evaluated)
+
+    code, out, _ = call("predict", model, files / "test")
+    assert code == 0
+    rows = [line.split(" ") for line in out.splitlines()]
+    given = [line.split(" ") for line in (files / "test").read_text().splitlines()]
+    assert [row[:3] for row in rows if row != [""]] == [row for row in given if row != [""]]
+    assert {row[3] for row in rows if row != [""]} <= {"B-NP", "I-NP", "O"}
+    untagged = tmp_path / "untagged"
+    untagged.write_text("".join(" ".join(row[:2]) + "\n" for row in given))
+    code, out, _ = call("predict", model, untagged, "-o", tmp_path / "predicted")
+    assert code == 0
+    assert out == ""
+    written = (tmp_path / "predicted").read_text().splitlines()
+    assert [line.split(" ")[-1] for line in written] == [row[-1] for row in rows]
+
+
+def test_dev_as_a_number_is_the_start_of_train(call, files, tmp_path):
+    """--dev N must be the same run as the two files cut by hand."""
+    lines = (files / "train").read_text().split("\n\n")
+    (tmp_path / "dev").write_text("\n\n".join(lines[:50]) + "\n\n")
+    (tmp_path / "rest").write_text("\n\n".join(lines[50:]))
+    common = ["--iterations", "2k", "--json", "-o", tmp_path / "m"]
+    _, number, _ = call("train", "chunking", "--train", files / "train", "--dev", 50, *common)
+    _, two, _ = call("train", "chunking", "--train", tmp_path / "rest", "--dev", tmp_path / "dev", *common)
+    timings = {"seconds", "us_per_iteration"}
+    first, second = ({k: v for k, v in last_json(out).items() if k not in timings} for out in (number, two))
+    assert first == second
+
+
+def test_people_get_a_table(call, files, tmp_path):
+    code, out, err = call("train", "chunking", "--train", files / "dev", "--iterations", "100", "-o", tmp_path / "m")
+    assert code == 0
+    assert "average_loss" in out
+    assert "wrote" in err
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (None, "file: no such file; check the path"),
+        ("", "file: holds no token"),
+        ("a DT B-NP\nb NN\n", "file:2: has 2 columns where line 1 has 3"),
+        ("a\nb\n", "file:1: has 1 column where at least 2 are needed; the last one must be the tag"),
+        ("a DT S-NP\n", "file:1: tag 'S-NP' is not IOB1 or IOB2"),
+        ("a DT O\n", "file: has no chunk, every tag is O"),
+        ("a DT B-NP\n\nb \udcff O\n", "file:3: is not UTF-8"),
+    ],
+)
+def test_bad_training_files(call, tmp_path, content, message):
+    if content is not None:
+        (tmp_path / "file").write_bytes(content.encode("utf-8", "surrogateescape"))
+    code, out, err = call("train", "chunking", "--train", tmp_path / "file", "-o", tmp_path / "model")
+    assert code == 1
+    assert out == ""
+    assert err.startswith("sparsezo: ")
+    assert message in err
+    assert err.count("\n") == 1
+    assert not (tmp_path / "model").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--dev", "300"], "--dev 300: "),
+        (["--dev", "0"], "--dev 0: hold out at least one"),
+        (["--h", "nan"], "--h nan: must be positive and finite"),
+        (["--h", "-0.1"], "--h -0.1: must be positive"),
+        (["--mu", "inf"], "--mu inf: must be positive and finite"),
+        (["--mu", "0"], "--mu 0.0: must be positive"),
+        (["--rule", "best"], "--rule best: choose from two-point"),
+        (["--perturb", "all", "--step", "adagrad"], "adagrad with --perturb all"),
+        (["--rule", "first-order", "--mu", "1"], "first-order perturbs nothing"),
+        (["--criterion", "annealed", "--gamma", "0"], "--gamma 0.0: must be positive"),
+        (["--iterations", "0"], "--iterations 0: must be a whole number"),
+        (["--iterations", "4Q"], "--iterations 4Q: must be a whole number"),
+        (["--only", "XP"], "no chunk of type 'XP'; the types in it are: NP"),
+        (["--order", "3"], "--order 3: must be 1"),
+        (["--min-count", "0"], "--min-count 0: must be at least 1"),
+    ],
+)
+def test_bad_calls(call, files, tmp_path, words, message):
+    code, out, err = call("train", "chunking", "--train", files / "train", "-o", tmp_path / "model", *words)
+    assert code == 2
+    assert out == ""
+    assert message in err
+    assert err.count("\n") == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_other_bad_calls(call, files, tmp_path):
+    code, _, err = call("train", "parsing", "--train", files / "train", "-o", tmp_path / "m")
+    assert (code, "task parsing: choose from chunking" in err) == (2, True)
+    code, _, err = call("train", "chunking", "--train", files / "train", "-o", tmp_path / "no" / "m")
+    assert (code, "there is no folder" in err) == (1, True)
+    code, _, err = call("evaluate", files / "train", files / "test")
+    assert (code, "is not a sparsezo model" in err) == (1, True)
+    code, _, err = call("train", "chunking", "--train", files / "train")
+    assert (code, "Missing option" in err) == (2, True)
+    code, _, err = call("bench", "parsing")
+    assert (code, "choose from chunking" in err) == (2, True)
+
+
+def test_scores_that_run_away(call, files, tmp_path):
+    words = ["--train", files / "dev", "--h", "1e38", "--iterations", "1000", "-o", tmp_path / "m"]
+    code, _, err = call("train", "chunking", *words)
+    assert code == 1
+    assert "the scores or the loss are not finite; h 1e+38" in err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_full_disk(files, tmp_path):
+    """A real one, or nearly: the system lets the process write only 10 kB a file."""
+    words = ["train", "chunking", "--train", str(files / "dev"), "--iterations", "100", "-o"]
+    subprocess.run(
+        [*PROGRAM, *words, str(tmp_path / "first")], check=True, capture_output=True
+    )  # compiled code is there
+    (tmp_path / "first").unlink()
+    done = subprocess.run(
+        [*PROGRAM, *words, str(tmp_path / "m")],
+        capture_output=True,
+        text=True,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, 10_000)),
+    )
+    assert done.returncode == 1
+    assert "cannot be written (File too large); free some space" in done.stderr.splitlines()[-1]
+    assert "Traceback" not in done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def _command(files: Path, output: Path) -> list[str]:
+    data = ["--train", str(files / "train"), "--dev", str(files / "dev")]
+    options = ["--perturb", "all", "--iterations", "400k", "--checkpoint-seconds", "0.1", "--json"]
+    return [*PROGRAM, "train", "chunking", *data, *options, "-o", str(output)]
+
+
+def _stop_when_saved(command: list[str], checkpoint: Path, how: signal.Signals) -> tuple[int, str]:
+    before = checkpoint.stat().st_mtime_ns if checkpoint.exists() else 0
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        deadline = time.monotonic() + 120
+        while not checkpoint.exists() or checkpoint.stat().st_mtime_ns == before:
+            assert process.poll() is None, process.communicate()[1]
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+        process.send_signal(how)
+        _, err = process.communicate(timeout=60)
+        return process.returncode, err
+
+
+def test_killed_or_interrupted_it_goes_on_bit_for_bit(files, tmp_path):
+    whole, stopped = tmp_path / "whole", tmp_path / "stopped"
+    subprocess.run(_command(files, whole), check=True, capture_output=True)
+    checkpoint = Path(f"{stopped}.checkpoint")
+
+    code, _ = _stop_when_saved(_command(files, stopped), checkpoint, signal.SIGKILL)
+    assert code == -signal.SIGKILL
+    assert not stopped.exists()
+    again = subprocess.run(_command(files, stopped), capture_output=True, text=True)
+    assert again.returncode == 2
+    assert "an unfinished run is there; add --resume" in again.stderr
+
+    code, err = _stop_when_saved([*_command(files, stopped), "--resume"], checkpoint, signal.SIGINT)
+    assert code == 130
+    assert "--resume goes on from there" in err
+    assert "Traceback" not in err
+    done = subprocess.run([*_command(files, stopped), "--resume"], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert "continuing at step" in done.stderr
+    assert not checkpoint.exists()
+    with np.load(whole) as a, np.load(stopped) as b:
+        assert set(a.files) == set(b.files)
+        for name in set(a.files) - {"meta"}:
+            np.testing.assert_array_equal(a[name], b[name])
+
+
+def test_help_needs_nothing_heavy():
+    code = (
+        "import sys; sys.argv = ['sparsezo', '--help']\n"
+        "from sparsezo.cli import main\n"
+        "try: main()\n"
+        "except SystemExit: pass\n"
+        "sys.exit(bool({'numba', 'numpy', 'scipy', 'sklearn'} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0
+    for command in ("train", "predict", "evaluate", "demo", "bench"):
+        assert command in done.stdout
+
+
+def test_a_second_process_compiles_nothing(files, tmp_path):
+    command = [*PROGRAM, "train", "chunking", "--train", str(files / "dev"), "--dev", "10", "--iterations", "200"]
+    environment = {**os.environ, "NUMBA_DEBUG_CACHE": "1"}
+    for name in ("first", "second"):
+        done = subprocess.run(
+            [*command, "-o", str(tmp_path / name)], capture_output=True, text=True, check=True, env=environment
+        )
+    assert "data loaded" in done.stdout
+    assert "saved" not in done.stdout
+
+
+def test_demo_ranks_every_learner(call):
+    code, out, _ = call("demo", "--seconds", "0.5", "--json")
+    assert code == 0
+    learners = last_json(out)["learners"]
+    assert len(learners) == 17
+    assert len({(learner["rule"], learner["perturb"]) for learner in learners}) == 17
+    assert [learner["test"] for learner in learners] == sorted((learner["test"] for learner in learners), reverse=True)
+    code, out, _ = call("demo", "--seconds", "0.1")
+    assert code == 0
+    assert "generated data" in out.lower()
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [("4M", 4_000_000), ("300k", 300_000), ("1e6", 1_000_000), ("250_000", 250_000), ("1.5M", 1500000)],
+)
+def test_numbers_of_steps(text, value):
+    assert whole_number(text, "--iterations") == value
+
+
+@pytest.mark.parametrize("text", ["", "k", "-1", "0.5", "1e400", "nan", "ten"])
+def test_not_numbers_of_steps(text):
+    with pytest.raises(UsageError, match="must be a whole number"):
+        whole_number(text, "--iterations")
