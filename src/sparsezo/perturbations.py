@@ -1,4 +1,6 @@
-"""Laws of the direction u in w + mu u (DESIGN 2). All three cost about what the active features cost.
+"""Laws of the direction u in w + mu u (DESIGN 2).
+
+All three cost about what the active features cost:
 
 all     u ~ N(0, I) on all n weights. Sleeping weights are owed their share and get it when they wake: lazily, and
         exactly in law (2.2).

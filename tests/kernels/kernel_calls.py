@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from sparsezo.kernels import loop, protocol, sequence
-from sparsezo.kernels.jit import kernel
+from sparsezo.kernels.jit import allocating_kernel as kernel
 from sparsezo.kernels.random import stream_key
 from sparsezo.kernels.sparse import fold_all, scatter
 

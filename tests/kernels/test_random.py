@@ -74,7 +74,6 @@ def test_same_place_same_numbers_and_others_differ():
         assert (first != other).mean() > 0.9
 
 
-@pytest.mark.xfail(reason="a key that is a Python int under 2^63 is typed int64", strict=True)
 def test_a_key_may_be_used_as_it_is_returned():
     """As the module's docstring shows."""
     for seed in range(8):

@@ -13,7 +13,7 @@ from sparsezo.kernels import random
 from sparsezo.kernels.dense import dense_inputs
 from sparsezo.kernels.rerank import RankGold, argmax, rank_task
 
-KEY = random.stream_key(3, random.OUTPUT)
+KEY = np.uint64(random.stream_key(3, random.OUTPUT))
 SIZES = [1, 2, 7, 8, 9, 30]
 OFFSETS = np.concatenate([[0], np.cumsum(SIZES)]).astype(np.int64)
 TASK = rank_task(OFFSETS)
@@ -43,7 +43,7 @@ def differences(f, S, e=1e-5):
 @settings(deadline=None, max_examples=300)
 def test_argmax_is_the_first_of_the_largest(values):
     S = np.array(values).reshape(-1, 1)
-    place, value = argmax(S, len(values))
+    place, value = argmax(S, len(values), np.zeros(8), np.zeros(8, np.int64))
     fine = [v for v in values if v > -np.inf]  # NaN never leads
     assert value == max(fine, default=-np.inf)
     assert place == (values.index(max(fine)) if fine else 0)

@@ -7,7 +7,7 @@ import pytest
 import twins
 
 from sparsezo.kernels import sparse
-from sparsezo.kernels.jit import kernel
+from sparsezo.kernels.jit import allocating_kernel as kernel
 from sparsezo.kernels.simd import combine_lanes
 
 LANES = [1, 2, 3, 4, 7, 9, 16, 25]

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from sparsezo.data.decoder_weights import read_weights
-from sparsezo.data.nbest import read_nbest
+from sparsezo.data.nbest import NBestList, read_nbest
 from sparsezo.data.nbest_store import import_nbest
 from sparsezo.errors import SparsezoError, UsageError
 from sparsezo.learner import Learner, predict
@@ -138,14 +138,14 @@ def test_lists_that_share_no_feature_are_refused(folder, task):
 def test_save_and_load(task):
     settings, arrays = task.to_arrays()
     again = Reranking.from_arrays(json.loads(json.dumps(settings)), arrays)
-    assert again == Reranking(task.names, task.init) or again.names == task.names
+    assert again.names == task.names
     np.testing.assert_array_equal(again.initial_weights(), task.initial_weights())
     assert (again.n_features, again.n_labels) == (10, 1)
 
 
 def test_weights_go_back_to_the_decoder(tmp_path, task):
     W = np.linspace(-1, 1, 10).reshape(10, 1) / 3
-    cdec, moses = task.write_weights(tmp_path / "model", W)
+    cdec, moses = task.export(tmp_path / "model", W)
     assert (cdec.name, moses.name) == ("model.weights", "model.ini")
     assert moses.read_text().startswith("[weight]\n")
     for path in (cdec, moses):
@@ -250,9 +250,9 @@ def test_scores_are_sacrebleus(store, task):
     assert task.quality(task.problem(store), task.gold(store), y) == pytest.approx(expected.bleu, abs=1e-12)
 
 
-def test_reranked_lists(tmp_path, store, task):
+def test_reranked_lists(tmp_path, folder, store, task):
     W = np.linspace(-1, 1, 10).reshape(10, 1)
-    lines = list(task.rerank_lists(store, W))
+    lines = [line for nbest in read_nbest(folder / "train.nbest") for line in task.reranked(nbest, W)]
     assert len(lines) == store.n_candidates
     (tmp_path / "out.nbest").write_text("".join(line + "\n" for line in lines))
     best = predict(task.problem(store, learn=False), W)
@@ -267,6 +267,21 @@ def test_reranked_lists(tmp_path, store, task):
         assert sorted(nbest.hypotheses) == sorted(store.hypothesis(j) for j in range(rows.start, rows.stop))
 
 
+def test_order_of_a_list_as_it_was_read(folder, store, task):
+    """Without a store: the names may stand otherwise and others may be among them; the first of equals comes first."""
+    W = np.linspace(-1, 1, 10).reshape(10, 1)
+    best = predict(task.problem(store, learn=False), W)
+    for nbest in read_nbest(folder / "train.nbest"):
+        order, totals = task.order(nbest, W)
+        assert order[0] == best[nbest.id]
+        assert sorted(order.tolist()) == list(range(len(nbest)))
+        w = [W[NAMES.index(name), 0] for name in nbest.names]
+        np.testing.assert_allclose(totals, nbest.features.astype(float) @ w, rtol=0, atol=1e-12)
+        assert (np.diff(totals[order]) <= 0).all()
+    equal = NBestList(0, 1, ("Other", "F9", "F0"), list("abc"), np.array([[1, 2, 1], [9, 9, 1], [0, 0, 1]], np.float32))
+    assert task.order(equal, W)[0].tolist() == [0, 1, 2]
+
+
 def test_defaults_are_settings(task):
     for rule, perturb, step in COMBINATIONS:
         h, mu = task.defaults(rule, step)
@@ -275,7 +290,7 @@ def test_defaults_are_settings(task):
 
 @pytest.mark.data
 def test_real_lists(real_data, tmp_path):
-    """The decoder's own weights choose what the data's notes say, and a short run at the defaults keeps its BLEU."""
+    """The decoder's own weights choose what the data's notes say, and a short run at the defaults adapts others."""
     smt = real_data / "smt"
     store = import_nbest(smt / "ep-dev.nbest.xz", store_dir=tmp_path)
     task = Reranking.fit(store, read_weights(smt / "weights.out-of-domain"))
@@ -285,9 +300,13 @@ def test_real_lists(real_data, tmp_path):
     assert (round(result.value, 4), round(result.report["length_ratio"], 3)) == (0.2962, 0.990)
     assert task.quality(problem, gold, y) == pytest.approx(result.value, abs=1e-12)
     assert problem.n_score.max() <= 14 < problem.max_rows
+    task = Reranking.fit(store, read_weights(smt / "weights.in-domain"))  # here the other domain's
     h, mu = task.defaults("two-point", "constant")
     learner = start(task, problem, h=h, mu=mu)
+
+    def loss():
+        return gold.losses[gold.offsets[:-1] + predict(problem, learner.weights())].mean()
+
+    before = loss()
     learner.run(gold, 100_000)
-    before = gold.losses[gold.offsets[:-1] + y].mean()
-    after = gold.losses[gold.offsets[:-1] + predict(problem, learner.weights())].mean()
-    assert after < before - 0.003  # sentence BLEU, what it learns from
+    assert loss() < before - 0.004

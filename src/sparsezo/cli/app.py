@@ -15,9 +15,9 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-_LEARNER, _CHUNKING = "Learner", "Chunking"
+_LEARNER, _CHUNKING, _TEXT, _RERANK = "Learner", "Task chunking", "Task text", "Task rerank"
 
-TaskName = Annotated[str, typer.Argument(metavar="TASK", help="chunking")]
+TaskName = Annotated[str, typer.Argument(metavar="TASK", help="chunking, text or rerank.")]
 Json = Annotated[bool, typer.Option("--json", help="End standard output with one JSON object.")]
 
 
@@ -39,9 +39,11 @@ def top(
 @app.command()
 def train(
     task: TaskName,
-    train: Annotated[list[str], typer.Option(help="Training file (plain, .gz or .xz).")],
+    train: Annotated[list[str], typer.Option(help="Training file (plain, .gz or .xz); text: one or several.")],
     output: Annotated[Path, typer.Option("-o", "--output", help="Where the model goes.")],
-    dev: Annotated[str | None, typer.Option(help="Dev file; or N: the first N inputs of train.")] = None,
+    dev: Annotated[
+        str | None, typer.Option(help="Dev file; or N: the first N inputs of train (chunking, text).")
+    ] = None,
     test: Annotated[str | None, typer.Option(help="Test file, looked at once, by the best model.")] = None,
     rule: Annotated[
         str,
@@ -74,15 +76,39 @@ def train(
         str | None, typer.Option(help="Keep one chunk type, such as NP.", rich_help_panel=_CHUNKING)
     ] = None,
     order: Annotated[
-        int,
+        int | None,
         typer.Option(
-            help="2: weights for tag bigrams (the paper); 1: for tags, plus bigrams.", rich_help_panel=_CHUNKING
+            help="2: weights for tag bigrams (the paper, and the default); 1: for tags, plus bigrams.",
+            rich_help_panel=_CHUNKING,
         ),
-    ] = 2,
+    ] = None,
     template: Annotated[
         str | None, typer.Option(help="Feature templates in CRF++'s notation.", rich_help_panel=_CHUNKING)
     ] = None,
-    min_count: Annotated[int, typer.Option(help="Leave out features seen less often.", rich_help_panel=_CHUNKING)] = 1,
+    min_count: Annotated[
+        int | None, typer.Option(help="Leave out features seen less often (also text).", rich_help_panel=_CHUNKING)
+    ] = None,
+    format: Annotated[
+        str | None, typer.Option(help="tsv, svmlight or lyrl. [default: by content]", rich_help_panel=_TEXT)
+    ] = None,
+    topics: Annotated[
+        str | None, typer.Option(help="RCV1's topics qrels file, for lyrl.", rich_help_panel=_TEXT)
+    ] = None,
+    raw_tf: Annotated[
+        bool, typer.Option("--raw-tf", help="tf-idf with tf as it is, not 1 + log tf.", rich_help_panel=_TEXT)
+    ] = False,
+    train_ref: Annotated[
+        list[str] | None,
+        typer.Option(help="References, one or several. [default: .ref for .nbest]", rich_help_panel=_RERANK),
+    ] = None,
+    dev_ref: Annotated[list[str] | None, typer.Option(rich_help_panel=_RERANK)] = None,
+    test_ref: Annotated[list[str] | None, typer.Option(rich_help_panel=_RERANK)] = None,
+    init: Annotated[
+        str | None, typer.Option(help="A decoder's weights to start from (cdec, moses.ini).", rich_help_panel=_RERANK)
+    ] = None,
+    store: Annotated[
+        str | None, typer.Option(help="Where imported lists are kept. [default: cache]", rich_help_panel=_RERANK)
+    ] = None,
     evaluate_every: Annotated[
         str | None, typer.Option(help="Steps between looks at dev. [default: a hundredth of the run]")
     ] = None,
@@ -94,7 +120,20 @@ def train(
     from sparsezo.cli.commands import TrainCall, run_train
     from sparsezo.cli.loading import Files
 
-    options = {"only": only, "order": order, "template": template, "min_count": min_count}
+    options = _given(
+        only=only,
+        order=order,
+        template=template,
+        min_count=min_count,
+        format=format,
+        topics=topics,
+        raw_tf=raw_tf,
+        train_ref=train_ref,
+        dev_ref=dev_ref,
+        test_ref=test_ref,
+        init=init,
+        store=store,
+    )
     run_train(
         TrainCall(
             task=task,
@@ -121,25 +160,43 @@ def train(
 @app.command()
 def predict(
     model: Annotated[Path, typer.Argument(help="A model that train wrote.")],
-    input: Annotated[str, typer.Argument(help="The inputs, with or without tags.")],
+    input: Annotated[str, typer.Argument(help="The inputs, with or without the correct outputs.")],
     output: Annotated[Path | None, typer.Option("-o", "--output", help="[default: standard output]")] = None,
+    format: Annotated[str | None, typer.Option(help="As in train.", rich_help_panel=_TEXT)] = None,
+    labels_only: Annotated[
+        bool, typer.Option("--labels-only", help="Labels without the texts.", rich_help_panel=_TEXT)
+    ] = False,
+    nbest: Annotated[
+        bool, typer.Option("--nbest", help="The whole lists, reranked, not only the best.", rich_help_panel=_RERANK)
+    ] = False,
 ) -> None:
-    """Write the input's columns with the predicted tag appended, as conlleval reads them."""
+    """Write the best outputs: columns with the predicted tag appended, label TAB text, or the 1-best translations."""
     from sparsezo.cli.commands import run_predict
 
-    run_predict(model, input, output)
+    run_predict(model, input, output, _given(format=format, labels_only=labels_only, nbest=nbest))
 
 
 @app.command()
 def evaluate(
     model: Annotated[Path, typer.Argument(help="A model that train wrote.")],
     test: Annotated[str, typer.Argument(help="A file with the correct outputs.")],
+    format: Annotated[str | None, typer.Option(help="As in train.", rich_help_panel=_TEXT)] = None,
+    topics: Annotated[str | None, typer.Option(help="As in train.", rich_help_panel=_TEXT)] = None,
+    ref: Annotated[
+        list[str] | None, typer.Option(help="References. [default: .ref for .nbest]", rich_help_panel=_RERANK)
+    ] = None,
+    store: Annotated[str | None, typer.Option(help="As in train.", rich_help_panel=_RERANK)] = None,
     as_json: Json = False,
 ) -> None:
     """Evaluate a model on a test file, by the task's own metric."""
     from sparsezo.cli.commands import run_evaluate
 
-    run_evaluate(model, test, as_json=as_json)
+    run_evaluate(model, test, _given(format=format, topics=topics, ref=ref, store=store), as_json=as_json)
+
+
+def _given(**options: object) -> dict[str, object]:
+    """Only what was given on the command line."""
+    return {name: value for name, value in options.items() if value is not None and value is not False}
 
 
 @app.command()

@@ -6,19 +6,19 @@ import signal
 import sys
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import typer
 
 from sparsezo.cli import Terminated, show
-from sparsezo.cli.loading import Files, load
+from sparsezo.cli.loading import Files, Loaded, front
 from sparsezo.cli.values import whole_number
-from sparsezo.data.conll import read_conll, write_conll
 from sparsezo.errors import SparsezoError, UsageError
 from sparsezo.experiments.training import Training
+from sparsezo.files import atomic_write
 from sparsezo.model import load_model
 from sparsezo.rules import RULES
 from sparsezo.settings import Settings
-from sparsezo.tasks import TASKS
 from sparsezo.tasks.base import Task
 
 
@@ -62,23 +62,24 @@ class TrainCall:
 
 
 def run_train(call: TrainCall) -> None:
-    if call.task not in TASKS:
-        raise UsageError(f"task {call.task}: choose from {', '.join(TASKS)}")
+    load = front(call.task).load
     call.settings(None)
     iterations = whole_number(call.iterations, "--iterations")
     every = whole_number(call.evaluate_every, "--evaluate-every") if call.evaluate_every else None
     checkpoint = _places(call)
-    task, data = load(call.task, call.files)
+    loaded: Loaded = load(call.files)
+    task = loaded.task
     settings = call.settings(task)
     training = Training(
         task,
-        data,
+        loaded.data,
         settings,
         iterations,
         evaluate_every=every,
         checkpoint=checkpoint,
         checkpoint_seconds=call.checkpoint_seconds,
         resume=call.resume,
+        W=loaded.W,
     )
     if call.resume:
         where = f"continuing at step {training.learner.step:,}" if training.learner.step else "no checkpoint: starting"
@@ -98,7 +99,8 @@ def run_train(call: TrainCall) -> None:
         raise typer.Exit(128 + code) from None
     outcome.model.save(call.output)
     training.finish()
-    show.note(f"wrote {call.output}")
+    written = [call.output, *task.export(call.output, outcome.model.W)]
+    show.note(f"wrote {', '.join(map(str, written))}")
     fields = dict(outcome.result)
     if outcome.test is not None and call.as_json:
         fields["test_report"] = outcome.test.report
@@ -120,20 +122,20 @@ def _places(call: TrainCall) -> Path:
     return checkpoint
 
 
-def run_predict(path: Path, source: str, output: Path | None) -> None:
-    model = load_model(path, "chunking")
-    corpus = read_conll(source, tagged=False, n_columns=model.task.n_columns)  # type: ignore[attr-defined]
-    words = model.task.words(model.predict(corpus), corpus.offsets)  # type: ignore[attr-defined]
-    if output is None:
-        write_conll(sys.stdout, corpus, words)
-    else:
-        write_conll(output, corpus, words)
-        show.note(f"wrote {output}")
-
-
-def run_evaluate(path: Path, test: str, *, as_json: bool) -> None:
+def run_predict(path: Path, source: str, output: Path | None, options: dict[str, Any]) -> None:
     model = load_model(path)
-    data = model.task.seen(read_conll(test))  # type: ignore[attr-defined]
+    lines = front(model.task.name).predict(model, source, options)
+    if output is None:
+        sys.stdout.writelines(lines)
+        return
+    with atomic_write(output) as stream:
+        stream.writelines(line.encode() for line in lines)
+    show.note(f"wrote {output}")
+
+
+def run_evaluate(path: Path, test: str, options: dict[str, Any], *, as_json: bool) -> None:
+    model = load_model(path)
+    data = front(model.task.name).read(model.task, test, options)
     scores = model.task.scores(data, model.predict(data))
     fields = {"task": model.task.name, "metric": scores.metric, **scores.report, "model": str(path), "test": test}
     show.result(fields, as_json=as_json, title=f"{path} on {test}")

@@ -1,21 +1,33 @@
-"""From the files on the command line to a task and its data."""
+"""From the files on the command line to a task and its data, and from outputs to files again.
+
+Each task has a front, a module beside this one with three functions:
+
+    load(files) -> Loaded                          train, dev and test as --train, --dev and --test name them
+    read(task, path, options) -> data              a file with correct outputs, for evaluate
+    predict(model, path, options) -> lines         what predict writes
+"""
 
 from __future__ import annotations
 
+import importlib
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from sparsezo.errors import UsageError
+from sparsezo.tasks import TASKS
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from sparsezo.experiments.training import Data
     from sparsezo.tasks.base import Task
 
 
 @dataclass(frozen=True)
 class Files:
-    """Where the data is, and how to read it. Options of other tasks than the one at hand stay at their defaults."""
+    """Where the data is, and how to read it. ``options`` has only what was given, by the option's name."""
 
     train: tuple[str, ...] = ()
     dev: str | None = None
@@ -30,36 +42,32 @@ class Files:
             raise UsageError("--dev 0: hold out at least one input, or leave --dev out")
         return int(self.dev)
 
-
-def load(task: str, files: Files) -> tuple[Task, Data]:
-    """Read, and fit the features on what is left of train without dev."""
-    return _LOADERS[task](files)
-
-
-def _cut(data: Any, n: int, what: str, path: str) -> tuple[Any, Any]:
-    if n >= len(data):
-        raise UsageError(f"--dev {n}: {path} has only {len(data)} {what}; hold out fewer, or name a file")
-    return data[:n], data[n:]
+    def one_train(self, task: str) -> str:
+        if len(self.train) != 1:
+            raise UsageError(f"{task} takes one --train file, not {len(self.train)}")
+        return self.train[0]
 
 
-def _chunking(files: Files) -> tuple[Task, Data]:
-    from sparsezo.data.conll import read_conll
-    from sparsezo.data.templates import read_templates
-    from sparsezo.experiments.training import Data
-    from sparsezo.tasks.chunking import Chunking
-
-    if len(files.train) != 1:
-        raise UsageError("chunking takes one --train file")
-    train, dev = read_conll(files.train[0]), None
-    if (n := files.held_out()) is not None:
-        dev, train = _cut(train, n, "sentences", files.train[0])
-    elif files.dev is not None:
-        dev = read_conll(files.dev)
-    test = read_conll(files.test) if files.test else None
-    options = dict(files.options)
-    template = options.pop("template", None)
-    task, train = Chunking.fit(train, templates=read_templates(template) if template else None, **options)
-    return task, Data(train, task.seen(dev) if dev else None, task.seen(test) if test else None)
+@dataclass(frozen=True, eq=False)
+class Loaded:
+    task: Task
+    data: Data
+    W: NDArray[Any] | None = None  # to start from; 0 where it is None
 
 
-_LOADERS = {"chunking": _chunking}
+def front(task: str) -> ModuleType:
+    if task not in TASKS:
+        raise UsageError(f"task {task}: choose from {', '.join(TASKS)}")
+    return importlib.import_module(f"sparsezo.cli.{task}")
+
+
+def check_options(task: str, given: dict[str, Any], known: tuple[str, ...]) -> None:
+    """An option of another task is a mistake, not something to pass over."""
+    for name in given:
+        if name not in known:
+            raise UsageError(f"--{name.replace('_', '-')} does not belong to task {task}")
+
+
+def cut(n: int, size: int, what: str, path: str) -> None:
+    if n >= size:
+        raise UsageError(f"--dev {n}: {path} has only {size:,} {what}; hold out fewer, or name a file")

@@ -108,3 +108,21 @@ def _text(value: Any) -> str:
     if isinstance(value, int) and not isinstance(value, bool):
         return f"{value:,}"
     return str(value)
+
+
+@contextmanager
+def counting(title: str, unit: str) -> Iterator[Callable[[int, int], None]]:
+    """Gives a function to call with (done, all): a bar on a terminal, silence elsewhere."""
+    if not errors.is_terminal:
+        yield lambda done, total: None
+        return
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn(unit),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=errors, transient=True) as bar:
+        line = bar.add_task(title, total=None)
+        yield lambda done, total: bar.update(line, completed=done, total=total)

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sparsezo.kernels.jit import kernel
+from sparsezo.kernels.jit import allocating_kernel, kernel
 
 ORDER = 4
 PREFIX, TOKEN, SUFFIX, DEPTH, CLIP, COUNT = range(6)  # columns of the n-gram table; CLIP: the most one reference has
@@ -104,7 +104,7 @@ def gram_slot(prefix: Any, token: Any, slots: NDArray[np.int32], grams: NDArray[
     return slot
 
 
-@kernel
+@allocating_kernel
 def index_references(
     references: NDArray[np.uint8],
     offsets: NDArray[np.int64],
@@ -157,7 +157,7 @@ def index_references(
             grams[g, COUNT] = 0
 
 
-@kernel
+@allocating_kernel
 def list_statistics(
     text: NDArray[np.uint8],
     offsets: NDArray[np.int64],

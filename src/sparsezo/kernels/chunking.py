@@ -40,11 +40,10 @@ class ChunkGold(NamedTuple):
 
 
 @kernel
-def _potentials(task: Any, x: Any, S: Any) -> Any:
-    if task.order == 2:
-        return S
-    sequence.expand(S, task.tokens[x], task.n_tags, task.P)
-    return task.P
+def _expand(task: Any, x: Any, S: Any) -> None:
+    """Order 1: the bigram potentials in task.P. Order 2 has them in S as it is."""
+    if task.order == 1:
+        sequence.expand(S, task.tokens[x], task.n_tags, task.P)
 
 
 @implements(protocol.outputs, ChunkTask)
@@ -54,13 +53,15 @@ def _outputs(task: Any, x: Any) -> Any:
 
 @implements(protocol.decode, ChunkTask)
 def _decode(task: Any, x: Any, S: Any, y: Any) -> Any:
-    P = _potentials(task, x, S)
+    _expand(task, x, S)
+    P = S if task.order == 2 else task.P
     return sequence.viterbi(P, task.tokens[x], task.n_tags, task.start, task.best, task.back, y)
 
 
 @implements(protocol.sample, ChunkTask)
 def _sample(task: Any, x: Any, S: Any, key: Any, step: Any, y: Any) -> Any:
-    P = _potentials(task, x, S)
+    _expand(task, x, S)
+    P = S if task.order == 2 else task.P
     R, K = task.tokens[x], task.n_tags
     sequence.relative(P, R, K, task.start, task.best, task.E)
     sequence.sample_path(task.E, R, K, key, step, y)
@@ -74,7 +75,8 @@ def _score_gradient(task: Any, x: Any, S: Any, y: Any, D: Any) -> None:
 
 @implements(protocol.supervise, ChunkGold)
 def _supervise(gold: Any, task: Any, x: Any, S: Any, D: Any) -> None:
-    P = _potentials(task, x, S)
+    _expand(task, x, S)
+    P = S if task.order == 2 else task.P
     sequence.relative(P, task.tokens[x], task.n_tags, task.start, task.best, task.E)
     _path_minus_marginals(task, x, gold.tags[gold.offsets[x] : gold.offsets[x + 1]], D)
 
@@ -100,7 +102,8 @@ def _delta(gold: Any, task: Any, x: Any, y: Any) -> Any:
 
 @implements(protocol.risk, ChunkGold)
 def _risk(gold: Any, task: Any, x: Any, S: Any, gamma: Any) -> Any:
-    P = _potentials(task, x, S)
+    _expand(task, x, S)
+    P = S if task.order == 2 else task.P
     R, K = task.tokens[x], task.n_tags
     gamma = P.dtype.type(gamma)
     M = task.M

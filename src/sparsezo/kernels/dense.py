@@ -3,7 +3,8 @@
 R > M here, so u itself is drawn, all M of it: Z holds u, and V = C u is computed beside S = C W in one pass over C.
 All weights count as active in every list, also where a feature happens to be 0 in a whole list: ALL and ACTIVE are the
 same law, and ALL owes nothing to anyone. SCORE leaves out what C does not see of u (features that are 0 in the list,
-lists shorter than M): P u = C' D with D = C (C'C)^+ u, and (C'C)^+ is computed once for each list.
+lists shorter than M). P u = C' D has many solutions D; the one taken is 0 but for rank(C) candidates whose rows C_B
+span those of C, found once for each list: D_B = (C_B')^+ u.
 
     inputs = dense_inputs(features, offsets)            # float32 [candidates, M], in memory or memory-mapped
     scores(inputs, x, W, S)                             # W: M x 1, float64, like S
@@ -25,13 +26,13 @@ from numba.extending import intrinsic
 from numpy.typing import NDArray
 
 from sparsezo.kernels import protocol
-from sparsezo.kernels.jit import kernel
+from sparsezo.kernels.jit import allocating_kernel, kernel
 from sparsezo.kernels.protocol import implements
 from sparsezo.kernels.random import fill_normals
 from sparsezo.kernels.simd import prefetch
 from sparsezo.kernels.sparse import adagrad
 
-TOLERANCE = 1e-10  # eigenvalues of C'C, its columns scaled to length 1, below this part of the largest are 0
+TOLERANCE = 1e-5  # a row this near to the span of others, by the longest row with columns scaled to length 1, is in it
 _AHEAD = 4  # cache lines of the next list that are asked for in advance; the rest follows by itself
 
 
@@ -40,15 +41,18 @@ class DenseInputs(NamedTuple):
 
     features: NDArray[np.float32]  # [candidates, M], never written
     offsets: NDArray[np.int64]  # N + 1
-    inverse: NDArray[np.float64]  # [N, M, M]: (C'C)^+, or [0, M, M] where nothing is to be learned
-    ranks: NDArray[np.int64]  # rank(C) of each list, or 0 likewise
+    ranks: NDArray[np.int64]  # rank(C) of each list
+    basis: NDArray[np.int32]  # [N, M]: candidates whose rows span those of C, as many as its rank
+    solve: NDArray[np.float64]  # [N, M, M]: (C_B')^+ in the first rows. These three are empty where nothing is learned
+    padded: NDArray[np.float64]  # room for two weight vectors as the inner loop wants them
 
 
 # ---- S = C W: eight rows at a time, in LLVM's vector types (simd.py says why) ----
 
 _DOUBLES, _FLOATS = ir.VectorType(ir.DoubleType(), 8), ir.VectorType(ir.FloatType(), 8)
 _LANES = 8
-_LEAST, _MOST = _LANES, 2 * _LANES  # columns that two vectors cover; the paper's lists have 14
+PADDED = 2 * _LANES
+_LEAST, _MOST = _LANES, PADDED  # columns that two vectors cover; the paper's lists have 14
 # eight vectors to the vector of their sums: (lower half of a and b) + (upper half), then quarters, then eighths
 _HALVES = (
     ((0, 1, 2, 3, 8, 9, 10, 11), (4, 5, 6, 7, 12, 13, 14, 15)),
@@ -116,14 +120,13 @@ def _eights_two(_context: Any, features: Any, first: Any, n: Any, w: Any, u: Any
 
 
 @kernel
-def _padded(W: Any, M: Any) -> Any:
-    """W's first M numbers as _eights wants them: 0 to 7, then the last eight with 0 for those that came already."""
-    w = np.zeros(2 * _LANES)
+def _pad(W: Any, M: Any, w: Any) -> None:
+    """w = W's first M numbers as _eights wants them: 0 to 7, then the last eight with 0 for those that came already."""
     for m in range(_LANES):
         w[m] = W[m, 0]
+        w[m + _LANES] = 0
     for m in range(_LANES, M):
         w[m + 2 * _LANES - M] = W[m, 0]
-    return w
 
 
 @kernel
@@ -147,6 +150,20 @@ def _plain(features: Any, first: Any, last: Any, W: Any, S: Any) -> None:
         S[j - first, 0] = s
 
 
+@kernel
+def dots(features: Any, first: Any, last: Any, W: Any, w: Any, S: Any) -> None:
+    """S = features[first:last] W. w: room for PADDED numbers."""
+    M = features.shape[1]
+    if M < _LEAST or M > _MOST:
+        _plain(features, first, last, W, S)
+        return
+    _pad(W, M, w)
+    n = (last - first) // _LANES * _LANES
+    _eights_one(features, first, n, w, S)
+    for j in range(n, last - first):
+        S[j, 0] = _in_order(features[first + j], w)
+
+
 # ---- the operations ----
 
 
@@ -157,16 +174,7 @@ def _rows(inputs: Any, x: Any) -> Any:
 
 @implements(protocol.scores, DenseInputs)
 def _scores(inputs: Any, x: Any, W: Any, S: Any) -> None:
-    features, first, last = inputs.features, inputs.offsets[x], inputs.offsets[x + 1]
-    M = features.shape[1]
-    if M < _LEAST or M > _MOST:
-        _plain(features, first, last, W, S)
-        return
-    w = _padded(W, M)
-    n = (last - first) // _LANES * _LANES
-    _eights_one(features, first, n, w, S)
-    for j in range(n, last - first):
-        S[j, 0] = _in_order(features[first + j], w)
+    dots(inputs.features, inputs.offsets[x], inputs.offsets[x + 1], W, inputs.padded[0], S)
 
 
 @implements(protocol.scores_with, DenseInputs)
@@ -177,7 +185,9 @@ def _scores_with(inputs: Any, x: Any, W: Any, Z: Any, S: Any, V: Any) -> None:
         _plain(features, first, last, W, S)
         _plain(features, first, last, Z, V)
         return
-    w, u = _padded(W, M), _padded(Z, M)
+    w, u = inputs.padded[0], inputs.padded[1]
+    _pad(W, M, w)
+    _pad(Z, M, u)
     n = (last - first) // _LANES * _LANES
     _eights_two(features, first, n, w, u, S, V)
     for j in range(n, last - first):
@@ -205,13 +215,12 @@ def _draw(inputs: Any, x: Any, key: Any, step: Any, Z: Any) -> None:
 
 @implements(protocol.see, DenseInputs)
 def _see(inputs: Any, x: Any, Z: Any, D: Any) -> None:
-    inverse = inputs.inverse[x]
-    M = inverse.shape[0]
-    a = np.zeros((M, 1))
-    for m in range(M):
-        for k in range(M):
-            a[m, 0] += inverse[m, k] * Z[k, 0]
-    protocol.scores(inputs, x, a, D)  # D = C (C'C)^+ u
+    D[: protocol.rows(inputs, x)] = 0
+    for i in range(inputs.ranks[x]):
+        d = 0.0
+        for m in range(inputs.features.shape[1]):
+            d += inputs.solve[x, i, m] * Z[m, 0]
+        D[inputs.basis[x, i], 0] = d
 
 
 @implements(protocol.complete, DenseInputs)
@@ -241,9 +250,10 @@ def _combine(features: Any, first: Any, last: Any, D: Any, U: Any) -> None:
     U[:M] = 0
     for j in range(first, last):
         d = D[j - first, 0]
-        f = features[j]
-        for m in range(M):
-            U[m, 0] += d * f[m]
+        if d != 0:  # ``see`` leaves few
+            f = features[j]
+            for m in range(M):
+                U[m, 0] += d * f[m]
 
 
 @implements(protocol.fold, DenseInputs)
@@ -260,43 +270,72 @@ def _awake(inputs: Any, x: Any, Q: Any, Q_row: Any) -> None:
 # ---- building ----
 
 
-def dense_inputs(features: NDArray[np.float32], offsets: NDArray[np.int64], learn: bool = True) -> DenseInputs:
-    """Inputs from their rows, which are not copied. (C'C)^+ is left out where ``learn`` is false."""
-    features = _read_only(features)
-    N, M = offsets.size - 1, features.shape[1]
-    inverse, ranks = gram_inverses(features, offsets) if learn else (np.zeros((0, M, M)), np.zeros(N, np.int64))
-    return DenseInputs(features, np.ascontiguousarray(offsets, np.int64), inverse, ranks)
+@allocating_kernel
+def spanning_rows(features: Any, offsets: Any, basis: Any, ranks: Any) -> None:
+    """For each list, candidates whose rows span all of its rows, by Gram and Schmidt with the farthest row next.
 
-
-def gram_inverses(
-    features: NDArray[np.float32], offsets: NDArray[np.int64]
-) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    """((C'C)^+ [N, M, M], rank(C) [N]) of every list, float64.
-
-    Columns are scaled to length 1 before the rank is taken, so that a feature of small numbers is not lost beside one
-    of large numbers: C'C = s G s, G = E diag(e) E' over the e that are not 0 but for rounding, and with the QR
-    decomposition s E = Q T, (C'C)^+ = H H' for H = Q T'^-1 diag(e)^-1/2.
+    Columns are scaled to length 1 first, so that a feature of small numbers is not lost beside one of large numbers.
     """
-    N, M = offsets.size - 1, features.shape[1]
-    gram = np.empty((N, M, M))
-    for x in range(N):
-        C = features[offsets[x] : offsets[x + 1]].astype(np.float64)
-        gram[x] = C.T @ C
-    scale = np.sqrt(np.einsum("xmm->xm", gram))
-    divisor = np.where(scale > 0, scale, 1.0)
-    values, vectors = np.linalg.eigh(gram / divisor[:, :, None] / divisor[:, None, :])
-    ranks = (values > TOLERANCE * np.maximum(values[:, -1:], np.finfo(np.float64).tiny)).sum(axis=1)
-    inverse = np.zeros((N, M, M))
+    M = features.shape[1]
+    most = 0
+    for x in range(ranks.size):
+        most = max(most, offsets[x + 1] - offsets[x])
+    S = np.empty((most, 1))
+    left = np.empty(most)  # squared distances from the span so far
+    Q = np.empty((M, M))  # orthonormal rows that span it
+    direction, scale, padded = np.empty((M, 1)), np.empty(M), np.empty(PADDED)
+    for x in range(ranks.size):
+        first, R = offsets[x], offsets[x + 1] - offsets[x]
+        scale[:] = 0
+        for j in range(R):
+            for m in range(M):
+                scale[m] += np.float64(features[first + j, m]) ** 2
+        for m in range(M):
+            scale[m] = 1 / np.sqrt(scale[m]) if scale[m] > 0 else 0.0
+        for j in range(R):
+            left[j] = 0
+            for m in range(M):
+                left[j] += (features[first + j, m] * scale[m]) ** 2
+        least = TOLERANCE**2 * left[:R].max()
+        k = 0
+        while k < min(R, M):
+            far = np.argmax(left[:R])
+            if left[far] <= least:
+                break
+            basis[x, k] = far
+            q = Q[k]
+            for m in range(M):
+                q[m] = features[first + far, m] * scale[m]
+            for _ in range(2):  # twice is enough (Kahan, Parlett)
+                for i in range(k):
+                    q -= (q * Q[i]).sum() * Q[i]
+            q /= np.sqrt((q * q).sum())
+            for m in range(M):
+                direction[m, 0] = q[m] * scale[m]
+            dots(features, first, first + R, direction, padded, S)
+            for i in range(R):
+                left[i] -= S[i, 0] * S[i, 0]
+            left[far] = 0
+            k += 1
+        ranks[x] = k
+
+
+def dense_inputs(features: NDArray[np.float32], offsets: NDArray[np.int64], learn: bool = True) -> DenseInputs:
+    """Inputs from their rows, which are not copied. What only a learner needs is left out where ``learn`` is false."""
+    features, offsets = read_only(features), np.ascontiguousarray(offsets, np.int64)
+    N, M = offsets.size - 1 if learn else 0, features.shape[1]
+    ranks, basis, solve = np.zeros(N, np.int64), np.zeros((N, M), np.int32), np.zeros((N, M, M))
+    if learn:
+        spanning_rows(features, offsets, basis, ranks)
     for r in np.unique(ranks[ranks > 0]):
-        lists = np.flatnonzero(ranks == r)  # eigenvalues ascend: the last r of them count
-        Q, T = np.linalg.qr(scale[lists, :, None] * vectors[lists, :, M - r :])
-        right = np.sqrt(values[lists, None, M - r :])
-        H = np.swapaxes(np.linalg.solve(T * right, np.swapaxes(Q, 1, 2)), 1, 2)
-        inverse[lists] = H @ np.swapaxes(H, 1, 2)
-    return inverse, ranks.astype(np.int64)
+        lists = np.flatnonzero(ranks == r)
+        C_B = features[offsets[lists, None] + basis[lists, :r]].astype(np.float64)
+        Q, T = np.linalg.qr(np.swapaxes(C_B, 1, 2))
+        solve[lists, :r] = np.linalg.solve(T, np.swapaxes(Q, 1, 2))  # C_B' = Q T, so C_B' T^-1 Q' u = Q Q' u = P u
+    return DenseInputs(features, offsets, ranks, basis, solve, np.zeros((2, PADDED)))
 
 
-def _read_only(array: NDArray[np.float32]) -> NDArray[np.float32]:
+def read_only(array: NDArray[np.float32]) -> NDArray[np.float32]:
     """A plain view that Numba types alike, whether the numbers lie in memory or in a file mapped for reading."""
     view = np.ascontiguousarray(array, np.float32).view(np.ndarray)
     view.flags.writeable = False

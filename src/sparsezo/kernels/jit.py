@@ -61,12 +61,27 @@ def _prune(parent: Path) -> None:
 CACHE = _cache_folder()
 
 
+# No fastmath: a run is the same bit for bit, however it is inlined. No reference counting either (_nrt): a third of a
+# short step went to counting the views of arrays that live through the whole run. A kernel that allocates after all is
+# refused when it is compiled.
+OPTIONS = {"nogil": True, "error_model": "numpy", "_nrt": False}
+
+
 def kernel(function: F) -> F:
-    """Compile ``function`` when first called. No fastmath: a run is the same bit for bit, however it is inlined."""
+    """Compile ``function`` when first called; it must allocate nothing."""
+    return _compile(function, OPTIONS)
+
+
+def allocating_kernel(function: F) -> F:
+    """Likewise, for preparing data: it may make new arrays."""
+    return _compile(function, {**OPTIONS, "_nrt": True})
+
+
+def _compile(function: F, options: dict[str, Any]) -> F:
     saved = numba.config.CACHE_DIR
     numba.config.CACHE_DIR = str(CACHE)  # read by Numba at decoration only
     try:
-        compiled: F = numba.njit(cache=True, nogil=True, error_model="numpy")(function)
+        compiled: F = numba.njit(cache=True, **options)(function)
     finally:
         numba.config.CACHE_DIR = saved
     return compiled

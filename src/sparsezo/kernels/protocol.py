@@ -36,6 +36,8 @@ from typing import Any, NoReturn
 
 from numba.extending import overload
 
+from sparsezo.kernels.jit import OPTIONS
+
 
 def _not_for(name: str) -> Callable[..., Any]:
     def stub(*_arguments: Any) -> NoReturn:
@@ -70,7 +72,7 @@ def implements(operation: Callable[..., Any], data: type) -> Callable[[Callable[
     """Say how ``operation`` is done where its first argument is a ``data`` NamedTuple."""
 
     def register(function: Callable[..., Any]) -> Callable[..., Any]:
-        @overload(operation, strict=False, jit_options={"nogil": True, "error_model": "numpy"})
+        @overload(operation, strict=False, jit_options=OPTIONS)
         def choose(first: Any, *_rest: Any) -> Callable[..., Any] | None:
             return function if getattr(first, "instance_class", None) is data else None
 

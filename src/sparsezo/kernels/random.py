@@ -42,8 +42,13 @@ def mix(z: Any) -> Any:
     return z ^ (z >> np.uint64(31))
 
 
+def stream_key(seed: int, stream: int) -> np.uint64:
+    """Always uint64: as a plain int it would reach compiled code as int64 when it is small enough."""
+    return np.uint64(_stream_key(seed, stream))
+
+
 @kernel
-def stream_key(seed: Any, stream: Any) -> Any:
+def _stream_key(seed: Any, stream: Any) -> Any:
     return mix(mix(np.uint64(seed) + GAMMA) + np.uint64(stream + 1) * GAMMA)
 
 

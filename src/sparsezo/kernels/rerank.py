@@ -24,6 +24,8 @@ class RankTask(NamedTuple):
 
     offsets: NDArray[np.int64]  # N + 1
     p: NDArray[np.float64]
+    value: NDArray[np.float64]  # room for argmax
+    place: NDArray[np.int64]
 
 
 class RankGold(NamedTuple):
@@ -41,7 +43,7 @@ def _outputs(task: Any, x: Any) -> Any:
 
 @implements(protocol.decode, RankTask)
 def _decode(task: Any, x: Any, S: Any, y: Any) -> Any:
-    best, score = argmax(S, task.offsets[x + 1] - task.offsets[x])
+    best, score = argmax(S, task.offsets[x + 1] - task.offsets[x], task.value, task.place)
     y[0] = best
     return score
 
@@ -49,7 +51,7 @@ def _decode(task: Any, x: Any, S: Any, y: Any) -> Any:
 @implements(protocol.sample, RankTask)
 def _sample(task: Any, x: Any, S: Any, key: Any, step: Any, y: Any) -> Any:
     R = task.offsets[x + 1] - task.offsets[x]
-    total = softmax(S, R, 1.0, task.p)
+    total = softmax(task, S, R, 1.0)
     left = uniform(key, step, 0)
     y[0] = R - 1
     for j in range(R):
@@ -86,7 +88,7 @@ def _delta(gold: Any, task: Any, x: Any, y: Any) -> Any:
 @implements(protocol.risk, RankGold)
 def _risk(gold: Any, task: Any, x: Any, S: Any, gamma: Any) -> Any:
     losses = gold.losses[gold.offsets[x] : gold.offsets[x + 1]]
-    softmax(S, losses.size, gamma, task.p)
+    softmax(task, S, losses.size, gamma)
     mean = 0.0
     for j in range(losses.size):
         mean += losses[j] * task.p[j]
@@ -94,9 +96,10 @@ def _risk(gold: Any, task: Any, x: Any, S: Any, gamma: Any) -> Any:
 
 
 @kernel
-def softmax(S: Any, R: Any, gamma: Any, p: Any) -> Any:
-    """p[:R] = exp(gamma S) / sum; returns the sum with the largest term at 1, not a number where S is not finite."""
-    top = argmax(S, R)[1]
+def softmax(task: Any, S: Any, R: Any, gamma: Any) -> Any:
+    """task.p[:R] = exp(gamma S) / sum; returns the sum with the largest term at 1, NaN where S is not finite."""
+    p = task.p
+    top = argmax(S, R, task.value, task.place)[1]
     total = 0.0
     for j in range(R):
         p[j] = np.exp(gamma * (S[j, 0] - top))
@@ -146,14 +149,13 @@ def _lane_leaders(_context: Any, S: Any, n: Any, value: Any, place: Any) -> Any:
 
 
 @kernel
-def argmax(S: Any, R: Any) -> Any:
-    """(place, value) of the largest of S[:R]; the first of equals.
+def argmax(S: Any, R: Any, value: Any, place: Any) -> Any:
+    """(place, value) of the largest of S[:R]; the first of equals. value, place: room for a number a lane.
 
     Weights that are not finite show: a feature times such a weight is never a finite number, so no score is, and the
     value is infinite.
     """
     n = R // _LANES * _LANES
-    value, place = np.empty(_LANES), np.empty(_LANES, np.int64)
     _lane_leaders(S, n, value, place)
     best, top = 0, -np.inf
     for l in range(_LANES):
@@ -166,4 +168,5 @@ def argmax(S: Any, R: Any) -> Any:
 
 
 def rank_task(offsets: NDArray[np.int64]) -> RankTask:
-    return RankTask(offsets, np.zeros(max(int(np.diff(offsets).max(initial=0)), 1)))
+    p = np.zeros(max(int(np.diff(offsets).max(initial=0)), 1))
+    return RankTask(offsets, p, np.zeros(_LANES), np.zeros(_LANES, np.int64))

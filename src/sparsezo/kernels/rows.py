@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from sparsezo.errors import UsageError
 from sparsezo.kernels import protocol
-from sparsezo.kernels.jit import kernel
+from sparsezo.kernels.jit import allocating_kernel, kernel
 from sparsezo.kernels.protocol import implements
 from sparsezo.kernels.random import fill_normals
 from sparsezo.kernels.simd import combine_lanes, prefetch
@@ -50,8 +50,13 @@ def _scores(inputs: Any, x: Any, W: Any, S: Any) -> None:
 
 @implements(protocol.expect, RowInputs)
 def _expect(inputs: Any, soon: Any, later: Any, W: Any) -> None:
-    """The entries of ``later``, 64 bytes at a time. Not W: words are frequent, so most of it is near already."""
-    for e in range(inputs.indptr[later], inputs.indptr[later + 1], 16):
+    """Where ``later`` begins, and (as that is known by now) the entries of ``soon``, 64 bytes at a time.
+
+    Not W: words are frequent, so most of what is needed of it is near already.
+    """
+    prefetch(inputs.indptr, later)
+    prefetch(inputs.norm, later)
+    for e in range(inputs.indptr[soon], inputs.indptr[soon + 1], 16):
         prefetch(inputs.columns, e)
         prefetch(inputs.values, e)
 
@@ -107,6 +112,9 @@ def _move(inputs: Any, x: Any, c: Any, h: Any, D: Any, U: Any, whole: Any, W: An
     begin, end = inputs.indptr[x], inputs.indptr[x + 1]
     d = D[0]
     if q.size > 0:
+        if L == 4:
+            _adagrad4(inputs, begin, end, c / h, h, d, U, whole, W, q)
+            return
         for e in range(begin, end):
             u, v, col = U[e - begin], inputs.values[e], inputs.columns[e]
             for l in range(L):
@@ -137,6 +145,26 @@ def _scatter4(inputs: Any, begin: Any, end: Any, c: Any, d: Any, W: Any) -> None
         w[0], w[1], w[2], w[3] = w0, w1, w2, w3
 
 
+@kernel
+def _adagrad4(
+    inputs: Any, begin: Any, end: Any, scale: Any, h: Any, d: Any, U: Any, whole: Any, W: Any, q: Any
+) -> None:
+    """``sparse.adagrad`` on (x' D + U if whole) for four labels, likewise."""
+    d0, d1, d2, d3 = d[0], d[1], d[2], d[3]
+    for e in range(begin, end):
+        v, w, r = inputs.values[e], W[inputs.columns[e]], q[inputs.columns[e]]
+        g0, g1, g2, g3 = v * d0, v * d1, v * d2, v * d3
+        if whole:
+            u = U[e - begin]
+            g0, g1, g2, g3 = g0 + u[0], g1 + u[1], g2 + u[2], g3 + u[3]
+        g0, g1, g2, g3 = g0 * scale, g1 * scale, g2 * scale, g3 * scale
+        q0, q1, q2, q3 = r[0] + g0 * g0, r[1] + g1 * g1, r[2] + g2 * g2, r[3] + g3 * g3
+        r[0], r[1], r[2], r[3] = q0, q1, q2, q3
+        q0, q1, q2, q3 = np.sqrt(_ONE + q0), np.sqrt(_ONE + q1), np.sqrt(_ONE + q2), np.sqrt(_ONE + q3)
+        w0, w1, w2, w3 = w[0] + h * g0 / q0, w[1] + h * g1 / q1, w[2] + h * g2 / q2, w[3] + h * g3 / q3
+        w[0], w[1], w[2], w[3] = w0, w1, w2, w3
+
+
 @implements(protocol.fold, RowInputs)
 def _fold(inputs: Any, x: Any, key: Any, count: Any, Q: Any, Q_row: Any, U: Any, W: Any) -> Any:
     """Give x's rows what they missed while asleep, sqrt(Q - Q_row) N(0, 1); returns the number of folds so far."""
@@ -164,7 +192,7 @@ def _awake(inputs: Any, x: Any, Q: Any, Q_row: Any) -> None:
         Q_row[inputs.columns[e]] = Q
 
 
-@kernel
+@allocating_kernel
 def _measure(indptr: Any, columns: Any, values: Any, n_columns: Any, norm: Any) -> Any:
     """norm = ||x|| of every row; returns the first row with a wrong entry, or -1."""
     last = np.full(n_columns, -1, np.int64)  # the row that each column was last seen in

@@ -4,8 +4,9 @@ Everything works on potentials P, one row a token and one column a tag bigram: P
 after tag a. Order 2 has P = S. Order 1 adds label bigrams to label scores (``expand``, and ``contract`` for the way
 back). Before the first token stands ``start`` (the tag O), so row 0 is read at a = start alone.
 
-The sums never under- or overflow, whatever the weights: forward sums are kept relative to the best path's score
-(``relative``), so every exponent is at most 0 and each sum has a term that is exactly 1.
+The sums stay finite, whatever the weights: forward sums are kept relative to the best path's score (``relative``), so
+every exponent is at most 0 and each sum has a term that is exactly 1. They are float32: a tag at the end of 1e38 times
+fewer paths than another counts as having none.
 """
 
 from __future__ import annotations
@@ -79,7 +80,7 @@ def _best_of_3(s0: Any, s1: Any, s2: Any) -> Any:
 
 @kernel
 def exp_nonpositive(x: Any) -> Any:
-    """e^x for x <= 0, float32, to 2e-7 of its value; below -87 it is as good as 0."""
+    """e^x for x <= 0, float32, to 3e-7 + 7e-8 |x| of its value; below -87 it is as good as 0."""
     t = max(x, _F(-87.0)) * _F(1.4426950408889634)
     n = _I(t - _F(0.5))
     f = t - _F(n)

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparsezo.kernels import protocol
-from sparsezo.kernels.jit import kernel
+from sparsezo.kernels.jit import allocating_kernel, kernel
 from sparsezo.kernels.protocol import implements
 from sparsezo.kernels.random import fill_normals
 from sparsezo.kernels.simd import combine_lanes, prefetch
@@ -212,11 +212,13 @@ def _awake(inputs: Any, x: Any, Q: Any, Q_row: Any) -> None:
         Q_row[inputs.cols[m]] = Q
 
 
-@kernel
+@allocating_kernel
 def fold_all(key: Any, count: Any, Q: Any, Q_row: Any, U: Any, W: Any) -> Any:
     """Fold every row, before anything reads all of W; returns the number of folds so far."""
     n, L = W.shape
     block = U.shape[0]
+    if Q_row.min() >= Q:
+        return count
     for begin in range(0, n, block):
         size = min(block, n - begin)
         fill_normals(key, count, U.reshape(-1)[: size * L])
@@ -229,7 +231,7 @@ def fold_all(key: Any, count: Any, Q: Any, Q_row: Any, U: Any, W: Any) -> Any:
     return count
 
 
-@kernel
+@allocating_kernel
 def factor(row_start: Any, row_ptr: Any, slots: Any, values: Any, col_start: Any, chol_start: Any) -> Any:
     """K and K^-T of every input, G = C C' = K K', packed as SparseInputs says. Done once, in float64."""
     N = row_start.size - 1
@@ -300,7 +302,7 @@ def _invert(K: Any, R: Any, T: Any) -> None:
             T[i, j] = rest / K[i, i]
 
 
-@kernel
+@allocating_kernel
 def distinct(row_start: Any, row_ptr: Any, columns: Any, n_cols: Any) -> Any:
     """(slots, col_start, cols): the distinct columns of each input, in order of first use."""
     N = row_start.size - 1
@@ -324,7 +326,7 @@ def distinct(row_start: Any, row_ptr: Any, columns: Any, n_cols: Any) -> Any:
     return slots, col_start, cols[:n].copy()
 
 
-@kernel
+@allocating_kernel
 def ranks(row_start: Any, chol_start: Any, chol: Any) -> Any:
     """rank(C) of every input: the pivots of K that are not zero."""
     out = np.zeros(row_start.size - 1, np.int64)

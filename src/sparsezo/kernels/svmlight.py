@@ -9,14 +9,14 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from sparsezo.kernels.jit import kernel
+from sparsezo.kernels.jit import allocating_kernel, kernel
 
 MAX_INDEX = 2**31 - 1
 TOO_LARGE = 2.0**128 - 2.0**103  # from here on float64 rounds to infinity in float32
 _POWERS = 10.0 ** np.arange(23)  # exact in float64: one multiplication or division then rounds correctly
 
 
-@kernel
+@allocating_kernel
 def parse_block(
     text: NDArray[np.uint8],
     indices: NDArray[np.int32],

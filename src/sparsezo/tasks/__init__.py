@@ -11,7 +11,11 @@ from numpy.typing import NDArray
 from sparsezo.errors import UsageError
 from sparsezo.tasks.base import Task
 
-TASKS = {"chunking": ("sparsezo.tasks.chunking", "Chunking")}
+TASKS = {
+    "chunking": ("sparsezo.tasks.chunking", "Chunking"),
+    "text": ("sparsezo.tasks.text", "TextClassification"),
+    "rerank": ("sparsezo.tasks.rerank", "Reranking"),
+}
 
 
 def load_task(name: str, settings: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Task:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
@@ -71,6 +72,9 @@ class Task(Protocol):
 
     def scores(self, data: Any, outputs: NDArray[np.int32]) -> Scores:
         """The whole report on the outputs of all of data's inputs, as they stand at Problem.output_start."""
+
+    def export(self, path: Path, W: NDArray[Any]) -> list[Path]:
+        """Write the weights beside the model in whatever forms other programs of the field read."""
 
     def defaults(self, rule: str, step: str) -> tuple[float, float]:
         """(h, mu) that do well when nothing else is known."""

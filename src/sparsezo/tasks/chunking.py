@@ -1,14 +1,16 @@
 """Chunking, and sequence labelling in IOB tags at large (paper Sec. 5, "Sparse Models for Noun-Phrase Chunking").
 
-train = read_conll("train.txt.gz")
-task, train = Chunking.fit(train, only="NP")        # tags as the task sees them: one chunk type, IOB2
-problem, gold = task.problem(train), task.gold(train)
+The tags of a corpus are taken as the task sees them, in IOB2 and of one chunk type if ``only`` says so:
+
+    task, train = Chunking.fit(read_conll("train.txt.gz"), only="NP")
+    problem, gold = task.problem(train), task.gold(train)
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -177,6 +179,9 @@ class Chunking:
         after[offsets[:-1]] = -1
         starts = (kinds == 2) & (types != after)
         return [self.tags[k] for k in (outputs - starts).tolist()]  # B-X stands right before I-X
+
+    def export(self, path: Path, W: NDArray[Any]) -> list[Path]:
+        return []
 
     def defaults(self, rule: str, step: str) -> tuple[float, float]:
         if rule in ("first-order", "supervised"):

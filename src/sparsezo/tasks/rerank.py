@@ -5,7 +5,7 @@
     problem, gold = task.problem(store), task.gold(store)
     learner = Learner(problem, Settings(h=1e-4, mu=1e-2), task.initial_weights())
     learner.run(gold, steps=800_000)
-    task.write_weights("adapted", learner.weights())                    # adapted.weights (cdec), adapted.ini (Moses)
+    task.export("adapted", learner.weights())                           # adapted.weights (cdec), adapted.ini (Moses)
 
 The features are dense: every weight counts as active in every list, so perturbing all weights and perturbing the
 active ones is the same law (DESIGN 2), and there is no point in running both.
@@ -23,9 +23,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparsezo.data.decoder_weights import write_cdec_weights, write_moses_weights
+from sparsezo.data.nbest import NBestList
 from sparsezo.data.nbest_store import NBestStore
 from sparsezo.errors import SparsezoError, UsageError
-from sparsezo.kernels.dense import dense_inputs
+from sparsezo.kernels.dense import PADDED, dense_inputs, dots, read_only
 from sparsezo.kernels.rerank import RankGold, rank_task
 from sparsezo.metrics.bleu import bleu_from_statistics, corpus_bleu, corpus_bleu_from_statistics
 from sparsezo.tasks.base import Problem, Scores
@@ -94,7 +95,7 @@ class Reranking:
             n_labels=1,
             output_start=np.arange(N + 1, dtype=np.int64),
             n_active=np.full(N, M, np.int64),
-            n_score=inputs.ranks,
+            n_score=inputs.ranks if learn else np.zeros(N, np.int64),
             max_rows=int(np.diff(data.offsets).max()),
             max_columns=M,
             dtype=np.float64,
@@ -124,33 +125,44 @@ class Reranking:
         """The chosen hypotheses; an output is the candidate's place in its list."""
         return [data.hypothesis(j) for j in (data.offsets[:-1] + outputs).tolist()]
 
-    def rerank_lists(self, data: NBestStore, W: NDArray[Any]) -> Iterator[str]:
-        """All candidates as cdec writes them, ``id ||| hypothesis ||| features ||| score``, best score first."""
-        columns = data.columns_of(self.names)
-        known = np.flatnonzero(columns >= 0)
-        w = np.zeros(len(data.names))
-        w[columns[known]] = np.asarray(W, np.float64).reshape(-1)[known]
-        for i in range(len(data)):
-            rows = data.list(i)
-            C = np.asarray(data.features[rows])
-            totals = C.astype(np.float64) @ w
-            for j in np.argsort(-totals, kind="stable").tolist():
-                values = (f"{name}={value}" for name, value in zip(data.names, C[j], strict=True) if value != 0)
-                yield f"{i} ||| {data.hypothesis(rows.start + j)} ||| {' '.join(values)} ||| {totals[j]:.9g}"
+    def order(self, nbest: NBestList, W: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """(places from the best candidate to the worst, the score of each candidate) of a list as it was read."""
+        names, features = nbest.names, nbest.features
+        w, column = np.zeros((len(names), 1)), {name: k for k, name in enumerate(names)}
+        for name, value in zip(self.names, np.asarray(W, np.float64).reshape(-1).tolist(), strict=True):
+            if name in column:
+                w[column[name]] = value
+        totals = np.empty((len(features), 1))
+        dots(read_only(features), 0, len(features), w, np.empty(PADDED), totals)
+        return np.argsort(-totals[:, 0], kind="stable"), totals[:, 0]
 
-    def write_weights(self, path: str | os.PathLike[str], W: NDArray[Any]) -> tuple[Path, Path]:
+    def reranked(self, nbest: NBestList, W: NDArray[Any]) -> Iterator[str]:
+        """A list's candidates as cdec writes them, ``id ||| hypothesis ||| features ||| score``, best score first."""
+        order, totals = self.order(nbest, W)
+        for j in order.tolist():
+            # str of a float32 is short and reads back as the same number
+            pairs = zip(nbest.names, nbest.features[j], strict=True)
+            values = " ".join(f"{name}={value}" for name, value in pairs if value != 0)
+            yield f"{nbest.id} ||| {nbest.hypotheses[j]} ||| {values} ||| {totals[j]:.9g}"
+
+    def export(self, path: str | os.PathLike[str], W: NDArray[Any]) -> list[Path]:
         """PATH.weights as cdec and Joshua read it, PATH.ini as Moses does; returns both."""
         cdec, moses = Path(f"{os.fspath(path)}.weights"), Path(f"{os.fspath(path)}.ini")
         w = np.asarray(W, np.float64).reshape(-1)
         write_cdec_weights(cdec, self.names, w)
         write_moses_weights(moses, self.names, w)
-        return cdec, moses
+        return [cdec, moses]
 
     def defaults(self, rule: str, step: str) -> tuple[float, float]:
+        """From a decoder's weights, which are near the best ones already: small steps. mu is the paper's largest."""
         mu = 0.01
-        if rule in ("first-order", "supervised"):
-            return 1e-3, mu
-        return (1e-5 if rule in ("comparison", "preference", "baseline") else 1e-4), mu
+        if rule == "supervised":
+            return 0.01, mu
+        if rule == "first-order":
+            return (0.01 if step == "adagrad" else 1e-3), mu
+        if step == "adagrad":
+            return 0.1, mu
+        return (1e-4 if rule in ("two-point", "symmetric") else 1e-5), mu
 
     def to_arrays(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         return {"names": list(self.names)}, {"init": np.array(self.init, np.float64)}

@@ -1,16 +1,20 @@
 """Text classification (the paper's appendix, multiclass classification of RCV1).
 
-train = read_documents(["a.tsv.gz", "b.tsv.gz"])
-task, train = TextClassification.fit(train)         # classes, vocabulary and idf; documents with their vectors
-test = task.seen(read_documents("test.tsv"))
-problem, gold = task.problem(train), task.gold(train)
-task.scores(test, predict(task.problem(test, learn=False), W))
+A document is one row of tf-idf values, an output is one of the classes, and its loss is 0 or 1. Vectors are made once:
+what ``fit`` and ``seen`` give carries them, and the loop reads them where they are.
+
+    train = read_documents(["a.tsv.gz", "b.tsv.gz"])
+    task, train = TextClassification.fit(train)         # classes, vocabulary and idf; documents with their vectors
+    test = task.seen(read_documents("test.tsv"))
+    problem, gold = task.problem(train), task.gold(train)
+    task.scores(test, predict(task.problem(test, learn=False), W))
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -117,10 +121,13 @@ class TextClassification:
         """Class names of outputs."""
         return [self.classes[k] for k in outputs.tolist()]
 
+    def export(self, path: Path, W: NDArray[Any]) -> list[Path]:
+        return []
+
     def defaults(self, rule: str, step: str) -> tuple[float, float]:
         if rule in ("first-order", "supervised"):
             return 1.0, 1.0
-        return 0.1, 1.0
+        return (0.3, 1.0) if step == "adagrad" else (0.1, 1.0)
 
     def to_arrays(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         settings = {"classes": list(self.classes), "vectoriser": self.vectoriser.settings}
