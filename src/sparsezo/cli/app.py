@@ -212,14 +212,15 @@ def demo(
 
 @app.command()
 def bench(
-    what: Annotated[str, typer.Argument(metavar="WHAT", help="chunking")],
+    what: Annotated[str, typer.Argument(metavar="WHAT", help="chunking, text or rerank.")],
     data: Annotated[
-        Path | None, typer.Option(envvar="SPARSEZO_DATA", help="Folder with conll2000/; without it, generated data.")
+        Path | None,
+        typer.Option(envvar="SPARSEZO_DATA", help="Folder with conll2000/ and smt/; without it, generated data."),
     ] = None,
     rounds: Annotated[int, typer.Option(min=1, help="Interleaved rounds; the best of each counts.")] = 5,
     as_json: Json = False,
 ) -> None:
-    """Microseconds a step, as ratios to NumPy drawing the active weights' normals, in one run."""
+    """What a step costs, as a ratio to a yardstick in the same run: NumPy's normals, Vowpal Wabbit, features @ w."""
     from sparsezo.cli.bench import run_bench
 
     run_bench(what, data, rounds, as_json=as_json)

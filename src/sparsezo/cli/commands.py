@@ -89,6 +89,8 @@ def run_train(call: TrainCall) -> None:
         f"{training.problem.n_features * training.problem.n_labels:,} weights, "
         f"{training.problem.n_active.mean():,.0f} active and {training.problem.n_score.mean():,.0f} scores an input"
     )
+    if settings.perturb == "all" and (training.problem.n_active == training.problem.n_features * task.n_labels).all():
+        show.note("every weight is active in every input: all and active are the same law here")
     show.note_compiling()
     try:
         with show.training_progress(settings.rule, iterations, task.metric) as progress:

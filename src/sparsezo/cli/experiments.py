@@ -26,8 +26,9 @@ from sparsezo.cli import Terminated, show
 from sparsezo.cli.loading import Files, Loaded, front
 from sparsezo.cli.values import whole_number
 from sparsezo.errors import SparsezoError, UsageError
+from sparsezo.experiments.board import Failure, Overview
 from sparsezo.experiments.plan import BUILTIN, DataSpec, Experiment, LearnerSpec, builtin, read_experiment
-from sparsezo.experiments.runner import Failure, Overview, Runner, fixed_runs
+from sparsezo.experiments.runner import Runner, fixed_runs
 from sparsezo.experiments.runs import write_json
 from sparsezo.experiments.sources import Source, generated, in_folder
 from sparsezo.experiments.tuning import Tuned, tune, tuned_runs

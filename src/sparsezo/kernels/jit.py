@@ -72,6 +72,11 @@ def kernel(function: F) -> F:
     return _compile(function, OPTIONS)
 
 
+def inlined_kernel(function: F) -> F:
+    """Likewise, and copied into its callers: handing over a dozen arrays costs as much as a short step's arithmetic."""
+    return _compile(function, {**OPTIONS, "inline": "always"})
+
+
 def allocating_kernel(function: F) -> F:
     """Likewise, for preparing data: it may make new arrays."""
     return _compile(function, {**OPTIONS, "_nrt": True})

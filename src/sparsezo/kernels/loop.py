@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparsezo.kernels import protocol
-from sparsezo.kernels.jit import kernel
+from sparsezo.kernels.jit import inlined_kernel, kernel
 from sparsezo.kernels.random import COMPLEMENT, FOLD, INPUTS, OUTPUT, PERTURBATION, below
 from sparsezo.kernels.rules import BASELINE, FIRST_ORDER, SUPERVISED, SYMMETRIC, coefficient
 
@@ -62,16 +62,20 @@ class Room(NamedTuple):
     other: NDArray[np.int32]  # what it is compared with
 
 
-@kernel
+@inlined_kernel
 def shift(S: Any, V: Any, mu: Any, R: Any, T: Any) -> None:
     """T = S + mu V: the scores at w + mu u."""
-    mu = S.dtype.type(mu)
-    s, v, t = S.reshape(-1), V.reshape(-1), T.reshape(-1)
-    for j in range(R * S.shape[1]):
-        t[j] = s[j] + mu * v[j]
+    factor = S.dtype.type(mu)
+    if R == 1:
+        for l in range(S.shape[1]):
+            T[0, l] = S[0, l] + factor * V[0, l]
+    else:  # as one long vector; making the flat views is worth it from two rows on
+        s, v, t = S.reshape(-1), V.reshape(-1), T.reshape(-1)
+        for j in range(R * S.shape[1]):
+            t[j] = s[j] + factor * v[j]
 
 
-@kernel
+@inlined_kernel
 def look(inputs: Any, law: Any, x: Any, step: Any, memory: Any, room: Any) -> None:
     """S = C W, and for the zeroth-order rules Z and V = C u."""
     if law.perturbation == ALL and memory.Q_row.size > 0:
@@ -85,7 +89,7 @@ def look(inputs: Any, law: Any, x: Any, step: Any, memory: Any, room: Any) -> No
         protocol.scores(inputs, x, memory.W, room.S)
 
 
-@kernel
+@inlined_kernel
 def propose(inputs: Any, task: Any, law: Any, x: Any, step: Any, memory: Any, room: Any) -> Any:
     """The candidate output in room.y and its rival in room.other; returns the candidate's score."""
     look(inputs, law, x, step, memory, room)
@@ -103,7 +107,7 @@ def propose(inputs: Any, task: Any, law: Any, x: Any, step: Any, memory: Any, ro
     return protocol.decode(task, x, room.T, room.y)
 
 
-@kernel
+@inlined_kernel
 def apply(inputs: Any, law: Any, x: Any, step: Any, c: Any, memory: Any, room: Any) -> None:
     """W += c * direction, once room.Z (zeroth-order) or room.D (the others) holds the step's own."""
     whole = False
@@ -163,7 +167,7 @@ def annealed(inputs: Any, task: Any, gold: Any, law: Any, x: Any, step: Any, mem
     return F_plus, protocol.risk(gold, task, x, room.S, law.gamma)
 
 
-@kernel
+@inlined_kernel
 def differing(y: Any, other: Any, n: Any) -> Any:
     count = 0
     for i in range(n):
@@ -171,7 +175,7 @@ def differing(y: Any, other: Any, n: Any) -> Any:
     return count
 
 
-@kernel
+@inlined_kernel
 def count_step(law: Any, F_plus: Any, memory: Any) -> Any:
     """Add a step to the totals; returns the mean that the rule compares with."""
     memory.counts[STEP] += 1

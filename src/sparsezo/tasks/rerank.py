@@ -142,7 +142,7 @@ class Reranking:
         for j in order.tolist():
             # str of a float32 is short and reads back as the same number
             pairs = zip(nbest.names, nbest.features[j], strict=True)
-            values = " ".join(f"{name}={value}" for name, value in pairs if value != 0)
+            values = " ".join(f"{name}={value!s}" for name, value in pairs if value != 0)
             yield f"{nbest.id} ||| {nbest.hypotheses[j]} ||| {values} ||| {totals[j]:.9g}"
 
     def export(self, path: str | os.PathLike[str], W: NDArray[Any]) -> list[Path]:

@@ -1,0 +1,221 @@
+"""Text classification and reranking on the command line, end to end, and what their files can have wrong."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from sparsezo.cli import main
+from sparsezo.data.decoder_weights import read_weights
+from sparsezo.data.generate_text import generate_text, generate_texts, write_svmlight
+
+
+@pytest.fixture
+def call(monkeypatch, capsys):
+    def run(*words: object) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["sparsezo", *map(str, words)])
+        try:
+            main()
+            code = 0
+        except SystemExit as stop:
+            code = stop.code if isinstance(stop.code, int) else int(stop.code is not None)
+        return code, *capsys.readouterr()
+
+    return run
+
+
+def last_json(out: str) -> dict[str, object]:
+    return json.loads(out.splitlines()[-1])
+
+
+@pytest.fixture(scope="module")
+def texts(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("text")
+    for name, n, seed in [("train", 3000, 1), ("test", 400, 2)]:
+        (folder / name).write_text("".join(f"{label}\t{text}\n" for label, text in generate_texts(n, seed)))
+    return folder
+
+
+def test_text_end_to_end(call, texts, tmp_path):
+    model = tmp_path / "m"
+    data = ["--train", texts / "train", "--dev", 100, "--test", texts / "test"]
+    code, out, err = call("train", "text", *data, "--iterations", "300k", "-o", model, "--json")
+    assert code == 0, err
+    trained = last_json(out)
+    assert trained["metric"] == "accuracy"
+    assert trained["test"] > 0.6
+    assert trained["n_score"] == 4
+    code, out, _ = call("evaluate", model, texts / "test", "--json")
+    assert code == 0
+    assert last_json(out)["accuracy"] == trained["test"]
+    assert set(last_json(out)["classes"]) == {"CCAT", "ECAT", "GCAT", "MCAT"}
+    code, out, _ = call("predict", model, texts / "test")
+    assert code == 0
+    given = [line.split("\t") for line in (texts / "test").read_text().splitlines()]
+    predicted = [line.split("\t") for line in out.splitlines()]
+    assert [text for _, text in predicted] == [text for _, text in given]
+    right = np.mean([p[0] == g[0] for p, g in zip(predicted, given, strict=True)])
+    assert right == pytest.approx(trained["test"])
+    code, out, _ = call("predict", model, texts / "test", "--labels-only")
+    assert out.splitlines() == [label for label, _ in predicted]
+
+
+def test_text_from_several_svmlight_files(call, tmp_path):
+    for name, n, seed in [("a", 1500, 1), ("b", 1500, 2), ("test", 300, 3)]:
+        some = generate_text(n, seed, vocabulary=3000)
+        write_svmlight(tmp_path / name, some.vectors, some.names())
+    train = ["--train", tmp_path / "a", "--train", tmp_path / "b"]
+    code, out, err = call(
+        "train", "text", *train, "--test", tmp_path / "test", "--iterations", "300k", "-o", tmp_path / "m", "--json"
+    )
+    assert code == 0, err
+    assert last_json(out)["test"] > 0.5
+    code, out, _ = call("predict", tmp_path / "m", tmp_path / "test")
+    assert set(out.splitlines()) <= {"CCAT", "ECAT", "GCAT", "MCAT"}
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("", "file: is empty"),
+        ("A\tone two\nno tab here\n", "file:2: "),
+        ("A\tone two\nB\t\n", "file:2: "),
+        ("\tone two\n", "file:1: "),
+        ("1 3:0.5 0:1\n2 1:1\n", "file:1: "),
+        ("1 3:nan\n2 1:1\n", "file:1: "),
+        ("1 3:0.5 3:1\n2 1:1\n", "file:1: "),
+    ],
+)
+def test_bad_documents(call, tmp_path, content, message):
+    (tmp_path / "file").write_text(content)
+    code, out, err = call("train", "text", "--train", tmp_path / "file", "-o", tmp_path / "m")
+    assert (code, out) == (1, "")
+    assert message in err
+    assert err.count("\n") == 1
+    assert [p.name for p in tmp_path.iterdir()] == ["file"]
+
+
+def test_a_label_that_train_does_not_have(call, texts, tmp_path):
+    (tmp_path / "test").write_text("CCAT\tsome words\nSPORT\tother words\n")
+    words = ["--train", texts / "train", "--test", tmp_path / "test", "--iterations", "10", "-o", tmp_path / "m"]
+    code, _, err = call("train", "text", *words, "--dev", tmp_path / "test")
+    assert code == 1
+    assert "test:2: " in err
+    assert "SPORT" in err
+
+
+FEATURES = ("LM", "TM", "Length")
+
+
+@pytest.fixture(scope="module")
+def lists(tmp_path_factory) -> Path:
+    """Lists in which LM tells the better candidates, and starting weights that say the opposite."""
+    folder = tmp_path_factory.mktemp("nbest")
+    generator = np.random.default_rng(0)
+    words = [f"w{i}" for i in range(40)]
+    for name, n in [("train", 40), ("dev", 15), ("test", 15)]:
+        references, lines = [], []
+        for i in range(n):
+            reference = generator.choice(words, 8)
+            references.append(" ".join(reference))
+            for _ in range(12):
+                wrong = generator.random(8) < generator.random()
+                hypothesis = np.where(wrong, generator.choice(words, 8), reference)
+                lm = 4 - wrong.sum() + generator.normal(0, 0.3)
+                noise = generator.normal(size=2)
+                pairs = f"LM={lm:.4f} TM={noise[0]:.4f} Length={noise[1]:.4f}"
+                lines.append(f"{i} ||| {' '.join(hypothesis)} ||| {pairs} ||| 0.0")
+        (folder / f"{name}.nbest").write_text("\n".join(lines) + "\n")
+        (folder / f"{name}.ref").write_text("\n".join(references) + "\n")
+    (folder / "weights").write_text("LM -0.5\nTM 0.1\nLength 0.1\n")
+    return folder
+
+
+def test_rerank_end_to_end(call, lists, tmp_path):
+    store = ["--store", tmp_path / "store"]
+    data = ["--train", lists / "train.nbest", "--dev", lists / "dev.nbest", "--test", lists / "test.nbest"]
+    learner = ["--init", lists / "weights", "--h", "0.01", "--mu", "0.1", "--iterations", "20k"]
+    model = tmp_path / "m"
+    code, out, err = call("train", "rerank", *data, *learner, *store, "-o", model, "--json")
+    assert code == 0, err
+    trained = last_json(out)
+    assert trained["metric"] == "bleu"
+    assert "length_ratio" in trained["test_report"]
+    assert "tok:none" in trained["test_report"]["signature"]
+    weights = read_weights(tmp_path / "m.weights")
+    assert set(weights) == set(FEATURES)
+    assert weights["LM"] > 0
+    assert read_weights(tmp_path / "m.ini") == weights
+
+    code, out, _ = call("evaluate", model, lists / "test.nbest", *store, "--json")
+    assert code == 0
+    assert last_json(out)["bleu"] == trained["test"]
+    (tmp_path / "plain.nbest").write_bytes((lists / "test.nbest").read_bytes())  # no references beside it
+    code, best, _ = call("predict", model, tmp_path / "plain.nbest")
+    assert code == 0
+    assert len(best.splitlines()) == 15
+    code, out, _ = call("predict", model, tmp_path / "plain.nbest", "--nbest")
+    assert len(out.splitlines()) == 15 * 12
+    firsts = {line.split(" ||| ")[0]: line.split(" ||| ")[1] for line in reversed(out.splitlines())}
+    assert [firsts[str(i)] for i in range(15)] == best.splitlines()
+
+
+@pytest.mark.parametrize(
+    ("lines", "message"),
+    [
+        ("1 ||| b ||| LM=1 ||| 0\n", "list 0 is missing"),
+        ("1 ||| a ||| LM=1 ||| 0\n0 ||| b ||| LM=1 ||| 0\n", ":1: "),
+        ("0 ||| a ||| LM=1 LM=2 ||| 0\n1 ||| b ||| LM=1 ||| 0\n", ":1: "),
+        ("0 ||| a ||| LM=nan ||| 0\n1 ||| b ||| LM=1 ||| 0\n", ":1: "),
+        ("0 ||| a ||| LM=1 ||| 0\n1 ||| b ||| LM", ":2: "),
+        ("0 ||| a ||| LM=1 ||| 0\n", "x.ref"),
+        ("0 ||| a ||| LM=1 ||| 0\n1 ||| b ||| LM=1 ||| 0\n2 ||| c ||| LM=1 ||| 0\n", "has no reference"),
+    ],
+)
+def test_bad_lists(call, tmp_path, lines, message):
+    (tmp_path / "x.nbest").write_text(lines)
+    (tmp_path / "x.ref").write_text("one\ntwo\n")
+    words = ["--train", tmp_path / "x.nbest", "--store", tmp_path / "store", "-o", tmp_path / "m"]
+    code, out, err = call("train", "rerank", *words)
+    assert (code, out) == (1, "")
+    assert message in err
+    assert err.count("\n") == 1
+    left = [p.name for p in tmp_path.rglob("*") if p.is_file() and not p.name.startswith("x.")]
+    assert left == []
+
+
+def test_options_of_another_task_are_refused(call, texts, lists, tmp_path):
+    for words, message in [
+        (["text", "--train", texts / "train", "--order", "1"], "--order does not belong to task text"),
+        (["rerank", "--train", lists / "train.nbest", "--only", "NP"], "--only does not belong to task rerank"),
+        (["text", "--train", texts / "train", "--init", "w"], "--init does not belong to task text"),
+        (["rerank", "--train", lists / "train.nbest", "--dev", "5"], "--dev 5: rerank takes an n-best file"),
+    ]:
+        code, _, err = call("train", *words, "-o", tmp_path / "m")
+        assert (code, message in err) == (2, True), err
+
+
+def test_all_and_active_are_one_law_for_dense_features(call, lists, tmp_path):
+    """Said once, in a remark; the run is the same to the bit."""
+    outs = []
+    for perturb in ("all", "active"):
+        words = [
+            "--train",
+            lists / "train.nbest",
+            "--store",
+            tmp_path / "s",
+            "--perturb",
+            perturb,
+            "--iterations",
+            "2k",
+        ]
+        code, _, err = call("train", "rerank", *words, "-o", tmp_path / perturb, "--json")
+        assert code == 0
+        assert ("are the same law here" in err) == (perturb == "all")
+        with np.load(tmp_path / perturb) as arrays:
+            outs.append(arrays["W"])
+    np.testing.assert_array_equal(*outs)
