@@ -6,7 +6,7 @@ import numpy as np
 
 from sparsezo.kernels import loop, protocol, sequence
 from sparsezo.kernels.jit import allocating_kernel as kernel
-from sparsezo.kernels.random import stream_key
+from sparsezo.kernels.random import _stream_key
 from sparsezo.kernels.sparse import fold_all, scatter
 
 _ONE = np.float32(1)
@@ -141,7 +141,7 @@ def repeat(inputs, task, gold, law, N, steps, times, memory, room, W, total, squ
         memory.sums[:] = 0
         if out.size > 0:
             for stream in range(law.keys.size):
-                law.keys[stream] = stream_key(r, stream)
+                law.keys[stream] = _stream_key(r, stream)
         else:
             memory.counts[loop.STEP] = memory.counts[loop.ASKED] = r
         fine &= loop.run(inputs, task, gold, law, N, memory.counts[loop.STEP] + steps, memory, room)

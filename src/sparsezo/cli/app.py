@@ -54,17 +54,17 @@ def train(
     ] = "two-point",
     perturb: Annotated[
         str | None,
-        typer.Option(help="all, active or score. [default: score]", rich_help_panel=_LEARNER, show_default=False),
+        typer.Option(help="all, active or score. (default: score)", rich_help_panel=_LEARNER, show_default=False),
     ] = None,
     criterion: Annotated[
         str, typer.Option(help="map, or annealed: the expected loss.", rich_help_panel=_LEARNER)
     ] = "map",
     gamma: Annotated[float, typer.Option(help="Temperature of annealed.", rich_help_panel=_LEARNER)] = 1.0,
     h: Annotated[
-        float | None, typer.Option(help="Learning rate. [default: by task and rule]", rich_help_panel=_LEARNER)
+        float | None, typer.Option(help="Learning rate. (default: by task and rule)", rich_help_panel=_LEARNER)
     ] = None,
     mu: Annotated[
-        float | None, typer.Option(help="Size of the perturbation. [default: by task]", rich_help_panel=_LEARNER)
+        float | None, typer.Option(help="Size of the perturbation. (default: by task)", rich_help_panel=_LEARNER)
     ] = None,
     step: Annotated[str, typer.Option(help="constant or adagrad.", rich_help_panel=_LEARNER)] = "constant",
     baseline: Annotated[
@@ -89,7 +89,7 @@ def train(
         int | None, typer.Option(help="Leave out features seen less often (also text).", rich_help_panel=_CHUNKING)
     ] = None,
     format: Annotated[
-        str | None, typer.Option(help="tsv, svmlight or lyrl. [default: by content]", rich_help_panel=_TEXT)
+        str | None, typer.Option(help="tsv, svmlight or lyrl. (default: by content)", rich_help_panel=_TEXT)
     ] = None,
     topics: Annotated[
         str | None, typer.Option(help="RCV1's topics qrels file, for lyrl.", rich_help_panel=_TEXT)
@@ -99,7 +99,7 @@ def train(
     ] = False,
     train_ref: Annotated[
         list[str] | None,
-        typer.Option(help="References, one or several. [default: .ref for .nbest]", rich_help_panel=_RERANK),
+        typer.Option(help="References, one or several. (default: .ref for .nbest)", rich_help_panel=_RERANK),
     ] = None,
     dev_ref: Annotated[list[str] | None, typer.Option(rich_help_panel=_RERANK)] = None,
     test_ref: Annotated[list[str] | None, typer.Option(rich_help_panel=_RERANK)] = None,
@@ -107,10 +107,10 @@ def train(
         str | None, typer.Option(help="A decoder's weights to start from (cdec, moses.ini).", rich_help_panel=_RERANK)
     ] = None,
     store: Annotated[
-        str | None, typer.Option(help="Where imported lists are kept. [default: cache]", rich_help_panel=_RERANK)
+        str | None, typer.Option(help="Where imported lists are kept. (default: cache)", rich_help_panel=_RERANK)
     ] = None,
     evaluate_every: Annotated[
-        str | None, typer.Option(help="Steps between looks at dev. [default: a hundredth of the run]")
+        str | None, typer.Option(help="Steps between looks at dev. (default: a hundredth of the run)")
     ] = None,
     checkpoint_seconds: Annotated[float, typer.Option(help="Seconds between checkpoints.")] = 30.0,
     resume: Annotated[bool, typer.Option("--resume", help="Go on from the checkpoint of a stopped run.")] = False,
@@ -158,10 +158,132 @@ def train(
 
 
 @app.command()
+def tune(
+    task: TaskName,
+    train: Annotated[list[str], typer.Option(help="Training file, as in train; text: one or several.")],
+    dev: Annotated[str, typer.Option(help="Dev file, which decides; or N: the first N inputs of train.")],
+    rule: Annotated[str, typer.Option(help="As in train.", rich_help_panel=_LEARNER)] = "two-point",
+    perturb: Annotated[
+        str | None,
+        typer.Option(help="all, active or score. (default: score)", rich_help_panel=_LEARNER, show_default=False),
+    ] = None,
+    criterion: Annotated[
+        str, typer.Option(help="map, or annealed: the expected loss.", rich_help_panel=_LEARNER)
+    ] = "map",
+    gamma: Annotated[float, typer.Option(help="Temperature of annealed.", rich_help_panel=_LEARNER)] = 1.0,
+    step: Annotated[str, typer.Option(help="constant or adagrad.", rich_help_panel=_LEARNER)] = "constant",
+    baseline: Annotated[
+        bool, typer.Option("--baseline", help="first-order: subtract the mean loss.", rich_help_panel=_LEARNER)
+    ] = False,
+    grid_h: Annotated[
+        str | None, typer.Option(help="Values of h, such as 0.01,0.001. (default: the paper's for the task)")
+    ] = None,
+    grid_mu: Annotated[
+        str | None, typer.Option(help="Values of mu, such as 0.1,0.01. (default: the paper's for the task)")
+    ] = None,
+    full_grid: Annotated[
+        bool, typer.Option("--full-grid", help="Try every point to the end; without it, successive halving.")
+    ] = False,
+    iterations: Annotated[
+        str, typer.Option(help="Of the run that is tuned for: 4M, 300k, ...", rich_help_panel=_LEARNER)
+    ] = "1M",
+    seed: Annotated[int, typer.Option(help="Of all trials.", rich_help_panel=_LEARNER)] = 0,
+    only: Annotated[str | None, typer.Option(help="As in train.", rich_help_panel=_CHUNKING)] = None,
+    order: Annotated[int | None, typer.Option(help="As in train.", rich_help_panel=_CHUNKING)] = None,
+    template: Annotated[str | None, typer.Option(help="As in train.", rich_help_panel=_CHUNKING)] = None,
+    min_count: Annotated[int | None, typer.Option(help="As in train (also text).", rich_help_panel=_CHUNKING)] = None,
+    format: Annotated[str | None, typer.Option(help="As in train.", rich_help_panel=_TEXT)] = None,
+    topics: Annotated[str | None, typer.Option(help="As in train.", rich_help_panel=_TEXT)] = None,
+    raw_tf: Annotated[bool, typer.Option("--raw-tf", help="As in train.", rich_help_panel=_TEXT)] = False,
+    train_ref: Annotated[list[str] | None, typer.Option(help="As in train.", rich_help_panel=_RERANK)] = None,
+    dev_ref: Annotated[list[str] | None, typer.Option(help="As in train.", rich_help_panel=_RERANK)] = None,
+    init: Annotated[str | None, typer.Option(help="As in train.", rich_help_panel=_RERANK)] = None,
+    store: Annotated[str | None, typer.Option(help="As in train.", rich_help_panel=_RERANK)] = None,
+    processes: Annotated[int | None, typer.Option(min=1, help="Default: one for each core.")] = None,
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", help="Folder of the trials. (default: tune-TASK)")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Search for h and mu on dev; prints them and the command that trains with them. Stopped, it goes on."""
+    from sparsezo.cli.experiments import TuneCall, run_tune
+    from sparsezo.cli.loading import Files
+
+    options = _given(
+        only=only,
+        order=order,
+        template=template,
+        min_count=min_count,
+        format=format,
+        topics=topics,
+        raw_tf=raw_tf,
+        train_ref=train_ref,
+        dev_ref=dev_ref,
+        init=init,
+        store=store,
+    )
+    run_tune(
+        TuneCall(
+            task=task,
+            files=Files(tuple(train), dev, None, options),
+            rule=rule,
+            perturb=perturb,
+            criterion=criterion,
+            gamma=gamma,
+            step=step,
+            baseline=baseline,
+            grid_h=grid_h,
+            grid_mu=grid_mu,
+            iterations=iterations,
+            seed=seed,
+            full_grid=full_grid,
+            processes=processes,
+            output=output,
+            as_json=as_json,
+        )
+    )
+
+
+@app.command()
+def reproduce(
+    name: Annotated[str, typer.Argument(metavar="NAME|FILE.toml", help="chunking, smt, text, all, or a file.")],
+    data: Annotated[
+        str | None,
+        typer.Option(envvar="SPARSEZO_DATA", help="Folder with the data; or 'generated': the built-in generators."),
+    ] = None,
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", help="Folder of the results. (default: results/NAME)")
+    ] = None,
+    seeds: Annotated[int | None, typer.Option(help="How many: 0, 1, ... (default: the experiment's, 3)")] = None,
+    iterations: Annotated[str | None, typer.Option(help="4M, 300k, ... (default: the experiment's)")] = None,
+    phases: Annotated[
+        str, typer.Option(help="fixed: the paper's figure; tuned: its table, h and mu searched on dev.")
+    ] = "fixed,tuned",
+    full_grid: Annotated[
+        bool, typer.Option("--full-grid", help="tuned: try every point of the grids to the end.")
+    ] = False,
+    processes: Annotated[int | None, typer.Option(min=1, help="Default: one for each core.")] = None,
+) -> None:
+    """The paper's experiments and the report, with one command. Interrupted or killed, it goes on from there."""
+    from sparsezo.cli.experiments import run_reproduce
+
+    run_reproduce(
+        name,
+        data,
+        seeds=seeds,
+        iterations=iterations,
+        phases=phases,
+        full_grid=full_grid,
+        processes=processes,
+        out=output,
+    )
+
+
+@app.command()
 def predict(
     model: Annotated[Path, typer.Argument(help="A model that train wrote.")],
     input: Annotated[str, typer.Argument(help="The inputs, with or without the correct outputs.")],
-    output: Annotated[Path | None, typer.Option("-o", "--output", help="[default: standard output]")] = None,
+    output: Annotated[Path | None, typer.Option("-o", "--output", help="(default: standard output)")] = None,
     format: Annotated[str | None, typer.Option(help="As in train.", rich_help_panel=_TEXT)] = None,
     labels_only: Annotated[
         bool, typer.Option("--labels-only", help="Labels without the texts.", rich_help_panel=_TEXT)
@@ -183,7 +305,7 @@ def evaluate(
     format: Annotated[str | None, typer.Option(help="As in train.", rich_help_panel=_TEXT)] = None,
     topics: Annotated[str | None, typer.Option(help="As in train.", rich_help_panel=_TEXT)] = None,
     ref: Annotated[
-        list[str] | None, typer.Option(help="References. [default: .ref for .nbest]", rich_help_panel=_RERANK)
+        list[str] | None, typer.Option(help="References. (default: .ref for .nbest)", rich_help_panel=_RERANK)
     ] = None,
     store: Annotated[str | None, typer.Option(help="As in train.", rich_help_panel=_RERANK)] = None,
     as_json: Json = False,

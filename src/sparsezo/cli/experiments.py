@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import shlex
 import signal
+import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -28,6 +29,7 @@ from sparsezo.cli.values import whole_number
 from sparsezo.errors import SparsezoError, UsageError
 from sparsezo.experiments.board import Failure, Overview
 from sparsezo.experiments.plan import BUILTIN, DataSpec, Experiment, LearnerSpec, builtin, read_experiment
+from sparsezo.experiments.report import write_report
 from sparsezo.experiments.runner import Runner, fixed_runs
 from sparsezo.experiments.runs import write_json
 from sparsezo.experiments.sources import Source, generated, in_folder
@@ -64,9 +66,8 @@ def run_reproduce(
     full_grid: bool = False,
     processes: int | None = None,
     out: Path | None = None,
-    report: Callable[[Path], object] | None = None,
 ) -> list[Path]:
-    """Do all runs of an experiment, a built-in one or a file's, or of all three. ``report`` is called on each folder.
+    """Do all runs of an experiment, a built-in one or a file's, or of all three, and write the report on them.
 
     Returns the folders of results.
     """
@@ -81,8 +82,9 @@ def run_reproduce(
     failures: list[Failure] = []
     for plan, folder, source in jobs:
         failures += _reproduce(plan, folder, source, wanted, full_grid=full_grid, processes=processes)
-        if report is not None:
-            report(folder)
+    target = (root if several else folders[0]) / "report"
+    page = write_report(folders, target, command=shlex.join(["sparsezo", *sys.argv[1:]]))
+    show.note(f"the report is {page}")
     _say_failures(failures)
     return folders
 

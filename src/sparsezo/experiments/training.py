@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 from sparsezo import __version__
 from sparsezo.container import read_container, write_container
 from sparsezo.errors import UsageError
+from sparsezo.experiments.interrupts import DeferredSignals
 from sparsezo.kernels.loop import Memory
 from sparsezo.learner import Learner, predict
 from sparsezo.model import Model
@@ -104,31 +105,36 @@ class Training:
 
     def go(self, progress: Callable[[Progress], None] | None = None) -> Outcome:
         """Learn to the end. On KeyboardInterrupt the checkpoint is written before it goes on its way."""
-        if self.learner.step == 0 and not self.curve:
-            self._evaluate()
         self.learner.run(self.gold, 0)  # compiles, where that is still to do, before the clock starts
-        size, saved = 1000, time.perf_counter()
         try:
-            while self.learner.step < self.iterations:
-                began = time.perf_counter()
-                due = (self.learner.step // self.evaluate_every + 1) * self.evaluate_every
-                steps = min(size, due - self.learner.step, self.iterations - self.learner.step)
-                self.learner.run(self.gold, steps)
-                took = time.perf_counter() - began
-                self.seconds += took
-                size = max(1, min(2 * size, int(steps / max(took, 1e-9) * _SLICE_SECONDS)))
-                if self.learner.step == due or self.learner.step == self.iterations:
-                    self._evaluate()
-                if progress is not None:
-                    progress(self._progress(steps / max(took, 1e-9)))
-                if self.checkpoint is not None and time.perf_counter() - saved > self.checkpoint_seconds:
-                    self._save()
-                    saved = time.perf_counter()
+            with DeferredSignals() as signals:
+                self._learn(progress, signals)
         except KeyboardInterrupt:
             if self.checkpoint is not None:
                 self._save()
             raise
         return self._outcome()
+
+    def _learn(self, progress: Callable[[Progress], None] | None, signals: DeferredSignals) -> None:
+        if self.learner.step == 0 and not self.curve:
+            self._evaluate()
+        size, saved = 1000, time.perf_counter()
+        while self.learner.step < self.iterations:
+            began = time.perf_counter()
+            due = (self.learner.step // self.evaluate_every + 1) * self.evaluate_every
+            steps = min(size, due - self.learner.step, self.iterations - self.learner.step)
+            self.learner.run(self.gold, steps)
+            took = time.perf_counter() - began
+            self.seconds += took
+            size = max(1, min(2 * size, int(steps / max(took, 1e-9) * _SLICE_SECONDS)))
+            if self.learner.step == due or self.learner.step == self.iterations:
+                self._evaluate()
+            if progress is not None:
+                progress(self._progress(steps / max(took, 1e-9)))
+            signals.deliver()
+            if self.checkpoint is not None and time.perf_counter() - saved > self.checkpoint_seconds:
+                self._save()
+                saved = time.perf_counter()
 
     def _evaluate(self) -> None:
         """A point of the curve; where dev is better than ever, keep the weights. Without dev the latest are kept."""

@@ -1,0 +1,49 @@
+"""Being stopped only where it does no harm.
+
+A run that is stopped in the middle of looking at dev, say, would not go on bit for bit. So signals wait:
+
+    with DeferredSignals() as signals:
+        while work():
+            signals.deliver()                   # KeyboardInterrupt, if there was a Ctrl-C since
+"""
+
+from __future__ import annotations
+
+import signal
+import threading
+from types import FrameType
+from typing import Any
+
+
+class DeferredSignals:
+    """Holds SIGINT and SIGTERM back until ``deliver`` is called, where the work's state is whole."""
+
+    def __init__(self) -> None:
+        self._before: dict[int, Any] = {}
+        self._caught: int | None = None
+
+    def __enter__(self) -> DeferredSignals:
+        if threading.current_thread() is threading.main_thread():  # others have no signals
+            for number in (signal.SIGINT, signal.SIGTERM):
+                self._before[number] = signal.signal(number, self._catch)
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+        if kind is None:
+            self.deliver()
+
+    def _catch(self, number: int, _frame: FrameType | None) -> None:
+        self._caught = number
+
+    def deliver(self) -> None:
+        """Do now what a signal that came would have done."""
+        if self._caught is None:
+            return
+        number, self._caught = self._caught, None
+        handler = self._before[number]
+        if callable(handler):
+            handler(number, None)
+        elif handler == signal.SIG_DFL:
+            raise KeyboardInterrupt

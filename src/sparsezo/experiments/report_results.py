@@ -1,0 +1,205 @@
+"""The results that a report is made of: the runs of one experiment by learner and phase, and figures over seeds.
+
+learner = experiment.find("two-point", "active")
+learner.spread("tuned", "test")                      # Spread: values over seeds, mean, standard deviation
+learner.mean_curve("fixed", "average_loss")
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import reduce
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+PHASES = ("fixed", "tuned")  # those that have a place in tables and figures; the trials of 'tune' are in tuning.json
+RULE_ORDER = ("comparison", "preference", "baseline", "two-point", "symmetric", "first-order", "supervised")
+GROUPS = {
+    "all": "ALL",
+    "active": "ACTIVE (paper: SPARSE)",
+    "score": "SCORE (ours)",
+    "first-order": "first-order (paper: SFO)",
+    "supervised": "supervised (full information)",
+}
+TITLES = {
+    "chunking": "Noun-phrase chunking",
+    "rerank": "Reranking of translations (SMT)",
+    "text": "Text classification",
+}
+METRICS = {"f1": "F1", "bleu": "BLEU", "accuracy": "accuracy"}
+LOSSES = {"f1": "1 - F1", "bleu": "1 - BLEU", "accuracy": "error"}
+
+
+@dataclass(frozen=True)
+class Spread:
+    """A figure over the seeds of one learner. ``exact``: a bound that no seed changes."""
+
+    values: tuple[float, ...]
+    exact: bool = False
+
+    @property
+    def mean(self) -> float:
+        return statistics.fmean(self.values)
+
+    @property
+    def sd(self) -> float | None:
+        """Sample standard deviation; None where there is one seed only."""
+        return statistics.stdev(self.values) if len(self.values) > 1 else None
+
+
+@dataclass(frozen=True, eq=False)
+class Curve:
+    iterations: NDArray[np.int64]  # [points]
+    average_loss: NDArray[np.float64]  # [points], nan where not known; so dev
+    dev: NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class MeanCurve:
+    iterations: NDArray[np.int64]
+    mean: NDArray[np.float64]
+    sd: NDArray[np.float64] | None  # None with a single seed
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    learner: str
+    phase: str
+    seed: int
+    settings: Mapping[str, Any]
+    iterations: int
+    result: Mapping[str, Any]
+    test_report: Mapping[str, Any]
+    versions: Mapping[str, str]
+    paper: float | None
+    curve: Curve | None
+    data: str = ""  # what the runner knows it by
+    made: float = 0.0  # when run.json was written
+
+    def value(self, quantity: str) -> float | None:
+        """A figure of the result (or of the test report), None where it is missing or not finite."""
+        value = self.result.get(quantity, self.test_report.get(quantity))
+        if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+            return None
+        return float(value)
+
+    @property
+    def kind(self) -> tuple[Any, ...]:
+        """What the seeds of one learner must have in common."""
+        return (self.iterations, self.data, *sorted((k, str(v)) for k, v in self.settings.items() if k != "seed"))
+
+
+@dataclass(frozen=True, eq=False)
+class LearnerRuns:
+    name: str
+    rule: str
+    perturb: str | None
+    plain: bool  # as in the paper: constant step, MAP criterion, no baseline in first-order
+    phases: Mapping[str, tuple[Run, ...]]  # by seed
+
+    @property
+    def group(self) -> str:
+        return self.perturb or self.rule
+
+    @property
+    def zeroth_order(self) -> bool:
+        return self.perturb is not None
+
+    @property
+    def paper(self) -> float | None:
+        return next((run.paper for runs in self.phases.values() for run in runs if run.paper is not None), None)
+
+    def runs(self, phase: str) -> tuple[Run, ...]:
+        return self.phases.get(phase, ())
+
+    def spread(self, phase: str, quantity: str) -> Spread | None:
+        values = [value for run in self.runs(phase) if (value := run.value(quantity)) is not None]
+        return Spread(tuple(values)) if values else None
+
+    def best_phase(self, quantity: str = "test") -> str | None:
+        """Tuned where there is such a result, else fixed."""
+        phases = [phase for phase in ("tuned", "fixed") if self.spread(phase, quantity)]
+        return phases[0] if phases else next((phase for phase in ("tuned", "fixed") if self.runs(phase)), None)
+
+    def mean_curve(self, phase: str, column: str) -> MeanCurve | None:
+        """Over the points that all seeds have."""
+        curves = [run.curve for run in self.runs(phase) if run.curve is not None]
+        if not curves:
+            return None
+        common = reduce(np.intersect1d, [curve.iterations for curve in curves])
+        values = np.stack([getattr(curve, column)[np.isin(curve.iterations, common)] for curve in curves])
+        finite = np.isfinite(values).all(axis=0)
+        if not finite.any():
+            return None
+        values = values[:, finite]
+        sd = values.std(axis=0, ddof=1) if len(curves) > 1 else None
+        return MeanCurve(common[finite].astype(np.int64), values.mean(axis=0), sd)
+
+
+@dataclass(frozen=True, eq=False)
+class Experiment:
+    folder: Path
+    name: str
+    task: str
+    metric: str
+    runs: tuple[Run, ...]  # all of them, also the trials of tuning
+    learners: tuple[LearnerRuns, ...]  # in the order of the table
+    declared: Mapping[str, Any] = field(default_factory=dict)  # experiment.toml
+    declared_text: str = ""
+    tuning: Mapping[str, Any] = field(default_factory=dict)
+    bounds: Mapping[str, Any] = field(default_factory=dict)
+    gaps: tuple[str, ...] = ()
+
+    @property
+    def title(self) -> str:
+        title = TITLES.get(self.task, self.task)
+        return title if self.name in (self.task, "smt") else f"{title}: {self.name}"
+
+    @property
+    def metric_name(self) -> str:
+        return METRICS.get(self.metric, self.metric)
+
+    @property
+    def loss_name(self) -> str:
+        return LOSSES.get(self.metric, "loss")
+
+    @property
+    def data(self) -> str:
+        """Short, and without the folders of the machine it was made on."""
+        files = self.declared.get("data")
+        train = files.get("train") if isinstance(files, Mapping) else files
+        first = train[0] if isinstance(train, list) and train else train
+        if self.declared.get("origin") == "generated":
+            return "generated"
+        if not isinstance(first, str) or not first:
+            return "not named"
+        return Path(first).name if Path(first).is_absolute() else first
+
+    @property
+    def dense(self) -> bool:
+        """Every feature is active in every input, so ACTIVE is ALL in law."""
+        shares = [a / n for run in self.runs if (n := run.value("n")) and (a := run.value("n_active")) is not None]
+        return bool(shares) and min(shares) > 0.999
+
+    def group_title(self, group: str) -> str:
+        return "ACTIVE (here the same as ALL)" if group == "active" and self.dense else GROUPS.get(group, group)
+
+    def find(self, rule: str, perturb: str | None) -> LearnerRuns | None:
+        """The paper's kind of learner: constant step, MAP."""
+        found = (item for item in self.learners if item.plain and (item.rule, item.perturb) == (rule, perturb))
+        return next(found, None)
+
+    def phase(self, quantity: str = "average_loss") -> str | None:
+        """Of the curves: fixed as in the paper's figures, else tuned."""
+        return next((phase for phase in PHASES if any(item.spread(phase, quantity) for item in self.learners)), None)
+
+    def bound(self, name: str, quantity: str) -> float | None:
+        report = self.bounds.get(name)
+        value = report.get(quantity) if isinstance(report, Mapping) else None
+        return float(value) if isinstance(value, int | float) and math.isfinite(value) else None

@@ -1,0 +1,233 @@
+"""One run of an experiment and its folder: what it is known by, what it leaves behind, and doing it.
+
+    run = Run("chunking", "chunking", "two-point score", "fixed", Settings(seed=1), 4_000_000, 40_000, data=identity)
+    record = execute(run, out, Bench(load()))       # OUT/runs/<hash>/run.json, curve.csv, model.szo
+    find(run, out)                                  # the record of a finished run, or None
+
+A run is known by the hash of its settings, its data and its length, never by its place in a list. ``run.json`` is
+written last and whole: where it is, the run is finished. A run that was stopped goes on from its checkpoint.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+import hashlib
+import io
+import json
+import math
+import os
+import platform
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, Protocol, cast
+
+from sparsezo import __version__
+from sparsezo.errors import DataError
+from sparsezo.experiments.training import CHECKPOINT_SECONDS, Data, Progress, Training
+from sparsezo.files import atomic_write
+from sparsezo.settings import Settings
+from sparsezo.tasks.base import Problem, Task
+
+PHASES = ("fixed", "tune", "tuned")
+
+
+class Loaded(Protocol):
+    """What a task's loader gives; W is where learning starts, None for 0."""
+
+    @property
+    def task(self) -> Task: ...
+    @property
+    def data(self) -> Data: ...
+    @property
+    def W(self) -> Any: ...
+
+
+@dataclass(frozen=True)
+class Run:
+    experiment: str
+    task: str
+    learner: str  # its name
+    phase: str  # one of PHASES
+    settings: Settings  # with the seed
+    iterations: int
+    evaluate_every: int
+    data: str  # what the data is known by: a hash of its content
+    paper: float | None = None
+    keep_model: bool = True
+
+    @property
+    def hash(self) -> str:
+        known_by = {
+            "task": self.task,
+            "settings": self.settings.as_dict(),
+            "iterations": self.iterations,
+            "evaluate_every": self.evaluate_every,
+            "data": self.data,
+            "phase": self.phase,
+        }
+        text = json.dumps(known_by, sort_keys=True, separators=(",", ":"))
+        return hashlib.blake2b(text.encode(), digest_size=10).hexdigest()
+
+    def folder(self, out: Path) -> Path:
+        return out / "runs" / self.hash
+
+    def __str__(self) -> str:
+        mu = f", mu {self.settings.mu:g}" if self.settings.mu else ""
+        return f"{self.learner}, {self.phase}, h {self.settings.h:g}{mu}, seed {self.settings.seed}"
+
+
+def find(run: Run, out: Path) -> dict[str, Any] | None:
+    """The record of a finished run. The same work done in another phase is taken over, not done again."""
+    record = _read(run, out)
+    if record is not None:
+        return record
+    for phase in PHASES:
+        twin = replace(run, phase=phase)
+        if phase != run.phase and (record := _read(twin, out)) is not None:
+            files = ["curve.csv", *(["model.szo"] if run.keep_model else [])]
+            if all((twin.folder(out) / name).exists() for name in files):
+                return _take_over(run, out, twin, record, files)
+    return None
+
+
+def _read(run: Run, out: Path) -> dict[str, Any] | None:
+    path = run.folder(out) / "run.json"
+    try:
+        record: dict[str, Any] = json.loads(path.read_bytes())
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError) as error:
+        raise DataError(str(path), f"cannot be read ({error}); remove it to do the run again") from None
+    return record
+
+
+def _take_over(run: Run, out: Path, twin: Run, record: dict[str, Any], files: list[str]) -> dict[str, Any]:
+    folder = run.folder(out)
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in files:
+        with contextlib.suppress(FileNotFoundError):
+            (folder / name).unlink()
+        try:
+            os.link(twin.folder(out) / name, folder / name)
+        except OSError:  # a file system without links
+            shutil.copyfile(twin.folder(out) / name, folder / name)
+    return _write_record(run, folder, record["result"], record["test_report"], record["versions"])
+
+
+class Bench:
+    """A task and its data with everything made once that runs share: the arrays of its parts."""
+
+    def __init__(self, loaded: Loaded) -> None:
+        self.task = cast(Task, _Remembering(loaded.task))
+        self.data, self.W = loaded.data, loaded.W
+
+    def compile(self) -> None:
+        """One step of the dearest kind, so that whatever has to be compiled is compiled."""
+        data = Data(self.data.train, self.data.dev)
+        Training(self.task, data, Settings("two-point", "all", 1e-6, 1e-6), 1, W=self.W).go()
+
+
+class _Remembering:
+    """A task that remembers the arrays it has made of data; they are only read."""
+
+    def __init__(self, task: Task) -> None:
+        self._task = task
+        self._problems: dict[tuple[int, bool, bool], Problem] = {}
+        self._gold: dict[int, Any] = {}
+
+    def problem(self, data: Any, *, learn: bool = True, risk: bool = False) -> Problem:
+        key = (id(data), learn, risk)
+        if key not in self._problems:
+            self._problems[key] = self._task.problem(data, learn=learn, risk=risk)
+        return self._problems[key]
+
+    def gold(self, data: Any) -> Any:
+        if id(data) not in self._gold:
+            self._gold[id(data)] = self._task.gold(data)
+        return self._gold[id(data)]
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._task, name)
+
+
+def execute(
+    run: Run,
+    out: Path,
+    bench: Bench,
+    progress: Callable[[Progress], None] | None = None,
+    checkpoint_seconds: float = CHECKPOINT_SECONDS,
+) -> dict[str, Any]:
+    """Do a run to its end, from its checkpoint where there is one; returns its record."""
+    folder = run.folder(out)
+    folder.mkdir(parents=True, exist_ok=True)
+    training = Training(
+        bench.task,
+        bench.data,
+        run.settings,
+        run.iterations,
+        evaluate_every=run.evaluate_every,
+        checkpoint=folder / "checkpoint",
+        checkpoint_seconds=checkpoint_seconds,
+        resume=True,
+        W=bench.W,
+    )
+    outcome = training.go(progress)
+    with atomic_write(folder / "curve.csv") as stream:
+        stream.write(_curve_text(training.curve).encode())
+    if run.keep_model:
+        outcome.model.save(folder / "model.szo")
+    record = _write_record(run, folder, outcome.result, outcome.test.report if outcome.test else None, _versions())
+    training.finish()
+    return record
+
+
+def drop_model(run: Run, out: Path) -> None:
+    """A trial that was not chosen needs no model."""
+    with contextlib.suppress(FileNotFoundError):
+        (run.folder(out) / "model.szo").unlink()
+
+
+def _write_record(
+    run: Run, folder: Path, result: dict[str, Any], test_report: dict[str, Any] | None, versions: dict[str, str]
+) -> dict[str, Any]:
+    record = {
+        "experiment": run.experiment,
+        "task": run.task,
+        "learner": run.learner,
+        "phase": run.phase,
+        "seed": run.settings.seed,
+        "settings": run.settings.as_dict(),
+        "iterations": run.iterations,
+        "evaluate_every": run.evaluate_every,
+        "data": run.data,
+        "result": result,
+        "test_report": test_report,
+        "versions": versions,
+        "hash": run.hash,
+        "paper": run.paper,
+    }
+    write_json(folder / "run.json", record)
+    return record
+
+
+def write_json(path: Path, value: Any) -> None:
+    with atomic_write(path) as stream:
+        stream.write((json.dumps(value, indent=1) + "\n").encode())
+
+
+def _curve_text(curve: list[tuple[int, float, float]]) -> str:
+    """Figures as they are, to the last bit; dev is empty where there is no dev set."""
+    text = io.StringIO()
+    rows = csv.writer(text, lineterminator="\n")
+    rows.writerow(("iterations", "average_loss", "dev"))
+    rows.writerows((int(step), loss, "" if math.isnan(dev) else dev) for step, loss, dev in curve)
+    return text.getvalue()
+
+
+def _versions() -> dict[str, str]:
+    libraries = {name: version(name) for name in ("numpy", "numba")}
+    return {"sparsezo": __version__, **libraries, "python": platform.python_version()}

@@ -1,0 +1,253 @@
+"""The search for h and mu on dev: the paper's grid, or successive halving over it (paper Sec. 5, "tuning").
+
+    with Runner(out, load) as runner:
+        tuned = tune(plan, runner, identity)            # every learner of the plan at once
+    tuned["two-point score"].chosen                     # (h, mu)
+    runner.run(tuned_runs(plan, identity, tuned))       # the paper's table: every seed at its learner's settings
+
+Halving tries all points for a sixteenth of the iterations, the better third of them (two at least) for a quarter, and
+the better third of those to the end; with ``full_grid`` all points are tried to the end. Where the best lies on an
+edge of the grid, the grid grows by a decade on that side, twice at most, and the result says so. Every trial is a
+run, with the first seed: a search that was stopped goes on, and what it has found out is not asked again.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from sparsezo.errors import SparsezoError, UsageError
+from sparsezo.experiments.board import Overview
+from sparsezo.experiments.plan import Experiment, LearnerSpec
+from sparsezo.experiments.runner import Finished, Runner
+from sparsezo.experiments.runs import Run, drop_model
+
+Point = tuple[float, float | None]  # h, mu
+RUNGS = (16, 4, 1)  # of halving: a rung tries points for iterations / rung
+KEEP = 3  # one in so many goes on to the next rung
+LEAST = 2  # but so many do, where there are so many
+WIDEN = 2  # times a grid may grow
+_RAN_AWAY = "not finite"  # in the message of a run whose h is too large
+
+
+@dataclass(frozen=True)
+class Trial:
+    h: float
+    mu: float | None
+    iterations: int
+    dev: float | None  # None where the trial failed: the scores were not finite
+    average_loss: float | None = None
+
+    @property
+    def rank(self) -> tuple[float, float]:
+        """Best first; where dev does not tell two apart, the loss on the way does."""
+        return (
+            math.inf if self.dev is None else -self.dev,
+            math.inf if self.average_loss is None else self.average_loss,
+        )
+
+    def as_dict(self) -> dict[str, Any]:
+        return {"h": self.h, "mu": self.mu, "dev": self.dev, "iterations": self.iterations}
+
+
+@dataclass(frozen=True)
+class Tuned:
+    """What the search found for a learner."""
+
+    learner: str
+    chosen: Point
+    dev: float
+    trials: tuple[Trial, ...]
+    widened: bool
+    note: str
+
+    def as_dict(self) -> dict[str, Any]:
+        return {
+            "trials": [trial.as_dict() for trial in self.trials],
+            "chosen": {"h": self.chosen[0], "mu": self.chosen[1]},
+            "dev": self.dev,
+            "widened": self.widened,
+            "note": self.note,
+        }
+
+
+@dataclass
+class _Search:
+    """The search of one learner: its grid as it stands, and the trials so far."""
+
+    spec: LearnerSpec
+    h: list[float]  # ascending, like mu
+    mu: list[float]
+    trials: dict[tuple[Point, int], Trial] = field(default_factory=dict)
+    rounds: int = 0  # times the grid has grown
+    notes: list[str] = field(default_factory=list)
+
+    def points(self) -> list[Point]:
+        mus: list[float | None] = [*self.mu] or [None]
+        return [(h, mu) for h in self.h for mu in mus]
+
+    def better(self, points: list[Point], iterations: int) -> list[Point]:
+        """Those that go on to the next rung."""
+        order = sorted(points, key=lambda point: self.trials[point, iterations].rank)
+        return order[: max(LEAST, math.ceil(len(points) / KEEP))]
+
+    def best(self, iterations: int) -> Trial:
+        """Of all points that were tried to the end."""
+        done = [trial for (_, length), trial in self.trials.items() if length == iterations and trial.dev is not None]
+        if not done:
+            raise SparsezoError(f"{self.spec.name}: no trial came to an end; widen the grid to smaller h")
+        return min(done, key=lambda trial: trial.rank)
+
+
+def tune(
+    plan: Experiment,
+    runner: Runner,
+    data: str,
+    *,
+    full_grid: bool = False,
+    progress: Callable[[Overview], None] | None = None,
+    say: Callable[[str], None] | None = None,
+) -> dict[str, Tuned]:
+    """Search for every learner of the plan that has a grid. ``data``: what the data is known by."""
+    if plan.data.dev is None:
+        raise UsageError("tuning looks at dev: give --dev, a file or a number of inputs to hold out")
+    searches = [_Search(spec, sorted(spec.grid_h), sorted(spec.grid_mu)) for spec in plan.learners if spec.grid_h]
+    if not searches:
+        raise UsageError(f"{plan.name}: no learner has a grid; give [grid] h and mu")
+    rungs = _rungs(plan.iterations, full_grid)
+    todo = searches
+    while todo:
+        _climb(plan, runner, data, todo, rungs, progress, say)
+        todo = [search for search in todo if _widen(search, plan.iterations, say)]
+    tuned = {search.spec.name: _result(search, plan.iterations) for search in searches}
+    for search in searches:
+        _drop_models(plan, runner, data, search, tuned[search.spec.name].chosen)
+    return tuned
+
+
+def tuned_runs(plan: Experiment, data: str, tuned: dict[str, Tuned]) -> list[Run]:
+    """Every learner with every seed at the settings that were found for it (the paper's table)."""
+    return [
+        _run(plan, data, spec, tuned[spec.name].chosen, seed, plan.iterations, "tuned")
+        for spec in plan.learners
+        if spec.name in tuned
+        for seed in plan.seeds
+    ]
+
+
+def _rungs(iterations: int, full_grid: bool) -> list[int]:
+    return [iterations] if full_grid else sorted({max(1, iterations // part) for part in RUNGS})
+
+
+def _run(plan: Experiment, data: str, spec: LearnerSpec, point: Point, seed: int, iterations: int, phase: str) -> Run:
+    return Run(
+        experiment=plan.name,
+        task=plan.task,
+        learner=spec.name,
+        phase=phase,
+        settings=spec.settings(seed, *point),
+        iterations=iterations,
+        evaluate_every=min(plan.interval, iterations),
+        data=data,
+        paper=spec.paper,
+        keep_model=iterations == plan.iterations,  # the chosen trial is the tuned run of its seed
+    )
+
+
+def _climb(
+    plan: Experiment,
+    runner: Runner,
+    data: str,
+    searches: Sequence[_Search],
+    rungs: Sequence[int],
+    progress: Callable[[Overview], None] | None,
+    say: Callable[[str], None] | None,
+) -> None:
+    """All searches together, rung by rung, so that all cores have work."""
+    points = {search.spec.name: search.points() for search in searches}
+    for iterations in rungs:
+        wanted = [
+            (search, point, _run(plan, data, search.spec, point, plan.seeds[0], iterations, "tune"))
+            for search in searches
+            for point in points[search.spec.name]
+        ]
+        if say is not None:
+            say(f"tuning: {len(wanted):,} trials of {iterations:,} iterations")
+        finished = runner.run([run for _, _, run in wanted], progress)
+        _check(finished)
+        records = finished.records
+        for search, point, run in wanted:
+            result = records.get(run.hash, {}).get("result", {})
+            trial = Trial(*point, iterations, result.get("dev"), result.get("average_loss"))
+            search.trials[point, iterations] = trial
+        if iterations != rungs[-1]:
+            for search in searches:
+                points[search.spec.name] = search.better(points[search.spec.name], iterations)
+
+
+def _check(finished: Finished) -> None:
+    """A trial whose weights ran away has told what it had to tell; any other failure is no news about h and mu."""
+    for failure in finished.failures:
+        if _RAN_AWAY not in failure.message:
+            raise SparsezoError(f"{failure.run}: {failure.message}; the same command goes on from there")
+
+
+def _widen(search: _Search, iterations: int, say: Callable[[str], None] | None) -> bool:
+    """Let the grid grow where the best lies on its edge; whether it has grown."""
+    best = search.best(iterations)
+    sides = [(axis, up) for axis in ("h", "mu") for up in (False, True) if _on_edge(search, axis, best, up)]
+    if not sides:
+        return False
+    where = " and ".join(f"{axis} {getattr(best, axis):g}" for axis, _ in sides)
+    if search.rounds == WIDEN:
+        search.notes.append(f"the best still lies on the edge, {where}")
+        return False
+    search.rounds += 1
+    added = []
+    for axis, up in sides:
+        values: list[float] = getattr(search, axis)
+        more = _beyond(values, up)
+        added.append(f"{axis} {more[-1]:g}")
+        values[:] = sorted({*values, *more})
+    search.notes.append(f"the best lay on the edge, {where}: widened by a decade to {' and '.join(added)}")
+    if say is not None:
+        say(f"{search.spec.name}: {search.notes[-1]}")
+    return True
+
+
+def _on_edge(search: _Search, axis: str, best: Trial, up: bool) -> bool:
+    values = getattr(search, axis)
+    return len(values) > 1 and bool(getattr(best, axis) == values[-1 if up else 0])
+
+
+def _beyond(values: list[float], up: bool) -> list[float]:
+    """A decade further, in the steps that the grid has."""
+    edge, next_to_it = (values[-1], values[-2]) if up else (values[0], values[1])
+    step = min(abs(math.log10(edge / next_to_it)), 1.0)
+    count = max(1, round(1 / step))
+    sign = 1 if up else -1
+    return [float(f"{edge * 10 ** (sign * k / count):.4g}") for k in range(1, count + 1)]
+
+
+def _result(search: _Search, iterations: int) -> Tuned:
+    best = search.best(iterations)
+    trials = sorted(search.trials.values(), key=lambda trial: (-trial.iterations, *trial.rank))
+    assert best.dev is not None
+    failed = sum(trial.dev is None for trial in trials)
+    notes = [*search.notes, *([f"{failed} trials failed: scores not finite, h too large"] if failed else [])]
+    return Tuned(
+        learner=search.spec.name,
+        chosen=(best.h, best.mu),
+        dev=best.dev,
+        trials=tuple(trials),
+        widened=search.rounds > 0,
+        note="; ".join(notes),
+    )
+
+
+def _drop_models(plan: Experiment, runner: Runner, data: str, search: _Search, chosen: Point) -> None:
+    for point, iterations in search.trials:
+        if point != chosen and iterations == plan.iterations:
+            drop_model(_run(plan, data, search.spec, point, plan.seeds[0], iterations, "tune"), runner.out)

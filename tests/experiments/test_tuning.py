@@ -1,0 +1,144 @@
+"""The search for h and mu: halving, growing grids, what it says; and that its trials are runs."""
+
+from __future__ import annotations
+
+import math
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from sparsezo.cli.experiments import load
+from sparsezo.cli.loading import Files
+from sparsezo.data.generate_chunking import chunking_columns, generate_chunking
+from sparsezo.errors import SparsezoError, UsageError
+from sparsezo.experiments.board import Failure
+from sparsezo.experiments.plan import DataSpec, Experiment, LearnerSpec
+from sparsezo.experiments.runner import Finished, Runner
+from sparsezo.experiments.tuning import tune, tuned_runs
+
+H, MU = (1.0, 0.1, 0.01, 0.001), (0.1, 0.01, 0.001)
+
+
+def plan_of(*learners: LearnerSpec, iterations: int = 1600, dev: str | None = "40") -> Experiment:
+    return Experiment("test", "chunking", DataSpec(("train.txt",), dev), learners, iterations, seeds=(5, 6))
+
+
+def learner(rule: str = "two-point", perturb: str | None = "score", h=H, mu=MU) -> LearnerSpec:
+    return LearnerSpec(rule, perturb, h[0], mu[0] if mu else None, grid_h=h, grid_mu=mu)
+
+
+class Stub:
+    """A runner whose runs have a dev figure by formula; ``at`` is the best (h, mu)."""
+
+    def __init__(self, at: tuple[float, float], broken=lambda settings: None) -> None:
+        self.out = Path("nowhere")
+        self.at, self.broken = at, broken
+        self.asked: list[tuple[float, float | None, int]] = []
+
+    def dev(self, settings) -> float:
+        mu = settings.mu if settings.mu else self.at[1]
+        return 1 - 0.01 * (math.log10(settings.h / self.at[0]) ** 2 + math.log10(mu / self.at[1]) ** 2)
+
+    def run(self, runs, progress=None) -> Finished:
+        self.asked += [(run.settings.h, run.settings.mu, run.iterations) for run in runs]
+        assert {run.settings.seed for run in runs} == {5}
+        assert all(run.phase == "tune" for run in runs)
+        failures = tuple(Failure(run, message) for run in runs if (message := self.broken(run.settings)))
+        failed = {failure.run.hash for failure in failures}
+        results = {run.hash: {"dev": self.dev(run.settings), "average_loss": 0.5} for run in runs}
+        return Finished({key: {"result": value} for key, value in results.items() if key not in failed}, failures)
+
+
+def test_halving_tries_all_shortly_and_few_to_the_end():
+    stub = Stub(at=(0.1, 0.01))
+    found = tune(plan_of(learner()), stub, "data")["two-point score"]
+    assert found.chosen == (0.1, 0.01)
+    assert not found.widened
+    assert found.note == ""
+    counts = {length: sum(each[2] == length for each in stub.asked) for length in (100, 400, 1600)}
+    assert counts == {100: 12, 400: 4, 1600: 2}
+    best = found.trials[0].as_dict()
+    assert best == {"h": 0.1, "mu": 0.01, "dev": 1.0, "iterations": 1600}
+    assert len(found.trials) == 18
+
+
+def test_the_full_grid_tries_all_to_the_end():
+    stub = Stub(at=(0.1, 0.01))
+    assert tune(plan_of(learner()), stub, "data", full_grid=True)["two-point score"].chosen == (0.1, 0.01)
+    assert [each[2] for each in stub.asked] == [1600] * 12
+
+
+def test_a_grid_grows_where_the_best_lies_on_its_edge():
+    said: list[str] = []
+    plan = plan_of(learner(h=(0.01, 0.003162, 0.001), mu=(0.1, 0.01)))
+    found = tune(plan, Stub(at=(0.0003, 1.0)), "data", say=said.append)["two-point score"]
+    assert found.chosen == (0.0003162, 1.0)
+    assert found.widened
+    assert "the best lay on the edge, h 0.001 and mu 0.1: widened by a decade to h 0.0001 and mu 1" in found.note
+    assert any("two-point score: the best lay on the edge" in line for line in said)
+    assert {trial.h for trial in found.trials} == {0.01, 0.003162, 0.001, 0.0003162, 0.0001}
+
+
+def test_it_grows_twice_at_most_and_says_so():
+    found = tune(plan_of(learner(h=(0.1, 0.01), mu=(0.1, 0.01))), Stub(at=(1e5, 0.1)), "data")["two-point score"]
+    assert found.chosen == (10.0, 0.1)
+    assert "the best still lies on the edge, h 10" in found.note
+
+
+def test_a_learner_without_mu_and_many_learners_at_once():
+    stub = Stub(at=(0.1, 0.01))
+    tuned = tune(plan_of(learner(), learner("first-order", None, mu=())), stub, "data")
+    assert list(tuned) == ["two-point score", "first-order"]
+    assert tuned["first-order"].chosen == (0.1, None)
+    assert tuned["first-order"].as_dict()["chosen"] == {"h": 0.1, "mu": None}
+
+
+def test_a_trial_that_ran_away_counts_as_the_worst():
+    def broken(settings) -> str | None:
+        return "step 3: the scores are not finite" if settings.h == 1.0 else None
+
+    found = tune(plan_of(learner()), Stub((0.1, 0.01), broken), "data")["two-point score"]
+    assert found.chosen == (0.1, 0.01)
+    assert found.trials[-1].dev is None
+    assert "3 trials failed: scores not finite, h too large" in found.note
+
+
+def test_any_other_failure_ends_the_search():
+    with pytest.raises(SparsezoError, match="disk full; the same command goes on"):
+        tune(plan_of(learner()), Stub((0.1, 0.01), lambda settings: "disk full"), "data")
+
+
+def test_what_a_search_needs():
+    with pytest.raises(UsageError, match="give --dev"):
+        tune(plan_of(learner(), dev=None), Stub((0.1, 0.1)), "data")
+    with pytest.raises(UsageError, match="no learner has a grid"):
+        tune(plan_of(LearnerSpec("two-point", "score", 0.1, 0.1)), Stub((0.1, 0.1)), "data")
+
+
+@pytest.fixture(scope="module")
+def loader(tmp_path_factory):
+    path = tmp_path_factory.mktemp("tuning") / "train.txt"
+    path.write_text(chunking_columns(generate_chunking(100, seed=1)))
+    return partial(load, "chunking", Files((str(path),), "40", None, {"only": "NP"}))
+
+
+def test_halving_finds_what_the_full_grid_finds_and_its_trials_are_runs(loader, tmp_path):
+    plan = plan_of(learner("first-order", None, h=(100.0, 0.1, 1e-4), mu=()), learner(h=(10.0, 0.01, 1e-5), mu=(0.3,)))
+    runner = Runner(tmp_path / "halving", loader, processes=1)
+    halved = tune(plan, runner, "data")
+    full = tune(plan, Runner(tmp_path / "full", loader, processes=1), "data", full_grid=True)
+    assert {name: found.chosen for name, found in halved.items()} == {
+        name: found.chosen for name, found in full.items()
+    }
+    stamps = {path: path.stat().st_mtime_ns for path in tmp_path.glob("halving/runs/*/run.json")}
+    assert tune(plan, runner, "data") == halved  # nothing is asked again
+    assert {path: path.stat().st_mtime_ns for path in tmp_path.glob("halving/runs/*/run.json")} == stamps
+    assert len(list(tmp_path.glob("halving/runs/*/model.szo"))) == 2  # of the chosen trials
+    runs = tuned_runs(plan, "data", halved)
+    assert [(run.phase, run.settings.seed) for run in runs] == [("tuned", 5), ("tuned", 6)] * 2
+    runner.run(runs)
+    for run in runs:
+        assert (run.folder(runner.out) / "model.szo").exists()
+    links = [(run.folder(runner.out) / "curve.csv").stat().st_nlink for run in runs]
+    assert links == [2, 1, 2, 1]  # the first seed's were done already, as trials
