@@ -135,7 +135,7 @@ class Learner:
         comparison, preference: "candidate", "incumbent" or "tie" (True and False for the first two), or two losses.
         """
         F_plus, F_other = _losses(self.settings.rule, feedback)
-        mean = loop.count_step(self._law, F_plus, self.state)
+        mean = loop.count_step(self._law, F_plus, F_plus, self.state)
         c = float(rules.coefficient(self._law.rule, self._law.h, self._law.mu, F_plus, F_other, mean))
         if c != 0:
             x, y = proposal.x, self.room.y

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from sparsezo.errors import UsageError
+from sparsezo.feedback import parse_feedback
 from sparsezo.kernels import loop, random
 from sparsezo.perturbations import PERTURBATIONS
 from sparsezo.rules import RULES
@@ -33,6 +34,7 @@ class Settings:
     gamma: float = 1.0
     baseline: bool = False  # first-order: subtract the mean loss so far
     seed: int = 0
+    feedback: str = "exact"  # how the simulated rater answers (feedback.py)
 
     def __post_init__(self) -> None:
         _one_of("rule", self.rule, RULES)
@@ -56,10 +58,16 @@ class Settings:
             raise UsageError(
                 "--step adagrad with --perturb all would move every weight at every step; use active or score"
             )
+        model = parse_feedback(self.feedback).model
+        if model == "flip" and self.rule not in ("comparison", "preference"):
+            raise UsageError(f"--feedback {self.feedback} is of comparisons; rule {self.rule} asks for losses")
+        if model != "exact" and self.rule == "supervised":
+            raise UsageError(f"--feedback {self.feedback}: rule supervised sees the correct output, no rater")
         if self.baseline and self.rule != "first-order":
             raise UsageError(f"--baseline belongs to rule first-order, not to {self.rule}")
 
     def law(self) -> loop.Law:
+        rater = parse_feedback(self.feedback)
         return loop.Law(
             rule=RULES[self.rule].code,
             perturbation=PERTURBATIONS[self.perturb].code if self.perturb else loop.SCORE,
@@ -68,6 +76,10 @@ class Settings:
             h=float(self.h),
             mu=float(self.mu or 0.0),
             gamma=float(self.gamma),
+            feedback=rater.code,
+            noise=float(rater.noise),
+            bias=float(rater.bias),
+            levels=rater.levels,
             keys=np.array([random.stream_key(self.seed, stream) for stream in random.STREAMS], np.uint64),
         )
 
@@ -78,7 +90,8 @@ class Settings:
         """The signature that tables, plots and saved models carry."""
         parts = [self.rule, self.perturb, f"h {self.h:g}", f"mu {self.mu:g}" if self.mu else None]
         parts += [self.step if self.step != "constant" else None, "baseline" if self.baseline else None]
-        parts += [f"annealed gamma {self.gamma:g}" if self.criterion == "annealed" else None, f"seed {self.seed}"]
+        parts += [f"annealed gamma {self.gamma:g}" if self.criterion == "annealed" else None]
+        parts += [f"feedback {self.feedback}" if self.feedback != "exact" else None, f"seed {self.seed}"]
         return ", ".join(part for part in parts if part)
 
 

@@ -20,7 +20,7 @@ SOME = tuple(np.array(OFTEN + SELDOM).T)
 
 def law(rule=rules.TWO_POINT, perturbation=loop.ACTIVE, criterion=loop.MAP, control=0, gamma=1.0, seed=1):
     keys = np.array([random.stream_key(seed, stream) for stream in range(6)], np.uint64)
-    return loop.Law(rule, perturbation, criterion, control, H, MU, gamma, keys)
+    return loop.Law(rule, perturbation, criterion, control, H, MU, gamma, 0, 0.0, 0.0, 0, keys)
 
 
 @pytest.fixture(scope="module")
@@ -224,7 +224,7 @@ def test_the_halves_of_a_step_make_the_run(tiny, perturbation):
         plus = kernel_calls.delta(tiny.gold, tiny.task, x, room.y)
         other = kernel_calls.delta(tiny.gold, tiny.task, x, room.other)
         halves.counts[loop.ASKED] += 1
-        mean = loop.count_step(settings, plus, halves)
+        mean = loop.count_step(settings, plus, plus, halves)
         c = rules.coefficient(settings.rule, H, MU, plus, other, mean)
         if c != 0:
             loop.apply(tiny.inputs, settings, x, step, c, halves, room)
@@ -243,6 +243,6 @@ def test_baseline_compares_with_the_running_mean(tiny):
     memory = tiny.memory(tiny.W)
     settings = law(rules.BASELINE)
     losses = [0.2, 1.0, 0.0, 0.5]
-    means = [loop.count_step(settings, loss, memory) for loss in losses]
+    means = [loop.count_step(settings, loss, loss, memory) for loss in losses]
     np.testing.assert_allclose(means, np.cumsum(losses) / np.arange(1, 5))
-    assert loop.count_step(law(rules.TWO_POINT), 0.3, memory) == 0
+    assert loop.count_step(law(rules.TWO_POINT), 0.3, 0.3, memory) == 0

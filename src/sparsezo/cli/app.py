@@ -7,6 +7,9 @@ from typing import Annotated
 
 import typer
 
+from sparsezo.cli.data import data_app
+from sparsezo.cli.theory import theory
+
 app = typer.Typer(
     help="Learn structured predictors from feedback on their outputs alone, by sparse zeroth-order optimisation.",
     no_args_is_help=True,
@@ -70,6 +73,14 @@ def train(
     baseline: Annotated[
         bool, typer.Option("--baseline", help="first-order: subtract the mean loss.", rich_help_panel=_LEARNER)
     ] = False,
+    feedback: Annotated[
+        str,
+        typer.Option(
+            help="How the simulated rater answers: exact, binary, flip:P (comparisons wrong with probability P), "
+            "rating:5 (grades).",
+            rich_help_panel=_LEARNER,
+        ),
+    ] = "exact",
     iterations: Annotated[str, typer.Option(help="4M, 300k, 1e6, ...", rich_help_panel=_LEARNER)] = "1M",
     seed: Annotated[int, typer.Option(help="Same seed, same run, bit for bit.", rich_help_panel=_LEARNER)] = 0,
     only: Annotated[
@@ -147,6 +158,7 @@ def train(
             mu=mu,
             step=step,
             baseline=baseline,
+            feedback=feedback,
             iterations=iterations,
             seed=seed,
             evaluate_every=evaluate_every,
@@ -346,3 +358,7 @@ def bench(
     from sparsezo.cli.bench import run_bench
 
     run_bench(what, data, rounds, as_json=as_json)
+
+
+app.command()(theory)
+app.add_typer(data_app, name="data")

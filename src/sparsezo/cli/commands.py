@@ -37,6 +37,7 @@ class TrainCall:
     mu: float | None
     step: str
     baseline: bool
+    feedback: str
     iterations: str
     seed: int
     evaluate_every: str | None
@@ -58,6 +59,7 @@ class TrainCall:
             gamma=self.gamma,
             baseline=self.baseline,
             seed=self.seed,
+            feedback=self.feedback,
         )
 
 

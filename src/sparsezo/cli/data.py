@@ -88,11 +88,12 @@ def make(
         ),
     ],
     n: Annotated[
-        str | None, typer.Option("-n", help="Inputs. [default: 2000 sentences, 4000 documents or 300 lists]")
+        str | None,
+        typer.Option("-n", help="Inputs: 500, 20k, ...", show_default="2000 sentences, 4000 documents, 300 lists"),
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Another seed, other data of the same law.")] = 0,
     format: Annotated[
-        str | None, typer.Option(help="text: tsv (label TAB text) or svmlight (RCV1's shape). [default: tsv]")
+        str | None, typer.Option(help="text: tsv (label TAB text) or svmlight (RCV1's shape).", show_default="tsv")
     ] = None,
 ) -> None:
     """Write generated data: CoNLL columns, documents, or n-best lists with references and weights."""

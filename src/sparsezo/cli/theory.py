@@ -21,15 +21,9 @@ _DATA, _TASK = "A data file's own n, n_bar and r_bar", "How it is read, as in tr
 
 
 def theory(
-    n: Annotated[
-        str | None, typer.Option("--n", help=f"All weights, such as 2.8M. [default: {_N}]", show_default=False)
-    ] = None,
-    n_bar: Annotated[
-        float | None, typer.Option(help=f"Active weights of an input. [default: {_N_BAR:g}]", show_default=False)
-    ] = None,
-    r_bar: Annotated[
-        float | None, typer.Option(help=f"Scores of an input. [default: {_R_BAR:g}]", show_default=False)
-    ] = None,
+    n: Annotated[str | None, typer.Option("--n", help="All weights, such as 2.8M.", show_default=_N)] = None,
+    n_bar: Annotated[float | None, typer.Option(help="Active weights of an input.", show_default=f"{_N_BAR:g}")] = None,
+    r_bar: Annotated[float | None, typer.Option(help="Scores of an input.", show_default=f"{_R_BAR:g}")] = None,
     L0: Annotated[float, typer.Option("--L0", help="Lipschitz constant of F(., x).")] = 1.0,
     R: Annotated[float, typer.Option("--R", help="Distance of the start from a minimiser.")] = 1.0,
     alpha: Annotated[float, typer.Option(help="How far f_mu may be from f.")] = 0.1,
@@ -159,7 +153,7 @@ def _print(case: Complexity, dimensions: Dimensions | None) -> None:
         for name, dimension in (("n_bar", one.n_bar), ("r_bar", one.r_bar)):
             sizes.add_row(name, f"{dimension.mean:,.1f}", f"{dimension.valid:,.1f}")
         show.output.print(sizes)
-        show.output.print("valid: (E(n(x) + 4)^2)^(1/2) - 4, with which the proof holds; the table below has it\n")
+        show.output.print("valid: (E(n(x) + 4)^2)^(1/2) - 4, with which the proof holds; used below\n", soft_wrap=True)
     title = f"Corollary 1: L0 {case.L0:g}, R {case.R:g}, alpha {case.alpha:g}, epsilon {case.epsilon:g}"
     show.output.print(title, style="bold")
     table = Table("perturb", "dimension", "mu~", "h*", "N(epsilon)", box=None, pad_edge=False)
@@ -175,9 +169,5 @@ def _print(case: Complexity, dimensions: Dimensions | None) -> None:
 
 
 def _short(value: float) -> str:
-    """Whole numbers in full as long as they can be read; Python's integers may be past what a float holds."""
-    from decimal import Decimal
-
-    if value >= 10**9:
-        return f"{Decimal(value):.3e}"
-    return f"{value:,.0f}" if isinstance(value, int) or value == int(value) else f"{value:,.1f}"
+    """In full as long as it can be read."""
+    return f"{value:.3e}" if value >= 1e9 else f"{round(value, 1):,}".removesuffix(".0")

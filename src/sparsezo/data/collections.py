@@ -62,7 +62,7 @@ _ALL = (
         folder="conll2000",
         files=("train.txt.gz", "test.txt.gz"),
         home=_CONLL2000,
-        licence="free to download; the text is the Penn Treebank's, for research",
+        licence="free to download, for research; the text is from the Penn Treebank's Wall Street Journal",
         how=("sparsezo data get conll2000",),
         # The checksums are those of the published files, unpacked.
         downloads=(
@@ -109,8 +109,8 @@ _ALL = (
         licence="the texts: see that page; lists are not published, your own decoder makes them",
         how=(
             "decode News Commentary's training text, nc-devtest2007 and nc-test2007 with cdec or Moses into n-best",
-            "lists; put NAME.nbest.xz with its references NAME.ref, and the decoder's weights before (weights.out-of-domain)",
-            "and after tuning in the domain (weights.in-domain), into DIR/smt: reproduce smt reads them there",
+            "lists; put NAME.nbest.xz with its references NAME.ref, and the decoder's weights before and after tuning",
+            "in the domain (weights.out-of-domain, weights.in-domain), into DIR/smt: reproduce smt reads them there",
         ),
     ),
     Collection(
@@ -120,7 +120,7 @@ _ALL = (
         folder="text",
         files=("20news4.train.tsv.gz", "20news4.test.tsv.gz"),
         home="http://qwone.com/~jason/20Newsgroups/",
-        licence="no licence is stated; used for research since 1995",
+        licence="none is stated; the messages are their authors'",
         how=(
             "scikit-learn's fetch_20newsgroups(subset='train'), then 'test', with nothing removed: keep the groups",
             "under comp, rec, sci and talk, and write label TAB text, one document a line, white space as one blank",

@@ -13,8 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparsezo.kernels import protocol
+from sparsezo.kernels.feedback import EXACT, flipped, perceived
 from sparsezo.kernels.jit import inlined_kernel, kernel
-from sparsezo.kernels.random import COMPLEMENT, FOLD, INPUTS, OUTPUT, PERTURBATION, below
+from sparsezo.kernels.random import COMPLEMENT, FEEDBACK, FOLD, INPUTS, OUTPUT, PERTURBATION, below
 from sparsezo.kernels.rules import BASELINE, FIRST_ORDER, SUPERVISED, SYMMETRIC, coefficient
 
 ALL, ACTIVE, SCORE = range(3)
@@ -22,7 +23,7 @@ MAP, ANNEALED = range(2)
 
 # places in Memory.counts and Memory.sums
 ASKED, STEP, FOLDS, UPDATES = range(N_COUNTS := 4)
-LOSS, Q_TOTAL = range(N_SUMS := 2)
+LOSS, SEEN, Q_TOTAL = range(N_SUMS := 3)
 
 
 class Law(NamedTuple):
@@ -35,6 +36,10 @@ class Law(NamedTuple):
     h: float
     mu: float
     gamma: float
+    feedback: int  # the model of the rater, and its numbers
+    noise: float
+    bias: float
+    levels: int
     keys: NDArray[np.uint64]  # one a stream
 
 
@@ -45,7 +50,7 @@ class Memory(NamedTuple):
     q: NDArray[np.float32]  # Adagrad's sums, or empty
     Q_row: NDArray[np.float64]  # ALL: Q when each row was last touched, or empty
     counts: NDArray[np.int64]  # ASKED, STEP, FOLDS, UPDATES
-    sums: NDArray[np.float64]  # LOSS, Q_TOTAL
+    sums: NDArray[np.float64]  # LOSS (true), SEEN (as told), Q_TOTAL
 
 
 class Room(NamedTuple):
@@ -176,12 +181,13 @@ def differing(y: Any, other: Any, n: Any) -> Any:
 
 
 @inlined_kernel
-def count_step(law: Any, F_plus: Any, memory: Any) -> Any:
-    """Add a step to the totals; returns the mean that the rule compares with."""
+def count_step(law: Any, loss: Any, F_plus: Any, memory: Any) -> Any:
+    """Add a step, its true loss and what was told of it; returns the mean that the rule compares with."""
     memory.counts[STEP] += 1
-    memory.sums[LOSS] += F_plus
+    memory.sums[LOSS] += loss
+    memory.sums[SEEN] += F_plus
     if law.rule == BASELINE or law.control:
-        return memory.sums[LOSS] / memory.counts[STEP]
+        return memory.sums[SEEN] / memory.counts[STEP]
     return 0.0
 
 
@@ -192,7 +198,7 @@ def run(inputs: Any, task: Any, gold: Any, law: Any, N: Any, stop: Any, memory: 
         step = memory.counts[ASKED]
         x = below(law.keys[INPUTS], step, N)
         protocol.expect(inputs, below(law.keys[INPUTS], step + 1, N), below(law.keys[INPUTS], step + 2, N), memory.W)
-        score, F_other = 0.0, 0.0
+        score, F_other, same = 0.0, 0.0, False
         if law.criterion == ANNEALED and law.rule < FIRST_ORDER:
             F_plus, F_other = annealed(inputs, task, gold, law, x, step, memory, room)
         else:
@@ -204,7 +210,17 @@ def run(inputs: Any, task: Any, gold: Any, law: Any, N: Any, stop: Any, memory: 
         if not np.isfinite(score + F_plus + F_other):
             return False
         memory.counts[ASKED] += 1
-        c = coefficient(law.rule, law.h, law.mu, F_plus, F_other, count_step(law, F_plus, memory))
+        loss = F_plus
+        if law.feedback != EXACT and law.rule != SUPERVISED:
+            key = law.keys[FEEDBACK]
+            F_plus = perceived(law.feedback, law.noise, law.bias, law.levels, key, step, F_plus, 0)
+            if same:  # shown the same output twice, a rater says the same
+                F_other = F_plus
+            else:
+                F_other = perceived(law.feedback, law.noise, law.bias, law.levels, key, step, F_other, 1)
+            if flipped(law.feedback, law.noise, key, step):
+                F_plus, F_other = F_other, F_plus
+        c = coefficient(law.rule, law.h, law.mu, F_plus, F_other, count_step(law, loss, F_plus, memory))
         if c != 0:
             if law.rule == FIRST_ORDER:
                 protocol.score_gradient(task, x, room.S, room.y, room.D)

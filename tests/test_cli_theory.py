@@ -1,0 +1,145 @@
+"""sparsezo theory: the paper's Corollary 1 from numbers, and from a data file's own dimensions."""
+
+from __future__ import annotations
+
+import json
+import signal
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from sparsezo.cli import main
+from sparsezo.cli.data import make_data
+from sparsezo.theory import Complexity, n_bar_of
+
+
+@pytest.fixture
+def call(monkeypatch, capsys):
+    """Run the program in this process: (exit code, standard output, standard error)."""
+
+    def run(*words: object) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["sparsezo", "theory", *map(str, words)])
+        before = signal.getsignal(signal.SIGTERM)
+        try:
+            main()
+            code = 0
+        except SystemExit as stop:
+            code = stop.code if isinstance(stop.code, int) else int(stop.code is not None)
+        finally:
+            signal.signal(signal.SIGTERM, before)
+        out, err = capsys.readouterr()
+        return code, out, err
+
+    return run
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("theory")
+    for task, name in (("chunking", "train.txt"), ("text", "train.tsv.gz"), ("rerank", "train.nbest")):
+        make_data(task, str(folder / name), "40", 1)
+    return folder
+
+
+def test_from_numbers(call):
+    numbers = {"n": 10_000, "n-bar": 100, "r-bar": 10, "L0": 1.5, "R": 2, "alpha": 0.5, "epsilon": 0.1}
+    code, out, err = call(*(word for name, value in numbers.items() for word in (f"--{name}", value)), "--json")
+    assert (code, err) == (0, "")
+    got = json.loads(out)
+    rows = Complexity(10_000, 100, 10, L0=1.5, R=2, alpha=0.5, epsilon=0.1).rows()
+    assert got["rows"] == [vars(row) for row in rows]
+    assert [(one["perturb"], one["p"]) for one in got["moments"][:2]] == [("all", 2), ("all", 4)]
+    assert all(one["moment"] <= one["bound"] for one in got["moments"])
+    assert got["moments"][-1]["moment"] == pytest.approx(10 * 12)
+
+
+def test_for_people(call):
+    code, out, err = call("--n", "1M", "--n-bar", 100.5)
+    assert code == 2
+    assert "r_bar <= n_bar" in err
+    code, out, err = call("--n", "1M", "--n-bar", 300.5)
+    assert (code, err) == (0, "")
+    lines = [line.split() for line in out.splitlines()]
+    assert [line[1] for line in lines if line and line[0] in ("all", "active", "score")][:3] == [
+        "1,000,000",
+        "300.5",
+        "213",
+    ]
+    assert "worst-case bounds" in out
+    assert "docs/theory.md" in out
+
+
+def test_large_numbers_are_shown_short(call):
+    code, out, _ = call("--n", "1e60", "--epsilon", 1e-30)
+    assert code == 0
+    assert "4.000e+241" in out
+
+
+@pytest.mark.parametrize(
+    ("task", "name", "options"),
+    [
+        ("chunking", "train.txt", {"only": "NP", "order": 1, "min-count": 2}),
+        ("text", "train.tsv.gz", {"min-count": 2}),
+        ("rerank", "train.nbest", {}),
+    ],
+)
+def test_from_a_file(call, files, tmp_path, monkeypatch, task, name, options):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    words = [word for option, value in options.items() for word in (f"--{option}", value)]
+    code, out, _ = call("--task", task, "--data", files / name, *words, "--json")
+    assert code == 0
+    got = json.loads(out.splitlines()[-1])
+    data = got["data"]
+    assert (data["task"], data["inputs"], data["data"]) == (task, 40, [str(files / name)])
+    assert data["n_bar"]["mean"] <= data["n_bar"]["valid"] <= data["n"] * (1 + 1e-12)
+    assert data["r_bar"]["mean"] <= data["n_bar"]["mean"]
+    assert got["n"] == data["n"]
+    assert got["n_bar"] == pytest.approx(data["n_bar"]["valid"])
+    if task == "rerank":
+        assert (data["n"], data["n_bar"]["mean"]) == (14, 14)
+    if task == "text":
+        assert data["r_bar"]["mean"] == pytest.approx(4)
+
+    code, out, _ = call("--task", task, "--data", files / name, *words)
+    assert code == 0
+    assert f"{data['n']:,}" in out
+
+
+def test_the_file_s_dimensions_are_those_of_train(call, files):
+    """By hand: distinct attributes of a sentence times labels."""
+    from sparsezo.data.conll import read_conll
+    from sparsezo.tasks.chunking import Chunking
+
+    task, corpus = Chunking.fit(read_conll(files / "train.txt"))
+    ids = task.index.transform(corpus)
+    pairs = zip(corpus.offsets[:-1], corpus.offsets[1:], strict=True)
+    active = [np.unique(ids[a:b][ids[a:b] >= 0]).size * task.n_labels for a, b in pairs]
+    code, out, _ = call("--task", "chunking", "--data", files / "train.txt", "--json")
+    assert code == 0
+    assert json.loads(out)["data"]["n_bar"] == vars(n_bar_of(active))
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "what"),
+    [
+        (["--data", "x"], 2, "--data needs --task"),
+        (["--task", "chunking"], 2, "--task goes with --data"),
+        (["--only", "NP"], 2, "--only goes with --data"),
+        (["--ref", "x"], 2, "--ref goes with --data"),
+        (["--task", "chunking", "--data", "x", "--n-bar", 3], 2, "--n-bar 3.0: --data has its own"),
+        (["--task", "parsing", "--data", "x"], 2, "task parsing: choose from"),
+        (["--task", "text", "--data", "x", "--only", "NP"], 2, "--only does not belong to task text"),
+        (["--task", "chunking", "--data", "nowhere.txt"], 1, "nowhere.txt: no such file"),
+        (["--task", "chunking", "--data", "nowhere.txt", "--alpha", 0], 2, "alpha 0.0: must be positive"),
+        (["--n", "many"], 2, "--n many: must be a whole number"),
+        (["--n", "1e90", "--epsilon", 1e-70], 2, "does not fit a float"),
+        (["--L0", -1], 2, "L0 -1.0: must be positive"),
+    ],
+)
+def test_mistakes(call, words, code, what):
+    got, out, err = call(*words)
+    assert (got, out) == (code, "")
+    assert what in err
+    assert err.count("\n") == 1
