@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from sparsezo.errors import DataError, UsageError
-from sparsezo.experiments.plan import BUILTIN, builtin, parse_experiment, read_experiment
+from sparsezo.experiments.plan import BUILTIN, PAPER, builtin, parse_experiment, read_experiment
 
 SMALL = """
 name = "small"
@@ -74,7 +74,7 @@ def test_text_of_any_kind_round_trips():
 
 
 def test_the_papers_figures():
-    chunking, smt, text = (builtin(name) for name in BUILTIN)
+    chunking, smt, text = (builtin(name) for name in PAPER)
     assert {spec.name: spec.paper for spec in chunking.learners if spec.paper} == {
         "comparison all": 0.810,
         "baseline all": 0.819,
@@ -130,7 +130,9 @@ def test_two_learners_of_one_name_are_refused():
 
 
 def test_no_such_experiment():
-    with pytest.raises(UsageError, match=r"experiment parsing: choose from chunking, smt, text, or name a .toml file"):
+    with pytest.raises(
+        UsageError, match=r"experiment parsing: choose from chunking, smt, text, noise, or name a .toml file"
+    ):
         builtin("parsing")
     with pytest.raises(DataError, match="no such file"):
         read_experiment("nowhere.toml")

@@ -86,7 +86,9 @@ def test_without_data_it_says_what_to_do(tmp_path):
         UsageError, match=r"chunking needs .*train.txt.gz, which is not there; name the folder .*--data"
     ):
         run_reproduce("all", str(tmp_path), out=tmp_path)
-    with pytest.raises(UsageError, match=r"experiment parsing: choose from chunking, smt, text, all, or name a .toml"):
+    with pytest.raises(
+        UsageError, match=r"experiment parsing: choose from chunking, smt, text, noise, all, or name a .toml"
+    ):
         run_reproduce("parsing", str(tmp_path))
     with pytest.raises(UsageError, match="--phases warm: choose from fixed, tuned"):
         run_reproduce("chunking", str(tmp_path), phases="warm")

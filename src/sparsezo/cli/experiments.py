@@ -28,7 +28,7 @@ from sparsezo.cli.loading import Files, Loaded, front
 from sparsezo.cli.values import whole_number
 from sparsezo.errors import SparsezoError, UsageError
 from sparsezo.experiments.board import Failure, Overview
-from sparsezo.experiments.plan import BUILTIN, DataSpec, Experiment, LearnerSpec, builtin, read_experiment
+from sparsezo.experiments.plan import BUILTIN, PAPER, DataSpec, Experiment, LearnerSpec, builtin, read_experiment
 from sparsezo.experiments.report import write_report
 from sparsezo.experiments.runner import Runner, fixed_runs
 from sparsezo.experiments.runs import write_json
@@ -67,12 +67,15 @@ def run_reproduce(
     processes: int | None = None,
     out: Path | None = None,
 ) -> list[Path]:
-    """Do all runs of an experiment, a built-in one or a file's, or of all three, and write the report on them.
+    """Do all runs of an experiment, a built-in one or a file's, or of the paper's three, and write the report on them.
 
     Returns the folders of results.
     """
     wanted = _phases(phases)
     plans = [_overridden(plan, seeds, iterations) for plan in _plans(name)]
+    for plan in plans:
+        if "fixed" not in wanted and not plan.has_grid:
+            raise UsageError(f"{plan.name}: no learner has a grid, so there is nothing to tune; use --phases fixed")
     if data is None:
         raise UsageError(_NO_DATA)
     root = out or Path("results")
@@ -91,7 +94,7 @@ def run_reproduce(
 
 def _plans(name: str) -> list[Experiment]:
     if name == "all":
-        return [builtin(each) for each in BUILTIN]
+        return [builtin(each) for each in PAPER]
     if name.endswith(".toml") or "/" in name:
         return [read_experiment(name)]
     if name not in BUILTIN:
@@ -149,7 +152,9 @@ def _reproduce(
         if "fixed" in phases:
             with _following(f"{plan.name}, fixed settings") as progress:
                 failures += runner.run(fixed_runs(plan, identity), progress).failures
-        if "tuned" in phases:
+        if "tuned" in phases and not plan.has_grid:
+            show.note(f"{plan.name}: no learner has a grid, so there is no tuned phase")
+        elif "tuned" in phases:
             with _following(f"{plan.name}, tuning") as progress:
                 tuned = tune(plan, runner, identity, full_grid=full_grid, progress=progress, say=show.note)
             write_json(out / "tuning.json", {name: found.as_dict() for name, found in tuned.items()})

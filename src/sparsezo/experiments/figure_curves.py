@@ -8,7 +8,7 @@ Mean over seeds as a line, two standard deviations filled; a line style for each
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +27,7 @@ LINE_STYLES: dict[str, Any] = {
     "first-order": (0, (1, 1)),
     "supervised": (0, (1, 2.5)),
 }
+Style = Callable[[LearnerRuns, Sequence[LearnerRuns]], dict[str, Any]]
 LEGEND_COLUMNS = {"all": "ALL", "active": "ACTIVE", "score": "SCORE (ours)"}
 
 
@@ -50,11 +51,11 @@ def _curves(experiment: Experiment, folder: Path, name: str, column: str, label:
     phase = experiment.phase(column)
     if phase is None:
         return None
-    shown = [item for item in experiment.learners if item.mean_curve(phase, column) is not None]
+    shown = [item for item in experiment.drawn if item.mean_curve(phase, column) is not None]
     if not shown:
         return None
     mark = signature(experiment, phase, shown)
-    drawing, axes = new_sheet(3.6, _legend_rows(shown), mark)
+    drawing, axes = new_sheet(3.6, legend_rows(shown), mark)
     seeds, several = 1, 0
     for index, learner in enumerate(shown):
         several = max(several, _line(axes, learner, phase, column, index, shown))
@@ -64,7 +65,7 @@ def _curves(experiment: Experiment, folder: Path, name: str, column: str, label:
     axes.set_xlabel("iterations")
     if several > 3:
         _log_axis(axes)
-    _legend(drawing, axes, shown)
+    draw_legend(drawing, axes, shown)
     spread = "2 standard deviations filled" if seeds > 1 else "a single seed, so no spread"
     caption = (
         f"{title}, {phase} settings: mean over seeds, {spread}. ALL solid, ACTIVE dashed, SCORE dash-dotted; "
@@ -72,6 +73,8 @@ def _curves(experiment: Experiment, folder: Path, name: str, column: str, label:
     )
     if experiment.dense:
         caption += " Every feature is active in every input here, so ACTIVE is ALL."
+    if len(experiment.drawn) < len(experiment.learners):
+        caption += " Exact feedback only."
     return Figure(name, title, caption, mark, save(drawing, folder, name))
 
 
@@ -83,7 +86,7 @@ def _line(axes: Axes, learner: LearnerRuns, phase: str, column: str, index: int,
         1 if curve.iterations.size > 1 and curve.iterations[0] == 0 else 0
     )  # before the first step: no place on a log axis
     x, mean = curve.iterations[start:], curve.mean[start:]
-    style = _style(learner, shown)
+    style = line_style(learner, shown)
     axes.plot(x, mean, markevery=(0.015 * (index + 1), 0.17), **style)
     if curve.sd is not None:
         sd = curve.sd[start:]
@@ -103,7 +106,7 @@ def _log_axis(axes: Axes) -> None:
     axes.set_xlabel("iterations (log scale)")
 
 
-def _style(learner: LearnerRuns, shown: Sequence[LearnerRuns]) -> dict[str, Any]:
+def line_style(learner: LearnerRuns, shown: Sequence[LearnerRuns]) -> dict[str, Any]:
     colour, marker = RULE_STYLES.get(learner.rule, OTHER_RULE)
     alike = [item for item in shown if (item.rule, item.perturb) == (learner.rule, learner.perturb)]
     variant = alike.index(learner) > 0  # such as another step
@@ -125,11 +128,11 @@ def _legend_groups(shown: Sequence[LearnerRuns]) -> list[tuple[str, list[Learner
     return list(columns.items())
 
 
-def _legend_rows(shown: Sequence[LearnerRuns]) -> int:
+def legend_rows(shown: Sequence[LearnerRuns]) -> int:
     return 1 + max(len(members) for _, members in _legend_groups(shown))
 
 
-def _legend(drawing: Drawing, axes: Axes, shown: Sequence[LearnerRuns]) -> None:
+def draw_legend(drawing: Drawing, axes: Axes, shown: Sequence[LearnerRuns], style: Style = line_style) -> None:
     """Below the plot, a column for each perturbation."""
     from matplotlib.lines import Line2D
 
@@ -137,7 +140,7 @@ def _legend(drawing: Drawing, axes: Axes, shown: Sequence[LearnerRuns]) -> None:
     left, width = 0.1 / WIDTH, (1 - 0.2 / WIDTH) / max(len(groups), 2)
     top = axes.get_position().y0 - 0.47 / drawing.get_figheight()
     for place, (title, members) in enumerate(groups):
-        handles = [Line2D([], [], **_style(item, shown)) for item in members]
+        handles = [Line2D([], [], **style(item, shown)) for item in members]
         labels = [_short(item) for item in members]
         drawing.legend(
             handles,

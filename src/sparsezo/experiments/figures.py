@@ -1,4 +1,4 @@
-"""The figures of a report: two of curves, and test results by learner.
+"""The figures of a report: two of curves, test results by learner, and test results against the raters' noise.
 
 for figure in draw_figures(experiment, folder, "chunking"):        # writes .svg and .png
     figure.inline_svg()                                            # for one HTML page with several figures
@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sparsezo.experiments.figure_curves import dev_figure, loss_figure
+from sparsezo.experiments.figure_noise import noise_figure
 from sparsezo.experiments.figure_sheet import OTHER_RULE, RULE_STYLES, Figure, drawing_style, new_sheet, save
 from sparsezo.experiments.report_results import Experiment, LearnerRuns
 from sparsezo.experiments.report_tables import signature
@@ -25,7 +26,7 @@ def draw_figures(experiment: Experiment, folder: Path, slug: str) -> list[Figure
     """Those that there are results for, each as SVG and PNG in ``folder``."""
     figures = []
     with drawing_style():
-        for draw in (loss_figure, dev_figure, _test_figure):
+        for draw in (noise_figure, loss_figure, dev_figure, _test_figure):
             figure = draw(experiment, folder, slug)
             if figure is not None:
                 figures.append(figure)
@@ -33,7 +34,7 @@ def draw_figures(experiment: Experiment, folder: Path, slug: str) -> list[Figure
 
 
 def _test_figure(experiment: Experiment, folder: Path, slug: str) -> Figure | None:
-    shown = [item for item in experiment.learners if (phase := item.best_phase()) and item.spread(phase, "test")]
+    shown = [item for item in experiment.drawn if (phase := item.best_phase()) and item.spread(phase, "test")]
     if not shown:
         return None
     phase = "tuned" if any(item.best_phase() == "tuned" for item in shown) else "fixed"
@@ -53,6 +54,8 @@ def _test_figure(experiment: Experiment, folder: Path, slug: str) -> Figure | No
     _test_legend(drawing, axes, shown)
     metric = experiment.metric_name
     caption = f"Test {metric} by learner: small dots are seeds, the large mark is their mean; | is the paper's figure."
+    if len(experiment.drawn) < len(experiment.learners):
+        caption += " Exact feedback only."
     name = f"test-{slug}"
     return Figure(name, f"Test {metric} by learner", caption, mark, save(drawing, folder, name))
 

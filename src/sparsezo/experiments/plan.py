@@ -1,6 +1,6 @@
 """Experiments as data: which task, data, learners, seeds and how long, in a TOML file (paper Sec. 5, appendix B).
 
-    plan = builtin("chunking")                              # the paper's own: chunking, smt, text
+    plan = builtin("chunking")                              # the paper's own: chunking, smt, text; and noise
     plan = read_experiment("mine.toml")                     # a key that is not known is an error
     plan.learners[0].name                                   # 'two-point all'
     plan.learners[0].settings(seed=0)                       # at the settings that are fixed for all learners
@@ -8,6 +8,9 @@
 
 A file has the keys of ``Experiment``, with the tables ``[data]``, ``[fixed]`` (h and mu of all learners), ``[grid]``
 (where tuning looks) and one ``[[learner]]`` for each; a learner's own h, mu and grid come before the common ones.
+``feedback`` of a learner is how its simulated rater answers (feedback.py), exact unless given; a list of models,
+``feedback = ["exact", "flip:0.1"]``, stands for as many learners that differ in this alone. Without any grid there is
+no tuned phase.
 """
 
 from __future__ import annotations
@@ -28,7 +31,8 @@ from sparsezo.rules import RULES
 from sparsezo.settings import Settings
 from sparsezo.tasks import TASKS
 
-BUILTIN = ("chunking", "smt", "text")
+PAPER = ("chunking", "smt", "text")  # what "all" stands for
+BUILTIN = (*PAPER, "noise")
 
 
 @dataclass(frozen=True)
@@ -43,6 +47,7 @@ class LearnerSpec:
     criterion: str = "map"
     gamma: float = 1.0
     baseline: bool = False
+    feedback: str = "exact"
     grid_h: tuple[float, ...] = ()
     grid_mu: tuple[float, ...] = ()  # empty where nothing is perturbed
     paper: float | None = None  # the paper's figure on test
@@ -56,7 +61,7 @@ class LearnerSpec:
     def name(self) -> str:
         parts = [self.rule, self.perturb, self.step if self.step != "constant" else None]
         parts += [f"annealed {self.gamma:g}" if self.criterion == "annealed" else None]
-        parts += ["with baseline" if self.baseline else None]
+        parts += ["with baseline" if self.baseline else None, self.feedback if self.feedback != "exact" else None]
         return " ".join(part for part in parts if part)
 
     def settings(self, seed: int, h: float | None = None, mu: float | None = None) -> Settings:
@@ -71,6 +76,7 @@ class LearnerSpec:
             gamma=self.gamma,
             baseline=self.baseline,
             seed=seed,
+            feedback=self.feedback,
         )
 
     def grid(self) -> list[tuple[float, float | None]]:
@@ -117,6 +123,11 @@ class Experiment:
         _require(twice is None, f"learner '{twice}' is there twice; a learner is known by its name")
 
     @property
+    def has_grid(self) -> bool:
+        """Whether there is anything to tune."""
+        return any(learner.grid_h for learner in self.learners)
+
+    @property
     def interval(self) -> int:
         """Iterations between looks at dev."""
         return self.evaluate_every or max(1, math.ceil(self.iterations / EVALUATIONS))
@@ -143,12 +154,12 @@ class Experiment:
 
 
 _TOP = ("name", "task", "note", "origin", "identity", "iterations", "evaluate_every", "seeds", "init")
-_LEARNER = ("rule", "perturb", "h", "mu", "step", "criterion", "gamma", "baseline", "paper")
+_LEARNER = ("rule", "perturb", "h", "mu", "step", "criterion", "gamma", "baseline", "feedback", "paper")
 _NUMBER = (int, float)
 
 
 def builtin(name: str) -> Experiment:
-    """One of the paper's experiments."""
+    """One of the paper's experiments, or of ours."""
     if name not in BUILTIN:
         raise UsageError(f"experiment {name}: choose from {', '.join(BUILTIN)}, or name a .toml file")
     text = resources.files("sparsezo.experiments").joinpath("builtin", f"{name}.toml").read_text("utf-8")
@@ -176,8 +187,8 @@ def parse_experiment(text: str, where: str) -> Experiment:
     fields = {
         "name": top.text("name", required=True),
         "task": top.text("task", required=True),
-        "data": DataSpec(data.texts("train"), _dev(data), data.text("test"), data.table("options").all()),
-        "learners": tuple(_learner(table, common, grids) for table in top.tables("learner")),
+        "data": DataSpec(_train(data), _dev(data), data.text("test"), data.table("options").all()),
+        "learners": tuple(spec for table in top.tables("learner") for spec in _learners(table, common, grids)),
         "iterations": top.whole("iterations", required=True),
         "seeds": _seeds(top),
         "evaluate_every": top.whole("evaluate_every"),
@@ -195,7 +206,8 @@ def parse_experiment(text: str, where: str) -> Experiment:
         raise DataError(where, str(error)) from None
 
 
-def _learner(table: _Table, common: dict[str, Any], grids: dict[str, Any]) -> LearnerSpec:
+def _learners(table: _Table, common: dict[str, Any], grids: dict[str, Any]) -> list[LearnerSpec]:
+    """One for each of the table's feedback models."""
     rule = table.text("rule", required=True)
     perturbs = rule not in RULES or RULES[rule].zeroth_order
     grid = table.table("grid")
@@ -214,12 +226,18 @@ def _learner(table: _Table, common: dict[str, Any], grids: dict[str, Any]) -> Le
     }
     rest = {"step": table.text("step"), "criterion": table.text("criterion"), "gamma": table.number("gamma")}
     rest["baseline"] = table.take("baseline", (bool,), "true or false")
+    given = {name: value for name, value in rest.items() if value is not None}
+    feedbacks = table.texts("feedback", "a feedback model, or a list of them", default="exact")
     grid.finish()
     table.finish()
     try:
-        return LearnerSpec(**fields, **{name: value for name, value in rest.items() if value is not None})
+        return [LearnerSpec(**fields, **given, feedback=feedback) for feedback in feedbacks]
     except UsageError as error:
         raise DataError(table.where, f"{table.title}: {error}") from None
+
+
+def _train(data: _Table) -> tuple[str, ...]:
+    return data.texts("train", "a path, or a list of them")
 
 
 def _dev(data: _Table) -> str | None:
@@ -270,11 +288,13 @@ class _Table:
             raise DataError(self.where, f"{self._at(key)}: must be a list of numbers")
         return tuple(float(value) for value in values)
 
-    def texts(self, key: str) -> tuple[str, ...]:
-        values = self.take(key, (str, list), "a path, or a list of them")
-        values = [values] if isinstance(values, str) else values or []
-        if not all(isinstance(value, str) for value in values):
-            raise DataError(self.where, f"{self._at(key)}: must be a path, or a list of them")
+    def texts(self, key: str, what: str, default: str | None = None) -> tuple[str, ...]:
+        values = self.take(key, (str, list), what)
+        if values is None:
+            return () if default is None else (default,)
+        values = [values] if isinstance(values, str) else values
+        if not values or not all(isinstance(value, str) for value in values):
+            raise DataError(self.where, f"{self._at(key)}: must be {what}")
         return tuple(values)
 
     def table(self, key: str) -> _Table:

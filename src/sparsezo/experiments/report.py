@@ -22,6 +22,7 @@ from sparsezo.errors import SparsezoError, UsageError
 from sparsezo.experiments.claims import FAILS, HOLDS, UNDECIDED, Claim, check_claims
 from sparsezo.experiments.figure_sheet import Figure, need_matplotlib
 from sparsezo.experiments.figures import draw_figures
+from sparsezo.experiments.report_noise import noise_sentences
 from sparsezo.experiments.report_reading import read_experiment
 from sparsezo.experiments.report_results import Experiment, LearnerRuns
 from sparsezo.experiments.report_tables import Table, make_table, spread_text
@@ -103,6 +104,7 @@ def summarise(experiment: Experiment, table: Table, claims: Sequence[Claim]) -> 
             f"{experiment.title}: {best.learner} is the best of {count} zeroth-order learners, "
             f"test {table.metric} {spread_text(best.test)} ({seeds})."
         )
+    yield from noise_sentences(experiment)
     yield from _beside_the_paper(table)
     others = [
         f"{learner.name} reaches {text}"
@@ -129,7 +131,7 @@ def _beside_the_paper(table: Table) -> Iterator[str]:
 
 
 def _yardsticks(experiment: Experiment) -> Iterable[LearnerRuns]:
-    return (learner for learner in experiment.learners if not learner.zeroth_order)
+    return (learner for learner in experiment.drawn if not learner.zeroth_order)
 
 
 def _test_text(learner: LearnerRuns) -> str | None:

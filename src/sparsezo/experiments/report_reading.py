@@ -125,15 +125,14 @@ def _learners(runs: Sequence[Run], tuning: Mapping[str, Any], gaps: list[str]) -
         chosen = tuning.get(name, {}).get("chosen") if isinstance(tuning.get(name), dict) else None
         kept = {phase: _of_one_kind(mine, chosen if phase == "tuned" else None, gaps) for phase, mine in phases.items()}
         settings = next(iter(kept.values()))[0].settings
-        learners.append(
-            LearnerRuns(name, str(settings.get("rule", name)), settings.get("perturb"), _plain(settings), kept)
-        )
+        rule, feedback = str(settings.get("rule", name)), str(settings.get("feedback", "exact"))
+        learners.append(LearnerRuns(name, rule, settings.get("perturb"), _plain(settings), kept, feedback))
     return tuple(sorted(learners, key=_table_order))
 
 
 def _plain(settings: Mapping[str, Any]) -> bool:
     ours = settings.get("step", "constant") != "constant" or settings.get("criterion", "map") != "map"
-    return not ours and not settings.get("baseline")
+    return not ours and not settings.get("baseline") and settings.get("feedback", "exact") == "exact"
 
 
 def _table_order(learner: LearnerRuns) -> tuple[int, int, bool, str]:
@@ -170,7 +169,7 @@ def _missing(learners: Sequence[LearnerRuns], runs: Sequence[Run], declared: Map
     for name in _declared_names(declared):
         if name not in have:
             yield f"{name}: no finished run."
-    if learners and not any(learner.runs("tuned") for learner in learners):
+    if learners and not any(learner.runs("tuned") for learner in learners) and _has_grid(declared):
         yield "There is no tuned phase: tables show the fixed settings."
     if learners and not any(learner.runs("fixed") for learner in learners):
         yield "There is no phase with fixed settings: curves show the tuned settings."
@@ -190,6 +189,12 @@ def _missing(learners: Sequence[LearnerRuns], runs: Sequence[Run], declared: Map
             yield f"The runs were made with several versions of {part}: {', '.join(versions)}."
 
 
+def _has_grid(declared: Mapping[str, Any]) -> bool:
+    """Whether a tuned phase is to be expected; without the plan, one is."""
+    learners = declared.get("learner") or ()
+    return not learners or bool(declared.get("grid")) or any("grid" in item for item in learners)
+
+
 def _declared_names(declared: Mapping[str, Any]) -> list[str]:
     """The names that the learners' runs carry: rule, perturbation and whatever is not as in the paper."""
     names = []
@@ -197,5 +202,7 @@ def _declared_names(declared: Mapping[str, Any]) -> list[str]:
         parts = [item.get("rule"), item.get("perturb"), item.get("step") if item.get("step") != "constant" else None]
         parts += [f"annealed {item.get('gamma', 1.0):g}" if item.get("criterion") == "annealed" else None]
         parts += ["with baseline" if item.get("baseline") else None]
-        names.append(" ".join(part for part in parts if part))
+        models = item.get("feedback", "exact")
+        for model in models if isinstance(models, list) else [models]:
+            names.append(" ".join(part for part in (*parts, model if model != "exact" else None) if part))
     return names

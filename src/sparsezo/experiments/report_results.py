@@ -100,8 +100,14 @@ class LearnerRuns:
     name: str
     rule: str
     perturb: str | None
-    plain: bool  # as in the paper: constant step, MAP criterion, no baseline in first-order
+    plain: bool  # as in the paper: constant step, MAP criterion, no baseline in first-order, exact feedback
     phases: Mapping[str, tuple[Run, ...]]  # by seed
+    feedback: str = "exact"
+
+    @property
+    def base_name(self) -> str:
+        """The name without the feedback model: what learners that differ in this alone have in common."""
+        return self.name.removesuffix(f" {self.feedback}")
 
     @property
     def group(self) -> str:
@@ -187,11 +193,22 @@ class Experiment:
         shares = [a / n for run in self.runs if (n := run.value("n")) and (a := run.value("n_active")) is not None]
         return bool(shares) and min(shares) > 0.999
 
+    @property
+    def noisy(self) -> bool:
+        """Raters of several kinds answer."""
+        return len({item.feedback for item in self.learners}) > 1
+
+    @property
+    def drawn(self) -> tuple[LearnerRuns, ...]:
+        """The learners of curves and of results side by side: of several feedback models, the exact one."""
+        exact = tuple(item for item in self.learners if item.feedback == "exact")
+        return exact if self.noisy and exact else self.learners
+
     def group_title(self, group: str) -> str:
         return "ACTIVE (here the same as ALL)" if group == "active" and self.dense else GROUPS.get(group, group)
 
     def find(self, rule: str, perturb: str | None) -> LearnerRuns | None:
-        """The paper's kind of learner: constant step, MAP."""
+        """The paper's kind of learner: constant step, MAP, exact feedback."""
         found = (item for item in self.learners if item.plain and (item.rule, item.perturb) == (rule, perturb))
         return next(found, None)
 

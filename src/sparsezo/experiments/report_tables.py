@@ -24,6 +24,7 @@ class Row:
     group: str
     learner: str
     phase: str | None
+    feedback: str | None = None
     seeds: tuple[int, ...] = ()
     iterations: int | None = None
     test: Spread | None = None
@@ -97,7 +98,7 @@ class Table:
         records = []
         for row in self.rows:
             record: dict[str, Any] = {"experiment": self.experiment, "task": self.task, "metric": self.metric}
-            record |= {"group": row.group, "learner": row.learner, "phase": row.phase}
+            record |= {"group": row.group, "learner": row.learner, "feedback": row.feedback, "phase": row.phase}
             record |= {"seeds": " ".join(map(str, row.seeds)), "iterations": row.iterations}
             for name in ("test", "dev", "average_loss", "length_ratio"):
                 spread = getattr(row, name)
@@ -145,6 +146,7 @@ def _row(learner: LearnerRuns) -> Row:
         group=learner.group,
         learner=learner.name,
         phase=phase,
+        feedback=learner.feedback,
         seeds=tuple(run.seed for run in learner.runs(phase)),
         iterations=run.iterations,
         paper=learner.paper,
@@ -196,6 +198,12 @@ def _notes(experiment: Experiment, rows: Sequence[Row], phase: str) -> Iterable[
         yield "‡ A single seed: no standard deviation."
     if any(row.paper is not None for row in rows):
         yield "Difference: ours minus the paper's, which was measured on the paper's own data; ours is named below."
+    if experiment.noisy:
+        yield (
+            "Feedback that is not exact stands at the end of a learner's name. flip:P: a comparison answered wrongly "
+            "with probability P; rating:K,NOISE,BIAS: K grades, with the standard deviations of their noise and of "
+            "raters' biases; binary: a thumb up or down. Test results and average losses are of the true loss."
+        )
     scores = {str(run.test_report["signature"]) for run in experiment.runs if run.test_report.get("signature")}
     if scores:
         yield f"Score: {'; '.join(sorted(scores))}."
@@ -205,6 +213,7 @@ def signature(experiment: Experiment, phase: str, learners: Iterable[LearnerRuns
     """What was measured, as sacrebleu's signatures say it: enough to tell two results apart."""
     chosen = tuple(experiment.learners if learners is None else learners)
     runs = [run for item in chosen for run in (item.runs(phase) or item.runs("fixed") or item.runs("tuned"))]
+    models = sorted({item.feedback for item in chosen})
     fields = {
         "task": experiment.task,
         "data": experiment.data,
@@ -215,6 +224,8 @@ def signature(experiment: Experiment, phase: str, learners: Iterable[LearnerRuns
         "iterations": ",".join(count_text(count) for count in sorted({run.iterations for run in runs})) or "none",
         "version": ",".join(sorted({_version(run) for run in runs})) or "none",
     }
+    if models not in ([], ["exact"]):
+        fields["feedback"] = ";".join(models)
     return "|".join(f"{name}:{value}" for name, value in fields.items())
 
 
