@@ -24,7 +24,7 @@ bench: .venv/installed
 
 .venv/installed: pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install -q --disable-pip-version-check -c constraints.txt -e .
+	$(BIN)/python -m pip install -q --disable-pip-version-check -c constraints.txt -e '.[text,rerank,report,data]'
 	touch $@
 
 .venv/tests-installed: pyproject.toml constraints.txt

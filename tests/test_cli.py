@@ -270,13 +270,13 @@ def test_a_second_process_compiles_nothing(files, tmp_path):
 
 
 def test_demo_ranks_every_learner(call):
-    code, out, _ = call("demo", "--seconds", "0.5", "--json")
+    code, out, _ = call("demo", "--seconds", "0.5", "--no-report", "--json")
     assert code == 0
     learners = last_json(out)["learners"]
     assert len(learners) == 17
     assert len({(learner["rule"], learner["perturb"]) for learner in learners}) == 17
     assert [learner["test"] for learner in learners] == sorted((learner["test"] for learner in learners), reverse=True)
-    code, out, _ = call("demo", "--seconds", "0.1")
+    code, out, _ = call("demo", "--seconds", "0.1", "--no-report")
     assert code == 0
     assert "generated data" in out.lower()
 

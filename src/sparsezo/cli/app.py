@@ -335,13 +335,15 @@ def _given(**options: object) -> dict[str, object]:
 
 @app.command()
 def demo(
-    seconds: Annotated[float, typer.Option(help="About how long all runs may take together.")] = 60.0,
+    seconds: Annotated[float, typer.Option(help="About how long the runs of the table may take together.")] = 30.0,
+    report: Annotated[bool, typer.Option(help="End with a report on generated data for all three tasks.")] = True,
+    output: Annotated[Path, typer.Option("-o", "--output", help="Where the report goes.")] = Path("demo-report"),
     as_json: Json = False,
 ) -> None:
-    """A minute's tour on generated data: every rule with every perturbation, ranked."""
+    """A tour on generated data: every rule with every perturbation, ranked; then a report on all three tasks."""
     from sparsezo.cli.demo import run_demo
 
-    run_demo(seconds, as_json=as_json)
+    run_demo(seconds, output if report else None, as_json=as_json)
 
 
 @app.command()
