@@ -258,7 +258,9 @@ def tune(
 
 @app.command()
 def reproduce(
-    name: Annotated[str, typer.Argument(metavar="NAME|FILE.toml", help="chunking, smt, text, all, noise, or a file.")],
+    name: Annotated[
+        str, typer.Argument(metavar="NAME|FILE.toml", help="chunking, smt, text, all; noise, scaling; or a file.")
+    ],
     data: Annotated[
         str | None,
         typer.Option(envvar="SPARSEZO_DATA", help="Folder with the data; or 'generated': the built-in generators."),
@@ -275,6 +277,7 @@ def reproduce(
         bool, typer.Option("--full-grid", help="tuned: try every point of the grids to the end.")
     ] = False,
     processes: Annotated[int | None, typer.Option(min=1, help="Default: one for each core.")] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="scaling: a few seconds instead of a minute.")] = False,
 ) -> None:
     """The paper's experiments and the report, with one command. Interrupted or killed, it goes on from there."""
     from sparsezo.cli.experiments import run_reproduce
@@ -288,6 +291,7 @@ def reproduce(
         full_grid=full_grid,
         processes=processes,
         out=output,
+        quick=quick,
     )
 
 

@@ -12,7 +12,7 @@ import shlex
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -66,13 +66,22 @@ def run_reproduce(
     full_grid: bool = False,
     processes: int | None = None,
     out: Path | None = None,
+    at: Mapping[str, tuple[float, float]] | None = None,
+    quick: bool = False,
 ) -> list[Path]:
     """Do all runs of an experiment, a built-in one or a file's, or of the paper's three, and write the report on them.
 
-    Returns the folders of results.
+    ``at``: other fixed (h, mu) for the zeroth-order learners of the experiments that it names. Returns the folders.
     """
+    if name == "scaling":
+        return [_scaling(out or Path("results") / "scaling", seeds, quick=quick)]
+    if quick:
+        raise UsageError("--quick belongs to reproduce scaling; use fewer --iterations")
     wanted = _phases(phases)
     plans = [_overridden(plan, seeds, iterations) for plan in _plans(name)]
+    plans = [_placed(plan, at[plan.name]) if at and plan.name in at else plan for plan in plans]
+    if data == GENERATED:
+        plans = [_without_paper(plan) for plan in plans]
     for plan in plans:
         if "fixed" not in wanted and not plan.has_grid:
             raise UsageError(f"{plan.name}: no learner has a grid, so there is nothing to tune; use --phases fixed")
@@ -90,6 +99,15 @@ def run_reproduce(
     show.note(f"the report is {page}")
     _say_failures(failures)
     return folders
+
+
+def _scaling(folder: Path, seeds: int | None, *, quick: bool) -> Path:
+    from sparsezo.experiments.scaling import run_scaling
+
+    folder.mkdir(parents=True, exist_ok=True)
+    path = run_scaling(folder, quick=quick, seeds=3 if seeds is None else seeds, say=show.note)
+    show.note(f"the report is {path}")
+    return folder
 
 
 def _plans(name: str) -> list[Experiment]:
@@ -120,6 +138,17 @@ def _overridden(plan: Experiment, seeds: int | None, iterations: str | None) -> 
     if iterations is not None:
         plan = replace(plan, iterations=whole_number(iterations, "--iterations"), evaluate_every=None)
     return plan
+
+
+def _placed(plan: Experiment, at: tuple[float, float]) -> Experiment:
+    """With another h and mu for what perturbs."""
+    h, mu = at
+    return replace(plan, learners=tuple(replace(l, h=h, mu=mu) if l.perturb else l for l in plan.learners))
+
+
+def _without_paper(plan: Experiment) -> Experiment:
+    """The paper's figures say nothing about generated data."""
+    return replace(plan, learners=tuple(replace(learner, paper=None) for learner in plan.learners))
 
 
 def _source(plan: Experiment, folder: Path, data: str) -> Source:

@@ -423,7 +423,7 @@ def draw(scaling: Scaling, folder: Path) -> Figure:
 
 
 def _draw_panel(axes: Axes, scaling: Scaling, panel: Panel) -> None:
-    from matplotlib.ticker import FuncFormatter, NullFormatter, NullLocator
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
     sizes = np.array(panel.sizes)
     axes.set_xscale("log")
@@ -441,8 +441,8 @@ def _draw_panel(axes: Axes, scaling: Scaling, panel: Panel) -> None:
     axes.plot(some, start * some / some[0], linestyle=":", color=_REFERENCE, label="slope 1", zorder=1)
     axes.set_title(panel.title, fontsize=10.5, loc="left")
     axes.set_xlabel(f"{panel.axis}   ({panel.fixed})")
-    axes.xaxis.set_minor_locator(NullLocator())
-    axes.xaxis.set_minor_formatter(NullFormatter())
     axes.set_xticks(sizes if len(sizes) < 6 else sizes[::2])
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+    for axis in (axes.xaxis, axes.yaxis):
+        axis.set_minor_locator(NullLocator())
+        axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
