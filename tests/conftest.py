@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+import signal
+import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -17,6 +20,27 @@ def real_data() -> Path:
     if not folder:
         pytest.skip("needs the real data; set SPARSEZO_DATA to its folder")
     return Path(folder)
+
+
+@pytest.fixture
+def program(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str, str]]:
+    """Run the program in this process: (exit code, standard output, standard error)."""
+    from sparsezo.cli import main
+
+    def run(*words: object) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["sparsezo", *map(str, words)])
+        before = signal.getsignal(signal.SIGTERM)
+        try:
+            main()
+            code = 0
+        except SystemExit as stop:
+            code = stop.code if isinstance(stop.code, int) else int(stop.code is not None)
+        finally:
+            signal.signal(signal.SIGTERM, before)
+        out, err = capsys.readouterr()
+        return code, out, err
+
+    return run
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -14,32 +14,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from sparsezo.cli import main
 from sparsezo.cli.values import whole_number
 from sparsezo.data.generate_chunking import chunking_columns, generate_chunking
 from sparsezo.errors import UsageError
 
 PROGRAM = [sys.executable, "-m", "sparsezo"]
-
-
-@pytest.fixture
-def call(monkeypatch, capsys):
-    """Run the program in this process: (exit code, standard output, standard error)."""
-
-    def run(*words: object) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["sparsezo", *map(str, words)])
-        before = signal.getsignal(signal.SIGTERM)
-        try:
-            main()
-            code = 0
-        except SystemExit as stop:
-            code = stop.code if isinstance(stop.code, int) else int(stop.code is not None)
-        finally:
-            signal.signal(signal.SIGTERM, before)
-        out, err = capsys.readouterr()
-        return code, out, err
-
-    return run
 
 
 @pytest.fixture(scope="module")
@@ -54,10 +33,10 @@ def last_json(out: str) -> dict[str, object]:
     return json.loads(out.splitlines()[-1])
 
 
-def test_train_evaluate_predict(call, files, tmp_path):
+def test_train_evaluate_predict(program, files, tmp_path):
     model = tmp_path / "model.szo"
     data = ["--train", files / "train", "--dev", files / "dev", "--test", files / "test"]
-    code, out, _ = call("train", "chunking", *data, "--iterations", "30k", "--h", 0.01, "-o", model, "--json")
+    code, out, _ = program("train", "chunking", *data, "--iterations", "30k", "--h", 0.01, "-o", model, "--json")
     assert code == 0
     trained = last_json(out)
     assert out.count("\n") == 1
@@ -65,13 +44,13 @@ def test_train_evaluate_predict(call, files, tmp_path):
     assert trained["test"] > 0.6
     assert [p.name for p in tmp_path.iterdir()] == ["model.szo"]
 
-    code, out, _ = call("evaluate", model, files / "test", "--json")
+    code, out, _ = program("evaluate", model, files / "test", "--json")
     assert code == 0
     evaluated = last_json(out)
     assert evaluated["f1"] == trained["test"]
     assert {"precision", "recall"} <= set(evaluated)
 
-    code, out, _ = call("predict", model, files / "test")
+    code, out, _ = program("predict", model, files / "test")
     assert code == 0
     rows = [line.split(" ") for line in out.splitlines()]
     given = [line.split(" ") for line in (files / "test").read_text().splitlines()]
@@ -79,28 +58,28 @@ def test_train_evaluate_predict(call, files, tmp_path):
     assert {row[3] for row in rows if row != [""]} <= {"B-NP", "I-NP", "O"}
     untagged = tmp_path / "untagged"
     untagged.write_text("".join(" ".join(row[:2]) + "\n" for row in given))
-    code, out, _ = call("predict", model, untagged, "-o", tmp_path / "predicted")
+    code, out, _ = program("predict", model, untagged, "-o", tmp_path / "predicted")
     assert code == 0
     assert out == ""
     written = (tmp_path / "predicted").read_text().splitlines()
     assert [line.split(" ")[-1] for line in written] == [row[-1] for row in rows]
 
 
-def test_dev_as_a_number_is_the_start_of_train(call, files, tmp_path):
+def test_dev_as_a_number_is_the_start_of_train(program, files, tmp_path):
     """--dev N must be the same run as the two files cut by hand."""
     lines = (files / "train").read_text().split("\n\n")
     (tmp_path / "dev").write_text("\n\n".join(lines[:50]) + "\n\n")
     (tmp_path / "rest").write_text("\n\n".join(lines[50:]))
     common = ["--iterations", "2k", "--json", "-o", tmp_path / "m"]
-    _, number, _ = call("train", "chunking", "--train", files / "train", "--dev", 50, *common)
-    _, two, _ = call("train", "chunking", "--train", tmp_path / "rest", "--dev", tmp_path / "dev", *common)
+    _, number, _ = program("train", "chunking", "--train", files / "train", "--dev", 50, *common)
+    _, two, _ = program("train", "chunking", "--train", tmp_path / "rest", "--dev", tmp_path / "dev", *common)
     timings = {"seconds", "us_per_iteration"}
     first, second = ({k: v for k, v in last_json(out).items() if k not in timings} for out in (number, two))
     assert first == second
 
 
-def test_people_get_a_table(call, files, tmp_path):
-    code, out, err = call("train", "chunking", "--train", files / "dev", "--iterations", "100", "-o", tmp_path / "m")
+def test_people_get_a_table(program, files, tmp_path):
+    code, out, err = program("train", "chunking", "--train", files / "dev", "--iterations", "100", "-o", tmp_path / "m")
     assert code == 0
     assert "average_loss" in out
     assert "wrote" in err
@@ -118,10 +97,10 @@ def test_people_get_a_table(call, files, tmp_path):
         ("a DT B-NP\n\nb \udcff O\n", "file:3: is not UTF-8"),
     ],
 )
-def test_bad_training_files(call, tmp_path, content, message):
+def test_bad_training_files(program, tmp_path, content, message):
     if content is not None:
         (tmp_path / "file").write_bytes(content.encode("utf-8", "surrogateescape"))
-    code, out, err = call("train", "chunking", "--train", tmp_path / "file", "-o", tmp_path / "model")
+    code, out, err = program("train", "chunking", "--train", tmp_path / "file", "-o", tmp_path / "model")
     assert code == 1
     assert out == ""
     assert err.startswith("sparsezo: ")
@@ -150,8 +129,8 @@ def test_bad_training_files(call, tmp_path, content, message):
         (["--min-count", "0"], "--min-count 0: must be at least 1"),
     ],
 )
-def test_bad_calls(call, files, tmp_path, words, message):
-    code, out, err = call("train", "chunking", "--train", files / "train", "-o", tmp_path / "model", *words)
+def test_bad_calls(program, files, tmp_path, words, message):
+    code, out, err = program("train", "chunking", "--train", files / "train", "-o", tmp_path / "model", *words)
     assert code == 2
     assert out == ""
     assert message in err
@@ -159,22 +138,22 @@ def test_bad_calls(call, files, tmp_path, words, message):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_other_bad_calls(call, files, tmp_path):
-    code, _, err = call("train", "parsing", "--train", files / "train", "-o", tmp_path / "m")
+def test_other_bad_calls(program, files, tmp_path):
+    code, _, err = program("train", "parsing", "--train", files / "train", "-o", tmp_path / "m")
     assert (code, "task parsing: choose from chunking" in err) == (2, True)
-    code, _, err = call("train", "chunking", "--train", files / "train", "-o", tmp_path / "no" / "m")
+    code, _, err = program("train", "chunking", "--train", files / "train", "-o", tmp_path / "no" / "m")
     assert (code, "there is no folder" in err) == (1, True)
-    code, _, err = call("evaluate", files / "train", files / "test")
+    code, _, err = program("evaluate", files / "train", files / "test")
     assert (code, "is not a sparsezo model" in err) == (1, True)
-    code, _, err = call("train", "chunking", "--train", files / "train")
+    code, _, err = program("train", "chunking", "--train", files / "train")
     assert (code, "Missing option" in err) == (2, True)
-    code, _, err = call("bench", "parsing")
+    code, _, err = program("bench", "parsing")
     assert (code, "choose from chunking" in err) == (2, True)
 
 
-def test_scores_that_run_away(call, files, tmp_path):
+def test_scores_that_run_away(program, files, tmp_path):
     words = ["--train", files / "dev", "--h", "1e38", "--iterations", "1000", "-o", tmp_path / "m"]
-    code, _, err = call("train", "chunking", *words)
+    code, _, err = program("train", "chunking", *words)
     assert code == 1
     assert "the scores or the loss are not finite; h 1e+38" in err
     assert list(tmp_path.iterdir()) == []
@@ -269,14 +248,14 @@ def test_a_second_process_compiles_nothing(files, tmp_path):
     assert "saved" not in done.stdout
 
 
-def test_demo_ranks_every_learner(call):
-    code, out, _ = call("demo", "--seconds", "0.5", "--no-report", "--json")
+def test_demo_ranks_every_learner(program):
+    code, out, _ = program("demo", "--seconds", "0.5", "--no-report", "--json")
     assert code == 0
     learners = last_json(out)["learners"]
     assert len(learners) == 17
     assert len({(learner["rule"], learner["perturb"]) for learner in learners}) == 17
     assert [learner["test"] for learner in learners] == sorted((learner["test"] for learner in learners), reverse=True)
-    code, out, _ = call("demo", "--seconds", "0.1", "--no-report")
+    code, out, _ = program("demo", "--seconds", "0.1", "--no-report")
     assert code == 0
     assert "generated data" in out.lower()
 

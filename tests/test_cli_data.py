@@ -6,15 +6,14 @@ import gzip
 import hashlib
 import json
 import lzma
-import signal
 import subprocess
 import sys
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
 
-from sparsezo.cli import main
 from sparsezo.data.collections import COLLECTIONS, Download
 from sparsezo.data.conll import read_conll
 from sparsezo.data.decoder_weights import read_weights
@@ -23,25 +22,10 @@ from sparsezo.data.text import detect_format, read_documents
 
 
 @pytest.fixture
-def call(monkeypatch, capsys, tmp_path):
-    """Run the program in this process: (exit code, standard output, standard error)."""
+def call(program, monkeypatch, tmp_path):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.delenv("SPARSEZO_DATA", raising=False)
-
-    def run(*words: object) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["sparsezo", "data", *map(str, words)])
-        before = signal.getsignal(signal.SIGTERM)
-        try:
-            main()
-            code = 0
-        except SystemExit as stop:
-            code = stop.code if isinstance(stop.code, int) else int(stop.code is not None)
-        finally:
-            signal.signal(signal.SIGTERM, before)
-        out, err = capsys.readouterr()
-        return code, out, err
-
-    return run
+    return partial(program, "data")
 
 
 @pytest.fixture

@@ -3,29 +3,13 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from sparsezo.cli import main
 from sparsezo.data.decoder_weights import read_weights
 from sparsezo.data.generate_text import generate_text, generate_texts, write_svmlight
-
-
-@pytest.fixture
-def call(monkeypatch, capsys):
-    def run(*words: object) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["sparsezo", *map(str, words)])
-        try:
-            main()
-            code = 0
-        except SystemExit as stop:
-            code = stop.code if isinstance(stop.code, int) else int(stop.code is not None)
-        return code, *capsys.readouterr()
-
-    return run
 
 
 def last_json(out: str) -> dict[str, object]:
@@ -40,41 +24,41 @@ def texts(tmp_path_factory) -> Path:
     return folder
 
 
-def test_text_end_to_end(call, texts, tmp_path):
+def test_text_end_to_end(program, texts, tmp_path):
     model = tmp_path / "m"
     data = ["--train", texts / "train", "--dev", 100, "--test", texts / "test"]
-    code, out, err = call("train", "text", *data, "--iterations", "300k", "-o", model, "--json")
+    code, out, err = program("train", "text", *data, "--iterations", "300k", "-o", model, "--json")
     assert code == 0, err
     trained = last_json(out)
     assert trained["metric"] == "accuracy"
     assert trained["test"] > 0.6
     assert trained["n_score"] == 4
-    code, out, _ = call("evaluate", model, texts / "test", "--json")
+    code, out, _ = program("evaluate", model, texts / "test", "--json")
     assert code == 0
     assert last_json(out)["accuracy"] == trained["test"]
     assert set(last_json(out)["classes"]) == {"CCAT", "ECAT", "GCAT", "MCAT"}
-    code, out, _ = call("predict", model, texts / "test")
+    code, out, _ = program("predict", model, texts / "test")
     assert code == 0
     given = [line.split("\t") for line in (texts / "test").read_text().splitlines()]
     predicted = [line.split("\t") for line in out.splitlines()]
     assert [text for _, text in predicted] == [text for _, text in given]
     right = np.mean([p[0] == g[0] for p, g in zip(predicted, given, strict=True)])
     assert right == pytest.approx(trained["test"])
-    code, out, _ = call("predict", model, texts / "test", "--labels-only")
+    code, out, _ = program("predict", model, texts / "test", "--labels-only")
     assert out.splitlines() == [label for label, _ in predicted]
 
 
-def test_text_from_several_svmlight_files(call, tmp_path):
+def test_text_from_several_svmlight_files(program, tmp_path):
     for name, n, seed in [("a", 1500, 1), ("b", 1500, 2), ("test", 300, 3)]:
         some = generate_text(n, seed, vocabulary=3000)
         write_svmlight(tmp_path / name, some.vectors, some.names())
     train = ["--train", tmp_path / "a", "--train", tmp_path / "b"]
-    code, out, err = call(
+    code, out, err = program(
         "train", "text", *train, "--test", tmp_path / "test", "--iterations", "300k", "-o", tmp_path / "m", "--json"
     )
     assert code == 0, err
     assert last_json(out)["test"] > 0.5
-    code, out, _ = call("predict", tmp_path / "m", tmp_path / "test")
+    code, out, _ = program("predict", tmp_path / "m", tmp_path / "test")
     assert set(out.splitlines()) <= {"CCAT", "ECAT", "GCAT", "MCAT"}
 
 
@@ -90,19 +74,19 @@ def test_text_from_several_svmlight_files(call, tmp_path):
         ("1 3:0.5 3:1\n2 1:1\n", "file:1: "),
     ],
 )
-def test_bad_documents(call, tmp_path, content, message):
+def test_bad_documents(program, tmp_path, content, message):
     (tmp_path / "file").write_text(content)
-    code, out, err = call("train", "text", "--train", tmp_path / "file", "-o", tmp_path / "m")
+    code, out, err = program("train", "text", "--train", tmp_path / "file", "-o", tmp_path / "m")
     assert (code, out) == (1, "")
     assert message in err
     assert err.count("\n") == 1
     assert [p.name for p in tmp_path.iterdir()] == ["file"]
 
 
-def test_a_label_that_train_does_not_have(call, texts, tmp_path):
+def test_a_label_that_train_does_not_have(program, texts, tmp_path):
     (tmp_path / "test").write_text("CCAT\tsome words\nSPORT\tother words\n")
     words = ["--train", texts / "train", "--test", tmp_path / "test", "--iterations", "10", "-o", tmp_path / "m"]
-    code, _, err = call("train", "text", *words, "--dev", tmp_path / "test")
+    code, _, err = program("train", "text", *words, "--dev", tmp_path / "test")
     assert code == 1
     assert "test:2: " in err
     assert "SPORT" in err
@@ -135,12 +119,12 @@ def lists(tmp_path_factory) -> Path:
     return folder
 
 
-def test_rerank_end_to_end(call, lists, tmp_path):
+def test_rerank_end_to_end(program, lists, tmp_path):
     store = ["--store", tmp_path / "store"]
     data = ["--train", lists / "train.nbest", "--dev", lists / "dev.nbest", "--test", lists / "test.nbest"]
     learner = ["--init", lists / "weights", "--h", "0.01", "--mu", "0.1", "--iterations", "20k"]
     model = tmp_path / "m"
-    code, out, err = call("train", "rerank", *data, *learner, *store, "-o", model, "--json")
+    code, out, err = program("train", "rerank", *data, *learner, *store, "-o", model, "--json")
     assert code == 0, err
     trained = last_json(out)
     assert trained["metric"] == "bleu"
@@ -151,14 +135,14 @@ def test_rerank_end_to_end(call, lists, tmp_path):
     assert weights["LM"] > 0
     assert read_weights(tmp_path / "m.ini") == weights
 
-    code, out, _ = call("evaluate", model, lists / "test.nbest", *store, "--json")
+    code, out, _ = program("evaluate", model, lists / "test.nbest", *store, "--json")
     assert code == 0
     assert last_json(out)["bleu"] == trained["test"]
     (tmp_path / "plain.nbest").write_bytes((lists / "test.nbest").read_bytes())  # no references beside it
-    code, best, _ = call("predict", model, tmp_path / "plain.nbest")
+    code, best, _ = program("predict", model, tmp_path / "plain.nbest")
     assert code == 0
     assert len(best.splitlines()) == 15
-    code, out, _ = call("predict", model, tmp_path / "plain.nbest", "--nbest")
+    code, out, _ = program("predict", model, tmp_path / "plain.nbest", "--nbest")
     assert len(out.splitlines()) == 15 * 12
     firsts = {line.split(" ||| ")[0]: line.split(" ||| ")[1] for line in reversed(out.splitlines())}
     assert [firsts[str(i)] for i in range(15)] == best.splitlines()
@@ -176,11 +160,11 @@ def test_rerank_end_to_end(call, lists, tmp_path):
         ("0 ||| a ||| LM=1 ||| 0\n1 ||| b ||| LM=1 ||| 0\n2 ||| c ||| LM=1 ||| 0\n", "has no reference"),
     ],
 )
-def test_bad_lists(call, tmp_path, lines, message):
+def test_bad_lists(program, tmp_path, lines, message):
     (tmp_path / "x.nbest").write_text(lines)
     (tmp_path / "x.ref").write_text("one\ntwo\n")
     words = ["--train", tmp_path / "x.nbest", "--store", tmp_path / "store", "-o", tmp_path / "m"]
-    code, out, err = call("train", "rerank", *words)
+    code, out, err = program("train", "rerank", *words)
     assert (code, out) == (1, "")
     assert message in err
     assert err.count("\n") == 1
@@ -188,18 +172,18 @@ def test_bad_lists(call, tmp_path, lines, message):
     assert left == []
 
 
-def test_options_of_another_task_are_refused(call, texts, lists, tmp_path):
+def test_options_of_another_task_are_refused(program, texts, lists, tmp_path):
     for words, message in [
         (["text", "--train", texts / "train", "--order", "1"], "--order does not belong to task text"),
         (["rerank", "--train", lists / "train.nbest", "--only", "NP"], "--only does not belong to task rerank"),
         (["text", "--train", texts / "train", "--init", "w"], "--init does not belong to task text"),
         (["rerank", "--train", lists / "train.nbest", "--dev", "5"], "--dev 5: rerank takes an n-best file"),
     ]:
-        code, _, err = call("train", *words, "-o", tmp_path / "m")
+        code, _, err = program("train", *words, "-o", tmp_path / "m")
         assert (code, message in err) == (2, True), err
 
 
-def test_all_and_active_are_one_law_for_dense_features(call, lists, tmp_path):
+def test_all_and_active_are_one_law_for_dense_features(program, lists, tmp_path):
     """Said once, in a remark; the run is the same to the bit."""
     outs = []
     for perturb in ("all", "active"):
@@ -213,7 +197,7 @@ def test_all_and_active_are_one_law_for_dense_features(call, lists, tmp_path):
             "--iterations",
             "2k",
         ]
-        code, _, err = call("train", "rerank", *words, "-o", tmp_path / perturb, "--json")
+        code, _, err = program("train", "rerank", *words, "-o", tmp_path / perturb, "--json")
         assert code == 0
         assert ("are the same law here" in err) == (perturb == "all")
         with np.load(tmp_path / perturb) as arrays:

@@ -3,36 +3,19 @@
 from __future__ import annotations
 
 import json
-import signal
-import sys
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from sparsezo.cli import main
 from sparsezo.cli.data import make_data
 from sparsezo.theory import Complexity, n_bar_of
 
 
 @pytest.fixture
-def call(monkeypatch, capsys):
-    """Run the program in this process: (exit code, standard output, standard error)."""
-
-    def run(*words: object) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["sparsezo", "theory", *map(str, words)])
-        before = signal.getsignal(signal.SIGTERM)
-        try:
-            main()
-            code = 0
-        except SystemExit as stop:
-            code = stop.code if isinstance(stop.code, int) else int(stop.code is not None)
-        finally:
-            signal.signal(signal.SIGTERM, before)
-        out, err = capsys.readouterr()
-        return code, out, err
-
-    return run
+def call(program):
+    return partial(program, "theory")
 
 
 @pytest.fixture(scope="module")

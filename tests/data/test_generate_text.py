@@ -102,10 +102,10 @@ def test_texts() -> None:
     assert all(len(word) >= 2 and word.isalpha() for _, text in pairs for word in text.split())
 
 
-def test_spelling_is_one_to_one() -> None:
-    from sparsezo.data.generate_text import _spell
+def testspelling_is_one_to_one() -> None:
+    from sparsezo.data.generate_text import spell
 
-    spelled = [_spell(rank) for rank in range(20_000)]
+    spelled = [spell(rank) for rank in range(20_000)]
     assert len(set(spelled)) == 20_000
     assert [len(word) for word in spelled] == sorted(len(word) for word in spelled)
 

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from sparsezo.data.generate_text import spell
 from sparsezo.errors import UsageError
 
 IN_DOMAIN = {
@@ -48,7 +49,6 @@ OUT_OF_DOMAIN = {
     "GlueRules": 0.2,
 }
 _WORDS = 600
-_CONSONANTS, _VOWELS = "bcdfglmnprstv", "aeiou"
 
 
 @dataclass(frozen=True)
@@ -85,13 +85,13 @@ def _list(i: int, seed: int, candidates: int, law: NDArray[np.float64]) -> tuple
     found: dict[str, tuple[float, str]] = {}
     for rate in rng.uniform(0.2, 0.8, candidates):
         words, errors = _corrupt(reference, rate, rng, law)
-        text = " ".join(map(_spell, words.tolist()))
+        text = " ".join(map(spell, words.tolist()))
         features = _features(words.size, errors, rng)
         score = sum(OUT_OF_DOMAIN[name] * value for name, value in features.items())
         pairs = " ".join(f"{name}={value:g}" for name, value in features.items() if value != 0)
         found.setdefault(text, (score, f"{i} ||| {text} ||| {pairs} ||| {score:.6g}"))
     lines = tuple(line for _, line in sorted(found.values(), key=lambda pair: -pair[0]))
-    return lines, " ".join(map(_spell, reference.tolist()))
+    return lines, " ".join(map(spell, reference.tolist()))
 
 
 def _words(n: int, rng: np.random.Generator, law: NDArray[np.float64]) -> NDArray[np.int64]:
@@ -137,13 +137,3 @@ def _features(length: int, errors: tuple[int, int, int, int], rng: np.random.Gen
         "PassThrough": int(unknown > 0 and noise[11] > 0),
     }
     return {name: float(f"{value:.5g}") for name, value in values.items()}
-
-
-def _spell(rank: int) -> str:
-    """A word for each rank; frequent ones are short."""
-    syllables, word = len(_CONSONANTS) * len(_VOWELS), ""
-    rank += 1
-    while rank:
-        rank, syllable = divmod(rank - 1, syllables)
-        word += _CONSONANTS[syllable // len(_VOWELS)] + _VOWELS[syllable % len(_VOWELS)]
-    return word

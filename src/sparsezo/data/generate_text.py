@@ -125,7 +125,7 @@ def generate_texts(
     """(label, text) pairs of the same law, in made-up words; frequent words are short, as in any language."""
     law = _law(seed, vocabulary, words, priors, label_noise)
     names = _names(len(law.priors))
-    spelled = [_spell(rank) for rank in range(vocabulary)]
+    spelled = [spell(rank) for rank in range(vocabulary)]
     for start in range(0, n_documents, BLOCK):
         labels, lengths, tokens = _draw_block(law, start // BLOCK)
         ends = np.cumsum(lengths)
@@ -137,7 +137,7 @@ def _names(classes: int) -> tuple[str, ...]:
     return CLASSES if classes == len(CLASSES) else tuple(f"C{k + 1}" for k in range(classes))
 
 
-def _spell(rank: int) -> str:
+def spell(rank: int) -> str:
     """Syllables of two letters, at least one, in the order of length."""
     syllables, word = len(_CONSONANTS) * len(_VOWELS), ""
     rank += 1

@@ -20,7 +20,7 @@ from sparsezo.kernels.jit import allocating_kernel, kernel
 from sparsezo.kernels.protocol import implements
 from sparsezo.kernels.random import fill_normals
 from sparsezo.kernels.simd import combine_lanes, prefetch
-from sparsezo.kernels.sparse import adagrad, combine
+from sparsezo.kernels.sparse import adagrad, combine, fold_columns
 
 _ONE, _ZERO = np.float32(1), np.float32(0)
 
@@ -167,23 +167,7 @@ def _adagrad4(
 
 @implements(protocol.fold, RowInputs)
 def _fold(inputs: Any, x: Any, key: Any, count: Any, Q: Any, Q_row: Any, U: Any, W: Any) -> Any:
-    """Give x's rows what they missed while asleep, sqrt(Q - Q_row) N(0, 1); returns the number of folds so far."""
-    L = W.shape[1]
-    begin, end = inputs.indptr[x], inputs.indptr[x + 1]
-    stale = False
-    for e in range(begin, end):
-        stale |= Q_row[inputs.columns[e]] < Q
-    if not stale:
-        return count
-    fill_normals(key, count, U.reshape(-1)[: (end - begin) * L])
-    for e in range(begin, end):
-        col = inputs.columns[e]
-        scale = W.dtype.type(np.sqrt(Q - Q_row[col]))
-        w, u = W[col], U[e - begin]
-        for l in range(L):
-            w[l] += scale * u[l]
-        Q_row[col] = Q
-    return count + 1
+    return fold_columns(inputs.columns, inputs.indptr[x], inputs.indptr[x + 1], key, count, Q, Q_row, U, W)
 
 
 @implements(protocol.awake, RowInputs)

@@ -185,25 +185,30 @@ def adagrad(c: Any, h: Any, direction: Any, w: Any, q: Any) -> None:
         w[l] += h * g / np.sqrt(_ONE + q[l])
 
 
-@implements(protocol.fold, SparseInputs)
-def _fold(inputs: Any, x: Any, key: Any, count: Any, Q: Any, Q_row: Any, U: Any, W: Any) -> Any:
-    """Give x's rows what they missed while asleep, sqrt(Q - Q_row) N(0, 1); returns the number of folds so far."""
+@kernel
+def fold_columns(cols: Any, begin: Any, end: Any, key: Any, count: Any, Q: Any, Q_row: Any, U: Any, W: Any) -> Any:
+    """Give rows cols[begin:end] what they missed asleep, sqrt(Q - Q_row) N(0, 1); returns the folds so far."""
     L = W.shape[1]
-    begin, end = inputs.col_start[x], inputs.col_start[x + 1]
     stale = False
     for m in range(begin, end):
-        stale |= Q_row[inputs.cols[m]] < Q
+        stale |= Q_row[cols[m]] < Q
     if not stale:
         return count
     fill_normals(key, count, U.reshape(-1)[: (end - begin) * L])
     for m in range(begin, end):
-        col = inputs.cols[m]
+        col = cols[m]
         scale = W.dtype.type(np.sqrt(Q - Q_row[col]))
         w, u = W[col], U[m - begin]
         for l in range(L):
             w[l] += scale * u[l]
         Q_row[col] = Q
     return count + 1
+
+
+@implements(protocol.fold, SparseInputs)
+def _fold(inputs: Any, x: Any, key: Any, count: Any, Q: Any, Q_row: Any, U: Any, W: Any) -> Any:
+    begin, end = inputs.col_start[x], inputs.col_start[x + 1]
+    return fold_columns(inputs.cols, begin, end, key, count, Q, Q_row, U, W)
 
 
 @implements(protocol.awake, SparseInputs)
