@@ -26,6 +26,7 @@ from typing import Any
 
 from sparsezo.errors import SparsezoError, UsageError
 from sparsezo.experiments.board import Board, Failure, Overview
+from sparsezo.experiments.interrupts import DeferredSignals
 from sparsezo.experiments.plan import Experiment
 from sparsezo.experiments.runs import Bench, Loaded, Run, execute, find
 from sparsezo.experiments.training import CHECKPOINT_SECONDS, Progress
@@ -218,7 +219,11 @@ class _Worker:
 
     def dismiss(self, stop: bool) -> None:
         if stop:
-            self.process.terminate()
+            # No signal: it could come at any moment of its work. When it next reports it sees that we are gone, saves
+            # its run and leaves. One that is still loading has nothing to save.
+            self.connection.close()
+            if not self._ready:
+                self.process.kill()
             return
         with contextlib.suppress(OSError):
             self.connection.send(None)
@@ -262,7 +267,13 @@ def _attempt(
 ) -> str | None:
     """None when the run is done, else why not."""
     try:
-        execute(run, out, bench, progress, checkpoint_seconds)
+        with DeferredSignals() as signals:  # also while results are written, after the training itself
+
+            def report(now: Progress) -> None:
+                progress(now)
+                signals.deliver()
+
+            execute(run, out, bench, report, checkpoint_seconds)
     except Exception as error:
         return _described(error)
     return None
