@@ -1,6 +1,6 @@
 """tune and reproduce, behind their command lines: plans are run, resumed and followed on the screen.
 
-    run_reproduce("chunking", data="../shared/data", out=Path("results/chunking"))
+    run_reproduce("chunking", data="DIR", out=Path("results/chunking"))
     run_tune(TuneCall("chunking", Files(("train.txt",), dev="1000"), rule="two-point", perturb="score"))
 
 A folder of results has: experiment.toml, runs/<hash>/{run.json, curve.csv, model.szo}, tuning.json, bounds.json.

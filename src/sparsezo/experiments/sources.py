@@ -1,6 +1,6 @@
 """Where an experiment's files come from: a folder with the real data, or the package's own generators.
 
-    source = in_folder(plan, "../shared/data")              # or generated(plan, out / "data")
+    source = in_folder(plan, "DIR")              # or generated(plan, out / "data")
     source.train, source.dev, source.test, source.options   # as train's command line would name them
     source.identity                                         # a hash of their content
 
