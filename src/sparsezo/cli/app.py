@@ -24,6 +24,56 @@ TaskName = Annotated[str, typer.Argument(metavar="TASK", help="chunking, text or
 Json = Annotated[bool, typer.Option("--json", help="End standard output with one JSON object.")]
 
 
+# Options that several commands have
+Rule = Annotated[
+    str,
+    typer.Option(
+        help="two-point, symmetric, comparison, preference, baseline, first-order or supervised.",
+        rich_help_panel=_LEARNER,
+    ),
+]
+Perturb = Annotated[
+    str | None,
+    typer.Option(help="all, active or score. (default: score)", rich_help_panel=_LEARNER, show_default=False),
+]
+Criterion = Annotated[str, typer.Option(help="map, or annealed: the expected loss.", rich_help_panel=_LEARNER)]
+Gamma = Annotated[float, typer.Option(help="Temperature of annealed.", rich_help_panel=_LEARNER)]
+Step = Annotated[str, typer.Option(help="constant or adagrad.", rich_help_panel=_LEARNER)]
+Baseline = Annotated[
+    bool, typer.Option("--baseline", help="first-order: subtract the mean loss.", rich_help_panel=_LEARNER)
+]
+Only = Annotated[str | None, typer.Option(help="Keep one chunk type, such as NP.", rich_help_panel=_CHUNKING)]
+Order = Annotated[
+    int | None,
+    typer.Option(
+        help="2: weights for tag bigrams (the paper, and the default); 1: for tags, plus bigrams.",
+        rich_help_panel=_CHUNKING,
+    ),
+]
+TemplateFile = Annotated[
+    str | None, typer.Option(help="Feature templates in CRF++'s notation.", rich_help_panel=_CHUNKING)
+]
+MinCount = Annotated[
+    int | None, typer.Option(help="Leave out features seen less often (also text).", rich_help_panel=_CHUNKING)
+]
+Format = Annotated[str | None, typer.Option(help="tsv, svmlight or lyrl. (default: by content)", rich_help_panel=_TEXT)]
+Topics = Annotated[str | None, typer.Option(help="RCV1's topics qrels file, for lyrl.", rich_help_panel=_TEXT)]
+RawTf = Annotated[
+    bool, typer.Option("--raw-tf", help="tf-idf with tf as it is, not 1 + log tf.", rich_help_panel=_TEXT)
+]
+TrainRef = Annotated[
+    list[str] | None,
+    typer.Option(help="References, one or several. (default: .ref for .nbest)", rich_help_panel=_RERANK),
+]
+DevRef = Annotated[list[str] | None, typer.Option(rich_help_panel=_RERANK)]
+Init = Annotated[
+    str | None, typer.Option(help="A decoder's weights to start from (cdec, moses.ini).", rich_help_panel=_RERANK)
+]
+Store = Annotated[
+    str | None, typer.Option(help="Where imported lists are kept. (default: cache)", rich_help_panel=_RERANK)
+]
+
+
 def _version(show: bool) -> None:
     if show:
         from sparsezo import __version__
@@ -48,31 +98,18 @@ def train(
         str | None, typer.Option(help="Dev file; or N: the first N inputs of train (chunking, text).")
     ] = None,
     test: Annotated[str | None, typer.Option(help="Test file, looked at once, by the best model.")] = None,
-    rule: Annotated[
-        str,
-        typer.Option(
-            help="two-point, symmetric, comparison, preference, baseline, first-order or supervised.",
-            rich_help_panel=_LEARNER,
-        ),
-    ] = "two-point",
-    perturb: Annotated[
-        str | None,
-        typer.Option(help="all, active or score. (default: score)", rich_help_panel=_LEARNER, show_default=False),
-    ] = None,
-    criterion: Annotated[
-        str, typer.Option(help="map, or annealed: the expected loss.", rich_help_panel=_LEARNER)
-    ] = "map",
-    gamma: Annotated[float, typer.Option(help="Temperature of annealed.", rich_help_panel=_LEARNER)] = 1.0,
+    rule: Rule = "two-point",
+    perturb: Perturb = None,
+    criterion: Criterion = "map",
+    gamma: Gamma = 1.0,
     h: Annotated[
         float | None, typer.Option(help="Learning rate. (default: by task and rule)", rich_help_panel=_LEARNER)
     ] = None,
     mu: Annotated[
         float | None, typer.Option(help="Size of the perturbation. (default: by task)", rich_help_panel=_LEARNER)
     ] = None,
-    step: Annotated[str, typer.Option(help="constant or adagrad.", rich_help_panel=_LEARNER)] = "constant",
-    baseline: Annotated[
-        bool, typer.Option("--baseline", help="first-order: subtract the mean loss.", rich_help_panel=_LEARNER)
-    ] = False,
+    step: Step = "constant",
+    baseline: Baseline = False,
     feedback: Annotated[
         str,
         typer.Option(
@@ -83,43 +120,18 @@ def train(
     ] = "exact",
     iterations: Annotated[str, typer.Option(help="4M, 300k, 1e6, ...", rich_help_panel=_LEARNER)] = "1M",
     seed: Annotated[int, typer.Option(help="Same seed, same run, bit for bit.", rich_help_panel=_LEARNER)] = 0,
-    only: Annotated[
-        str | None, typer.Option(help="Keep one chunk type, such as NP.", rich_help_panel=_CHUNKING)
-    ] = None,
-    order: Annotated[
-        int | None,
-        typer.Option(
-            help="2: weights for tag bigrams (the paper, and the default); 1: for tags, plus bigrams.",
-            rich_help_panel=_CHUNKING,
-        ),
-    ] = None,
-    template: Annotated[
-        str | None, typer.Option(help="Feature templates in CRF++'s notation.", rich_help_panel=_CHUNKING)
-    ] = None,
-    min_count: Annotated[
-        int | None, typer.Option(help="Leave out features seen less often (also text).", rich_help_panel=_CHUNKING)
-    ] = None,
-    format: Annotated[
-        str | None, typer.Option(help="tsv, svmlight or lyrl. (default: by content)", rich_help_panel=_TEXT)
-    ] = None,
-    topics: Annotated[
-        str | None, typer.Option(help="RCV1's topics qrels file, for lyrl.", rich_help_panel=_TEXT)
-    ] = None,
-    raw_tf: Annotated[
-        bool, typer.Option("--raw-tf", help="tf-idf with tf as it is, not 1 + log tf.", rich_help_panel=_TEXT)
-    ] = False,
-    train_ref: Annotated[
-        list[str] | None,
-        typer.Option(help="References, one or several. (default: .ref for .nbest)", rich_help_panel=_RERANK),
-    ] = None,
-    dev_ref: Annotated[list[str] | None, typer.Option(rich_help_panel=_RERANK)] = None,
+    only: Only = None,
+    order: Order = None,
+    template: TemplateFile = None,
+    min_count: MinCount = None,
+    format: Format = None,
+    topics: Topics = None,
+    raw_tf: RawTf = False,
+    train_ref: TrainRef = None,
+    dev_ref: DevRef = None,
     test_ref: Annotated[list[str] | None, typer.Option(rich_help_panel=_RERANK)] = None,
-    init: Annotated[
-        str | None, typer.Option(help="A decoder's weights to start from (cdec, moses.ini).", rich_help_panel=_RERANK)
-    ] = None,
-    store: Annotated[
-        str | None, typer.Option(help="Where imported lists are kept. (default: cache)", rich_help_panel=_RERANK)
-    ] = None,
+    init: Init = None,
+    store: Store = None,
     evaluate_every: Annotated[
         str | None, typer.Option(help="Steps between looks at dev. (default: a hundredth of the run)")
     ] = None,
@@ -174,19 +186,12 @@ def tune(
     task: TaskName,
     train: Annotated[list[str], typer.Option(help="Training file, as in train; text: one or several.")],
     dev: Annotated[str, typer.Option(help="Dev file, which decides; or N: the first N inputs of train.")],
-    rule: Annotated[str, typer.Option(help="As in train.", rich_help_panel=_LEARNER)] = "two-point",
-    perturb: Annotated[
-        str | None,
-        typer.Option(help="all, active or score. (default: score)", rich_help_panel=_LEARNER, show_default=False),
-    ] = None,
-    criterion: Annotated[
-        str, typer.Option(help="map, or annealed: the expected loss.", rich_help_panel=_LEARNER)
-    ] = "map",
-    gamma: Annotated[float, typer.Option(help="Temperature of annealed.", rich_help_panel=_LEARNER)] = 1.0,
-    step: Annotated[str, typer.Option(help="constant or adagrad.", rich_help_panel=_LEARNER)] = "constant",
-    baseline: Annotated[
-        bool, typer.Option("--baseline", help="first-order: subtract the mean loss.", rich_help_panel=_LEARNER)
-    ] = False,
+    rule: Rule = "two-point",
+    perturb: Perturb = None,
+    criterion: Criterion = "map",
+    gamma: Gamma = 1.0,
+    step: Step = "constant",
+    baseline: Baseline = False,
     grid_h: Annotated[
         str | None, typer.Option(help="Values of h, such as 0.01,0.001. (default: the paper's for the task)")
     ] = None,
@@ -200,17 +205,17 @@ def tune(
         str, typer.Option(help="Of the run that is tuned for: 4M, 300k, ...", rich_help_panel=_LEARNER)
     ] = "1M",
     seed: Annotated[int, typer.Option(help="Of all trials.", rich_help_panel=_LEARNER)] = 0,
-    only: Annotated[str | None, typer.Option(help="As in train.", rich_help_panel=_CHUNKING)] = None,
-    order: Annotated[int | None, typer.Option(help="As in train.", rich_help_panel=_CHUNKING)] = None,
-    template: Annotated[str | None, typer.Option(help="As in train.", rich_help_panel=_CHUNKING)] = None,
-    min_count: Annotated[int | None, typer.Option(help="As in train (also text).", rich_help_panel=_CHUNKING)] = None,
-    format: Annotated[str | None, typer.Option(help="As in train.", rich_help_panel=_TEXT)] = None,
-    topics: Annotated[str | None, typer.Option(help="As in train.", rich_help_panel=_TEXT)] = None,
-    raw_tf: Annotated[bool, typer.Option("--raw-tf", help="As in train.", rich_help_panel=_TEXT)] = False,
-    train_ref: Annotated[list[str] | None, typer.Option(help="As in train.", rich_help_panel=_RERANK)] = None,
-    dev_ref: Annotated[list[str] | None, typer.Option(help="As in train.", rich_help_panel=_RERANK)] = None,
-    init: Annotated[str | None, typer.Option(help="As in train.", rich_help_panel=_RERANK)] = None,
-    store: Annotated[str | None, typer.Option(help="As in train.", rich_help_panel=_RERANK)] = None,
+    only: Only = None,
+    order: Order = None,
+    template: TemplateFile = None,
+    min_count: MinCount = None,
+    format: Format = None,
+    topics: Topics = None,
+    raw_tf: RawTf = False,
+    train_ref: TrainRef = None,
+    dev_ref: DevRef = None,
+    init: Init = None,
+    store: Store = None,
     processes: Annotated[int | None, typer.Option(min=1, help="Default: one for each core.")] = None,
     output: Annotated[
         Path | None, typer.Option("-o", "--output", help="Folder of the trials. (default: tune-TASK)")
@@ -300,7 +305,7 @@ def predict(
     model: Annotated[Path, typer.Argument(help="A model that train wrote.")],
     input: Annotated[str, typer.Argument(help="The inputs, with or without the correct outputs.")],
     output: Annotated[Path | None, typer.Option("-o", "--output", help="(default: standard output)")] = None,
-    format: Annotated[str | None, typer.Option(help="As in train.", rich_help_panel=_TEXT)] = None,
+    format: Format = None,
     labels_only: Annotated[
         bool, typer.Option("--labels-only", help="Labels without the texts.", rich_help_panel=_TEXT)
     ] = False,
@@ -318,12 +323,12 @@ def predict(
 def evaluate(
     model: Annotated[Path, typer.Argument(help="A model that train wrote.")],
     test: Annotated[str, typer.Argument(help="A file with the correct outputs.")],
-    format: Annotated[str | None, typer.Option(help="As in train.", rich_help_panel=_TEXT)] = None,
-    topics: Annotated[str | None, typer.Option(help="As in train.", rich_help_panel=_TEXT)] = None,
+    format: Format = None,
+    topics: Topics = None,
     ref: Annotated[
         list[str] | None, typer.Option(help="References. (default: .ref for .nbest)", rich_help_panel=_RERANK)
     ] = None,
-    store: Annotated[str | None, typer.Option(help="As in train.", rich_help_panel=_RERANK)] = None,
+    store: Store = None,
     as_json: Json = False,
 ) -> None:
     """Evaluate a model on a test file, by the task's own metric."""
