@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -71,6 +73,19 @@ def test_run_in_pieces_is_one_run(chunking, perturb):
     for steps in (1, 30, 69):
         pieces.run(gold, steps)
     np.testing.assert_array_equal(whole.weights(), pieces.weights())
+
+
+@pytest.mark.parametrize("settings", [each for each in COMBINATIONS if each.perturb], ids=str)
+def test_only_the_ratio_of_h_and_mu_squared_counts(chunking, settings):
+    """From 0 with MAP, doubled weights decode alike, and powers of two cost no rounding (docs/theory.md, "Scale")."""
+    _, problem, gold, _ = chunking
+    small = Learner(problem, settings)
+    large = Learner(problem, replace(settings, h=4 * settings.h, mu=2 * settings.mu))
+    small.run(gold, STEPS)
+    large.run(gold, STEPS)
+    assert small.updates > 0
+    same = np.array_equal(2 * small.weights(), large.weights()) and small.average_loss == large.average_loss
+    assert same == settings.scale_free
 
 
 @pytest.mark.parametrize("rule", ["comparison", "preference"])

@@ -66,6 +66,11 @@ class Settings:
         if self.baseline and self.rule != "first-order":
             raise UsageError(f"--baseline belongs to rule first-order, not to {self.rule}")
 
+    @property
+    def scale_free(self) -> bool:
+        """Only h / mu^2 counts, for weights that start at 0 (docs/theory.md, "Scale")."""
+        return RULES[self.rule].zeroth_order and self.criterion == "map" and self.step == "constant"
+
     def law(self) -> loop.Law:
         rater = parse_feedback(self.feedback)
         return loop.Law(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -24,8 +25,12 @@ def plan_of(*learners: LearnerSpec, iterations: int = 1600, dev: str | None = "4
     return Experiment("test", "chunking", DataSpec(("train.txt",), dev), learners, iterations, seeds=(5, 6))
 
 
-def learner(rule: str = "two-point", perturb: str | None = "score", h=H, mu=MU) -> LearnerSpec:
-    return LearnerSpec(rule, perturb, h[0], mu[0] if mu else None, grid_h=h, grid_mu=mu)
+def learner(rule: str = "two-point", perturb: str | None = "score", h=H, mu=MU, criterion="map") -> LearnerSpec:
+    return LearnerSpec(rule, perturb, h[0], mu[0] if mu else None, grid_h=h, grid_mu=mu, criterion=criterion)
+
+
+annealed = partial(learner, criterion="annealed")  # where h and mu both count
+ANNEALED = "two-point score annealed 1"
 
 
 class Stub:
@@ -52,44 +57,107 @@ class Stub:
 
 def test_halving_tries_all_shortly_and_few_to_the_end():
     stub = Stub(at=(0.1, 0.01))
-    found = tune(plan_of(learner()), stub, "data")["two-point score"]
+    found = tune(plan_of(annealed()), stub, "data")[ANNEALED]
     assert found.chosen == (0.1, 0.01)
     assert not found.widened
     assert found.note == ""
     counts = {length: sum(each[2] == length for each in stub.asked) for length in (100, 400, 1600)}
-    assert counts == {100: 12, 400: 4, 1600: 2}
+    assert counts == {100: 12, 400: 4, 1600: 5}  # two to the end, and the best one's other three neighbours
     best = found.trials[0].as_dict()
     assert best == {"h": 0.1, "mu": 0.01, "dev": 1.0, "iterations": 1600}
-    assert len(found.trials) == 18
+    assert len(found.trials) == 21
 
 
 def test_the_full_grid_tries_all_to_the_end():
     stub = Stub(at=(0.1, 0.01))
-    assert tune(plan_of(learner()), stub, "data", full_grid=True)["two-point score"].chosen == (0.1, 0.01)
+    assert tune(plan_of(annealed()), stub, "data", full_grid=True)[ANNEALED].chosen == (0.1, 0.01)
     assert [each[2] for each in stub.asked] == [1600] * 12
+
+
+def test_a_full_grid_that_grows_is_tried_in_full():
+    stub = Stub(at=(0.01, 0.001))
+    tune(plan_of(annealed(h=(0.1, 0.01), mu=(0.1, 0.001))), stub, "data", full_grid=True)
+    assert len(stub.asked) == len(set(stub.asked)) == 3 * 3
+    assert {each[2] for each in stub.asked} == {1600}
+
+
+class Patient(Stub):
+    """Short trials like large steps: the best h falls as trials become longer, from 1 at 100 to 0.001 at 1600."""
+
+    def run(self, runs, progress=None) -> Finished:
+        self.length = runs[0].iterations
+        return super().run(runs, progress)
+
+    def dev(self, settings) -> float:
+        return 1 - 0.01 * abs(math.log10(settings.h * (self.length / 100) ** 2.5))
+
+
+def test_the_search_walks_on_from_what_halving_found():
+    plan = plan_of(learner("first-order", None, h=(1.0, 0.1, 0.01, 0.001, 1e-4), mu=()))
+    stub = Patient(at=(0.0, 0.0))
+    found = tune(plan, stub, "data")["first-order"]
+    assert found.chosen == (0.001, None)
+    assert [h for h, _, length in stub.asked if length == 1600] == [0.1, 1.0, 0.01, 0.001, 1e-4]
+    assert not found.widened
 
 
 def test_a_grid_grows_where_the_best_lies_on_its_edge():
     said: list[str] = []
-    plan = plan_of(learner(h=(0.01, 0.003162, 0.001), mu=(0.1, 0.01)))
-    found = tune(plan, Stub(at=(0.0003, 1.0)), "data", say=said.append)["two-point score"]
+    plan = plan_of(annealed(h=(0.01, 0.003162, 0.001), mu=(0.1, 0.01)))
+    found = tune(plan, Stub(at=(0.0003, 1.0)), "data", say=said.append)[ANNEALED]
     assert found.chosen == (0.0003162, 1.0)
     assert found.widened
     assert "the best lay on the edge, h 0.001 and mu 0.1: widened by a decade to h 0.0001 and mu 1" in found.note
-    assert any("two-point score: the best lay on the edge" in line for line in said)
-    assert {trial.h for trial in found.trials} == {0.01, 0.003162, 0.001, 0.0003162, 0.0001}
+    assert any(f"{ANNEALED}: the best lay on the edge" in line for line in said)
+    assert {trial.h for trial in found.trials} >= {0.01, 0.003162, 0.001, 0.0003162, 0.0001}
 
 
 def test_it_grows_twice_at_most_and_says_so():
-    found = tune(plan_of(learner(h=(0.1, 0.01), mu=(0.1, 0.01))), Stub(at=(1e5, 0.1)), "data")["two-point score"]
+    plan = plan_of(annealed(h=(0.1, 0.01), mu=(1.0, 0.1, 0.01)))
+    found = tune(plan, Stub(at=(1e5, 0.1)), "data")[ANNEALED]
     assert found.chosen == (10.0, 0.1)
-    assert "the best still lies on the edge, h 10" in found.note
+    assert "the best still lies on the edge" in found.note
+
+
+class ScaleFree(Stub):
+    """Dev depends on h / mu^2 alone, best at 0.003."""
+
+    def dev(self, settings) -> float:
+        return 1 - 0.01 * abs(math.log10(settings.h / settings.mu**2 / 0.003))
+
+
+def test_points_that_are_the_same_up_to_scale_are_tried_once():
+    stub = ScaleFree(at=(0.0, 0.0))
+    found = tune(plan_of(learner(h=(1.0, 0.1, 0.01, 0.001, 1e-4), mu=(1.0, 0.1, 0.01))), stub, "data")
+    assert "only h / mu^2 counts" in found["two-point score"].note
+    h, mu = found["two-point score"].chosen
+    assert h / mu**2 == pytest.approx(0.001)  # nearer to 0.003 than 0.01 is
+    short = [round(math.log10(h / mu**2)) for h, mu, length in stub.asked if length == 100]
+    assert sorted(short) == [-4, -3, -2, -1, 0, 1, 2, 3, 4]
+
+
+def test_a_scale_free_grid_grows_on_both_axes():
+    stub = ScaleFree(at=(0.0, 0.0))
+    found = tune(plan_of(learner(h=(0.01, 0.003162, 0.001), mu=(0.1, 0.01))), stub, "data")["two-point score"]
+    h, mu = found.chosen
+    assert h / mu**2 == pytest.approx(0.003162)
+    assert "the best lay on the edge, h 0.001 and mu 0.1: widened by a decade to h 0.0001 and mu 1" in found.note
+    assert "still" not in found.note
+    laws = [(round(math.log10(h / mu**2), 2), length) for h, mu, length in stub.asked]
+    assert len(laws) == len(set(laws))
+
+
+def test_weights_that_start_elsewhere_have_a_scale():
+    stub = ScaleFree(at=(0.0, 0.0))
+    plan = replace(plan_of(learner(h=(0.1, 0.01, 0.001), mu=(1.0, 0.1))), task="rerank", init="weights.txt")
+    assert "only h" not in tune(plan, stub, "data")["two-point score"].note
+    assert sum(length == 100 for _, _, length in stub.asked) == 6
 
 
 def test_a_learner_without_mu_and_many_learners_at_once():
     stub = Stub(at=(0.1, 0.01))
-    tuned = tune(plan_of(learner(), learner("first-order", None, mu=())), stub, "data")
-    assert list(tuned) == ["two-point score", "first-order"]
+    tuned = tune(plan_of(annealed(), learner("first-order", None, mu=())), stub, "data")
+    assert list(tuned) == [ANNEALED, "first-order"]
     assert tuned["first-order"].chosen == (0.1, None)
     assert tuned["first-order"].as_dict()["chosen"] == {"h": 0.1, "mu": None}
 
@@ -98,7 +166,7 @@ def test_a_trial_that_ran_away_counts_as_the_worst():
     def broken(settings) -> str | None:
         return "step 3: the scores are not finite" if settings.h == 1.0 else None
 
-    found = tune(plan_of(learner()), Stub((0.1, 0.01), broken), "data")["two-point score"]
+    found = tune(plan_of(annealed()), Stub((0.1, 0.01), broken), "data")[ANNEALED]
     assert found.chosen == (0.1, 0.01)
     assert found.trials[-1].dev is None
     assert "3 trials failed: scores not finite, h too large" in found.note

@@ -109,6 +109,11 @@ class Experiment:
     identity: str | None = None  # likewise: what that data is known by
     note: str | None = None
 
+    @property
+    def from_zero(self) -> bool:
+        """Whether learning starts with all weights 0."""
+        return self.init is None and "init" not in self.data.options
+
     def __post_init__(self) -> None:
         _require(self.task in TASKS, f"task {self.task}: choose from {', '.join(TASKS)}")
         _require(bool(self.learners), "it has no [[learner]]; give at least one")

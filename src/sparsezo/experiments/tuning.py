@@ -1,14 +1,16 @@
-"""The search for h and mu on dev: the paper's grid, or successive halving over it (paper Sec. 5, "tuning").
+"""The search for h and mu on dev: the paper's grid, or less work over it (paper Sec. 5, "tuning").
 
     with Runner(out, load) as runner:
         tuned = tune(plan, runner, identity)            # every learner of the plan at once
     tuned["two-point score"].chosen                     # (h, mu)
     runner.run(tuned_runs(plan, identity, tuned))       # the paper's table: every seed at its learner's settings
 
-Halving tries all points for a sixteenth of the iterations, the better third of them (two at least) for a quarter, and
-the better third of those to the end; with ``full_grid`` all points are tried to the end. Where the best lies on an
-edge of the grid, the grid grows by a decade on that side, twice at most, and the result says so. Every trial is a
-run, with the first seed: a search that was stopped goes on, and what it has found out is not asked again.
+Successive halving tries all points for a sixteenth of the iterations, the better third of them (two at least) for a
+quarter, and the better third of those to the end. Short trials like large steps, so the search then walks: the
+neighbours of the best are tried to the end until none is better. With ``full_grid`` all points are tried to the end
+instead. Where the best lies on an edge of the grid, the grid grows by a decade on that side, twice at most, and the
+result says so. Points that are the same up to scale (``Settings.scale_free``) are tried once. Every trial is a run,
+with the first seed: a search that was stopped goes on, and what it has found out is not asked again.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 from sparsezo.errors import SparsezoError, UsageError
 from sparsezo.experiments.board import Overview
@@ -80,13 +82,21 @@ class _Search:
     spec: LearnerSpec
     h: list[float]  # ascending, like mu
     mu: list[float]
+    scale_free: bool  # only h / mu^2 counts: the grid is a line
     trials: dict[tuple[Point, int], Trial] = field(default_factory=dict)
     rounds: int = 0  # times the grid has grown
     notes: list[str] = field(default_factory=list)
 
     def points(self) -> list[Point]:
+        """Of the grid, those with different laws; of equal ones, what was tried or comes first."""
         mus: list[float | None] = [*self.mu] or [None]
-        return [(h, mu) for h in self.h for mu in mus]
+        known = dict.fromkeys(point for point, _ in self.trials)
+        every = [*known, *((h, mu) for h in self.h for mu in mus)]
+        return list({self._law(point): point for point in reversed(every)}.values())[::-1]
+
+    def _law(self, point: Point) -> object:
+        h, mu = point
+        return round(math.log10(h / mu**2), 2) if self.scale_free and mu else point
 
     def better(self, points: list[Point], iterations: int) -> list[Point]:
         """Those that go on to the next rung."""
@@ -99,6 +109,35 @@ class _Search:
         if not done:
             raise SparsezoError(f"{self.spec.name}: no trial came to an end; widen the grid to smaller h")
         return min(done, key=lambda trial: trial.rank)
+
+    def neighbours(self, point: Point) -> list[Point]:
+        """The points next to this one: two on a line, up to four on a grid."""
+        points = self.points()
+        if self.scale_free:
+            points.sort(key=lambda each: cast(float, self._law(each)))
+            place = points.index(point)
+            return [points[at] for at in (place - 1, place + 1) if 0 <= at < len(points)]
+        h, mu = point
+        steps = [(each, mu) for each in _next_to(self.h, h)]
+        return steps + [(h, each) for each in (_next_to(self.mu, mu) if mu is not None else [])]
+
+    def edges(self, point: Point) -> list[tuple[str, bool]]:
+        """The sides of the grid that the point lies on: the axis, and whether it is the upper end."""
+        if self.scale_free:
+            laws = sorted(cast(float, self._law(each)) for each in self.points())
+            sides = [("h", law == laws[-1]) for law in (laws[0], laws[-1]) if law == self._law(point)]
+            sides += [("mu", not up) for _, up in sides]
+        else:
+            h, mu = point
+            axes = (("h", self.h, h), ("mu", self.mu, mu))
+            sides = [(axis, False) for axis, values, at in axes if values and at == values[0]]
+            sides += [(axis, True) for axis, values, at in axes if values and at == values[-1]]
+        return [(axis, up) for axis, up in sides if len(getattr(self, axis)) > 1]
+
+
+def _next_to(values: list[float], value: float) -> list[float]:
+    place = values.index(value)
+    return values[max(0, place - 1) : place] + values[place + 1 : place + 2]
 
 
 def tune(
@@ -113,17 +152,20 @@ def tune(
     """Search for every learner of the plan that has a grid. ``data``: what the data is known by."""
     if plan.data.dev is None:
         raise UsageError("tuning looks at dev: give --dev, a file or a number of inputs to hold out")
-    searches = [_Search(spec, sorted(spec.grid_h), sorted(spec.grid_mu)) for spec in plan.learners if spec.grid_h]
+    searches = [
+        _Search(spec, sorted(spec.grid_h), sorted(spec.grid_mu), plan.from_zero and spec.settings(0).scale_free)
+        for spec in plan.learners
+        if spec.grid_h
+    ]
     if not searches:
         raise UsageError(f"{plan.name}: no learner has a grid; give [grid] h and mu")
-    rungs = _rungs(plan.iterations, full_grid)
-    todo = searches
-    while todo:
-        _climb(plan, runner, data, todo, rungs, progress, say)
-        todo = [search for search in todo if _widen(search, plan.iterations, say)]
+    trials = _Trials(plan, runner, data, progress, say)
+    _climb(trials, searches, _rungs(plan.iterations, full_grid))
+    while wanted := [each for search in searches for each in _unknown(search, plan.iterations, full_grid, say)]:
+        trials.hold(wanted, plan.iterations)
     tuned = {search.spec.name: _result(search, plan.iterations) for search in searches}
     for search in searches:
-        _drop_models(plan, runner, data, search, tuned[search.spec.name].chosen)
+        trials.drop_models(search, but=tuned[search.spec.name].chosen)
     return tuned
 
 
@@ -156,35 +198,35 @@ def _run(plan: Experiment, data: str, spec: LearnerSpec, point: Point, seed: int
     )
 
 
-def _climb(
-    plan: Experiment,
-    runner: Runner,
-    data: str,
-    searches: Sequence[_Search],
-    rungs: Sequence[int],
-    progress: Callable[[Overview], None] | None,
-    say: Callable[[str], None] | None,
-) -> None:
-    """All searches together, rung by rung, so that all cores have work."""
-    points = {search.spec.name: search.points() for search in searches}
-    for iterations in rungs:
-        wanted = [
-            (search, point, _run(plan, data, search.spec, point, plan.seeds[0], iterations, "tune"))
-            for search in searches
-            for point in points[search.spec.name]
-        ]
-        if say is not None:
-            say(f"tuning: {len(wanted):,} trials of {iterations:,} iterations")
-        finished = runner.run([run for _, _, run in wanted], progress)
+@dataclass(frozen=True)
+class _Trials:
+    """Trials are held for all searches together, so that all cores have work."""
+
+    plan: Experiment
+    runner: Runner
+    data: str
+    progress: Callable[[Overview], None] | None
+    say: Callable[[str], None] | None
+
+    def hold(self, wanted: Sequence[tuple[_Search, Point]], iterations: int) -> None:
+        runs = [self._run(search, point, iterations) for search, point in wanted]
+        if self.say is not None:
+            trials = "1 trial" if len(runs) == 1 else f"{len(runs):,} trials"
+            self.say(f"tuning: {trials} of {iterations:,} iterations")
+        finished = self.runner.run(runs, self.progress)
         _check(finished)
-        records = finished.records
-        for search, point, run in wanted:
-            result = records.get(run.hash, {}).get("result", {})
+        for (search, point), run in zip(wanted, runs, strict=True):
+            result = finished.records.get(run.hash, {}).get("result", {})
             trial = Trial(*point, iterations, result.get("dev"), result.get("average_loss"))
             search.trials[point, iterations] = trial
-        if iterations != rungs[-1]:
-            for search in searches:
-                points[search.spec.name] = search.better(points[search.spec.name], iterations)
+
+    def drop_models(self, search: _Search, but: Point) -> None:
+        for point, iterations in search.trials:
+            if point != but and iterations == self.plan.iterations:
+                drop_model(self._run(search, point, iterations), self.runner.out)
+
+    def _run(self, search: _Search, point: Point, iterations: int) -> Run:
+        return _run(self.plan, self.data, search.spec, point, self.plan.seeds[0], iterations, "tune")
 
 
 def _check(finished: Finished) -> None:
@@ -194,16 +236,31 @@ def _check(finished: Finished) -> None:
             raise SparsezoError(f"{failure.run}: {failure.message}; the same command goes on from there")
 
 
-def _widen(search: _Search, iterations: int, say: Callable[[str], None] | None) -> bool:
-    """Let the grid grow where the best lies on its edge; whether it has grown."""
+def _climb(trials: _Trials, searches: Sequence[_Search], rungs: Sequence[int]) -> None:
+    points = {search.spec.name: search.points() for search in searches}
+    for iterations in rungs:
+        trials.hold([(search, point) for search in searches for point in points[search.spec.name]], iterations)
+        for search in searches:
+            points[search.spec.name] = search.better(points[search.spec.name], iterations)
+
+
+def _unknown(
+    search: _Search, iterations: int, full_grid: bool, say: Callable[[str], None] | None
+) -> list[tuple[_Search, Point]]:
+    """What is still to be tried to the end: the best one's neighbours, or all of a full grid."""
     best = search.best(iterations)
-    sides = [(axis, up) for axis in ("h", "mu") for up in (False, True) if _on_edge(search, axis, best, up)]
-    if not sides:
-        return False
-    where = " and ".join(f"{axis} {getattr(best, axis):g}" for axis, _ in sides)
-    if search.rounds == WIDEN:
-        search.notes.append(f"the best still lies on the edge, {where}")
-        return False
+    point = (best.h, best.mu)
+    _widen(search, point, say)
+    points = search.points() if full_grid else search.neighbours(point)
+    known = {each for (each, length), trial in search.trials.items() if length == iterations or trial.dev is None}
+    return [(search, each) for each in points if each not in known]
+
+
+def _widen(search: _Search, best: Point, say: Callable[[str], None] | None) -> None:
+    """Let the grid grow where the best lies on its edge."""
+    sides = search.edges(best)
+    if not sides or search.rounds == WIDEN:
+        return
     search.rounds += 1
     added = []
     for axis, up in sides:
@@ -211,15 +268,14 @@ def _widen(search: _Search, iterations: int, say: Callable[[str], None] | None) 
         more = _beyond(values, up)
         added.append(f"{axis} {more[-1]:g}")
         values[:] = sorted({*values, *more})
-    search.notes.append(f"the best lay on the edge, {where}: widened by a decade to {' and '.join(added)}")
+    search.notes.append(f"the best lay on the edge, {_text(best)}: widened by a decade to {' and '.join(added)}")
     if say is not None:
         say(f"{search.spec.name}: {search.notes[-1]}")
-    return True
 
 
-def _on_edge(search: _Search, axis: str, best: Trial, up: bool) -> bool:
-    values = getattr(search, axis)
-    return len(values) > 1 and bool(getattr(best, axis) == values[-1 if up else 0])
+def _text(point: Point) -> str:
+    h, mu = point
+    return f"h {h:g}" + (f" and mu {mu:g}" if mu is not None else "")
 
 
 def _beyond(values: list[float], up: bool) -> list[float]:
@@ -236,7 +292,10 @@ def _result(search: _Search, iterations: int) -> Tuned:
     trials = sorted(search.trials.values(), key=lambda trial: (-trial.iterations, *trial.rank))
     assert best.dev is not None
     failed = sum(trial.dev is None for trial in trials)
-    notes = [*search.notes, *([f"{failed} trials failed: scores not finite, h too large"] if failed else [])]
+    notes = [*search.notes]
+    notes += ["the best still lies on the edge"] if search.edges((best.h, best.mu)) else []
+    notes += ["only h / mu^2 counts, and equal ones were tried once"] if search.scale_free else []
+    notes += [f"{failed} trials failed: scores not finite, h too large"] if failed else []
     return Tuned(
         learner=search.spec.name,
         chosen=(best.h, best.mu),
@@ -245,9 +304,3 @@ def _result(search: _Search, iterations: int) -> Tuned:
         widened=search.rounds > 0,
         note="; ".join(notes),
     )
-
-
-def _drop_models(plan: Experiment, runner: Runner, data: str, search: _Search, chosen: Point) -> None:
-    for point, iterations in search.trials:
-        if point != chosen and iterations == plan.iterations:
-            drop_model(_run(plan, data, search.spec, point, plan.seeds[0], iterations, "tune"), runner.out)
