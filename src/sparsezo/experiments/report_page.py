@@ -232,10 +232,12 @@ def _tuning(tuning: Mapping[str, Any]) -> str:
                 bold.append(len(rows))
             dev = trial.get("dev")
             told = [_text(trial.get("h")), _text(trial.get("mu")), NOTHING if dev is None else f"{dev:.4f}"]
-            count = count_text(trial["iterations"]) if trial.get("iterations") else NOTHING
-            rows.append((str(name), *told, count, "chosen" if is_chosen else "", note if is_chosen else ""))
-    head = ("learner", "h", "mu", "dev", "iterations", "", "")
-    table = _table(head, rows, words=(5, 6), chosen=bold)
+            told += [count_text(trial["iterations"]) if trial.get("iterations") else NOTHING]
+            told += [_text(trial.get("seeds"))]
+            rows.append((str(name), *told, "chosen" if is_chosen else "", note if is_chosen else ""))
+            note = "" if is_chosen else note
+    head = ("learner", "h", "mu", "dev", "iterations", "seeds", "", "")
+    table = _table(head, rows, words=(6, 7), chosen=bold)
     return f"<details><summary>{len(rows)} trials of tuning</summary>{table}</details>"
 
 

@@ -7,10 +7,13 @@
 
 Successive halving tries all points for a sixteenth of the iterations, the better third of them (two at least) for a
 quarter, and the better third of those to the end. Short trials like large steps, so the search then walks: the
-neighbours of the best are tried to the end until none is better. With ``full_grid`` all points are tried to the end
-instead. Where the best lies on an edge of the grid, the grid grows by a decade on that side, twice at most, and the
-result says so. Points that are the same up to scale (``Settings.scale_free``) are tried once. Every trial is a run,
-with the first seed: a search that was stopped goes on, and what it has found out is not asked again.
+neighbours of the best are tried to the end until none is better, and once more in a third of the steps of h. With
+``full_grid`` all points are tried to the end instead. Where the best lies on an edge of the grid, the grid grows by a
+decade on that side, twice at most, and the result says so. Points that are the same up to scale
+(``Settings.scale_free``) are tried once. All this is with the first seed. A run's dev is a noisy figure, so the best
+three are then tried with all seeds of the plan, and their means decide.
+
+Every trial is a run: a search that was stopped goes on, and what it has found out is not asked again.
 """
 
 from __future__ import annotations
@@ -31,6 +34,8 @@ RUNGS = (16, 4, 1)  # of halving: a rung tries points for iterations / rung
 KEEP = 3  # one in so many goes on to the next rung
 LEAST = 2  # but so many do, where there are so many
 WIDEN = 2  # times a grid may grow
+REFINE = 3  # steps in place of one, around the best
+FINAL = 3  # points that are tried with all seeds
 _RAN_AWAY = "not finite"  # in the message of a run whose h is too large
 
 
@@ -41,6 +46,7 @@ class Trial:
     iterations: int
     dev: float | None  # None where the trial failed: the scores were not finite
     average_loss: float | None = None
+    seeds: int = 1  # that dev and the loss are means of
 
     @property
     def rank(self) -> tuple[float, float]:
@@ -50,8 +56,12 @@ class Trial:
             math.inf if self.average_loss is None else self.average_loss,
         )
 
+    @property
+    def point(self) -> Point:
+        return self.h, self.mu
+
     def as_dict(self) -> dict[str, Any]:
-        return {"h": self.h, "mu": self.mu, "dev": self.dev, "iterations": self.iterations}
+        return {"h": self.h, "mu": self.mu, "dev": self.dev, "iterations": self.iterations, "seeds": self.seeds}
 
 
 @dataclass(frozen=True)
@@ -84,7 +94,9 @@ class _Search:
     mu: list[float]
     scale_free: bool  # only h / mu^2 counts: the grid is a line
     trials: dict[tuple[Point, int], Trial] = field(default_factory=dict)
+    finals: list[Trial] = field(default_factory=list)
     rounds: int = 0  # times the grid has grown
+    refined: bool = False
     notes: list[str] = field(default_factory=list)
 
     def points(self) -> list[Point]:
@@ -103,12 +115,19 @@ class _Search:
         order = sorted(points, key=lambda point: self.trials[point, iterations].rank)
         return order[: max(LEAST, math.ceil(len(points) / KEEP))]
 
-    def best(self, iterations: int) -> Trial:
-        """Of all points that were tried to the end."""
-        done = [trial for (_, length), trial in self.trials.items() if length == iterations and trial.dev is not None]
-        if not done:
+    def done(self, iterations: int) -> list[Trial]:
+        """All that came to the end, best first."""
+        ended = [trial for (_, length), trial in self.trials.items() if length == iterations and trial.dev is not None]
+        if not ended:
             raise SparsezoError(f"{self.spec.name}: no trial came to an end; widen the grid to smaller h")
-        return min(done, key=lambda trial: trial.rank)
+        return sorted(ended, key=lambda trial: trial.rank)
+
+    def refine(self, h: float) -> None:
+        """Smaller steps between this h and the next ones."""
+        self.refined = True
+        for other in _next_to(self.h, h):
+            between = (h * (other / h) ** (k / REFINE) for k in range(1, REFINE))
+            self.h = sorted({*self.h, *(float(f"{each:.4g}") for each in between)})
 
     def neighbours(self, point: Point) -> list[Point]:
         """The points next to this one: two on a line, up to four on a grid."""
@@ -163,6 +182,8 @@ def tune(
     _climb(trials, searches, _rungs(plan.iterations, full_grid))
     while wanted := [each for search in searches for each in _unknown(search, plan.iterations, full_grid, say)]:
         trials.hold(wanted, plan.iterations)
+    if len(plan.seeds) > 1:
+        trials.hold_finals(searches)
     tuned = {search.spec.name: _result(search, plan.iterations) for search in searches}
     for search in searches:
         trials.drop_models(search, but=tuned[search.spec.name].chosen)
@@ -209,24 +230,49 @@ class _Trials:
     say: Callable[[str], None] | None
 
     def hold(self, wanted: Sequence[tuple[_Search, Point]], iterations: int) -> None:
-        runs = [self._run(search, point, iterations) for search, point in wanted]
-        if self.say is not None:
-            trials = "1 trial" if len(runs) == 1 else f"{len(runs):,} trials"
-            self.say(f"tuning: {trials} of {iterations:,} iterations")
-        finished = self.runner.run(runs, self.progress)
-        _check(finished)
-        for (search, point), run in zip(wanted, runs, strict=True):
-            result = finished.records.get(run.hash, {}).get("result", {})
+        """With the first seed."""
+        seed = self.plan.seeds[0]
+        records = self._records([self._run(search, point, seed, iterations) for search, point in wanted])
+        for search, point in wanted:
+            result = records.get(self._run(search, point, seed, iterations).hash, {}).get("result", {})
             trial = Trial(*point, iterations, result.get("dev"), result.get("average_loss"))
             search.trials[point, iterations] = trial
 
+    def hold_finals(self, searches: Sequence[_Search]) -> None:
+        """The best few with all seeds, to the end."""
+        iterations, seeds = self.plan.iterations, self.plan.seeds
+        finalists = [(search, trial) for search in searches for trial in search.done(iterations)[:FINAL]]
+        runs = {
+            (search.spec.name, trial): [self._run(search, trial.point, seed, iterations) for seed in seeds]
+            for search, trial in finalists
+        }
+        records = self._records([run for each in runs.values() for run in each])
+        for search, trial in finalists:
+            results = [records[run.hash]["result"] for run in runs[search.spec.name, trial] if run.hash in records]
+            whole = len(results) == len(seeds)  # not where one ran away
+            dev, loss = (
+                sum(result[key] for result in results) / len(seeds) if whole else None
+                for key in ("dev", "average_loss")
+            )
+            search.finals.append(Trial(trial.h, trial.mu, iterations, dev, loss, len(seeds)))
+
+    def _records(self, runs: list[Run]) -> dict[str, dict[str, Any]]:
+        if self.say is not None:
+            trials = "1 trial" if len(runs) == 1 else f"{len(runs):,} trials"
+            self.say(f"tuning: {trials} of {runs[0].iterations:,} iterations")
+        finished = self.runner.run(runs, self.progress)
+        _check(finished)
+        return finished.records
+
     def drop_models(self, search: _Search, but: Point) -> None:
+        """A trial that was not chosen needs no model."""
         for point, iterations in search.trials:
             if point != but and iterations == self.plan.iterations:
-                drop_model(self._run(search, point, iterations), self.runner.out)
+                for seed in self.plan.seeds:
+                    drop_model(self._run(search, point, seed, iterations), self.runner.out)
 
-    def _run(self, search: _Search, point: Point, iterations: int) -> Run:
-        return _run(self.plan, self.data, search.spec, point, self.plan.seeds[0], iterations, "tune")
+    def _run(self, search: _Search, point: Point, seed: int, iterations: int) -> Run:
+        return _run(self.plan, self.data, search.spec, point, seed, iterations, "tune")
 
 
 def _check(finished: Finished) -> None:
@@ -248,10 +294,19 @@ def _unknown(
     search: _Search, iterations: int, full_grid: bool, say: Callable[[str], None] | None
 ) -> list[tuple[_Search, Point]]:
     """What is still to be tried to the end: the best one's neighbours, or all of a full grid."""
-    best = search.best(iterations)
-    point = (best.h, best.mu)
-    _widen(search, point, say)
-    points = search.points() if full_grid else search.neighbours(point)
+    best = search.done(iterations)[0].point
+    _widen(search, best, say)
+    if full_grid:
+        return _untried(search, search.points(), iterations)
+    wanted = _untried(search, search.neighbours(best), iterations)
+    if not wanted and not search.refined:
+        search.refine(best[0])
+        wanted = _untried(search, search.neighbours(best), iterations)
+    return wanted
+
+
+def _untried(search: _Search, points: list[Point], iterations: int) -> list[tuple[_Search, Point]]:
+    """Of these points; one that ran away in a shorter trial would run away again."""
     known = {each for (each, length), trial in search.trials.items() if length == iterations or trial.dev is None}
     return [(search, each) for each in points if each not in known]
 
@@ -288,17 +343,19 @@ def _beyond(values: list[float], up: bool) -> list[float]:
 
 
 def _result(search: _Search, iterations: int) -> Tuned:
-    best = search.best(iterations)
-    trials = sorted(search.trials.values(), key=lambda trial: (-trial.iterations, *trial.rank))
-    assert best.dev is not None
+    best = min(search.finals or search.done(iterations), key=lambda trial: trial.rank)
+    if best.dev is None:
+        raise SparsezoError(f"{search.spec.name}: none of the best ran to the end with all seeds; try smaller h")
+    every = [*search.finals, *search.trials.values()]
+    trials = sorted(every, key=lambda trial: (-trial.iterations, -trial.seeds, *trial.rank))
     failed = sum(trial.dev is None for trial in trials)
     notes = [*search.notes]
-    notes += ["the best still lies on the edge"] if search.edges((best.h, best.mu)) else []
+    notes += ["the best still lies on the edge"] if search.edges(best.point) else []
     notes += ["only h / mu^2 counts, and equal ones were tried once"] if search.scale_free else []
     notes += [f"{failed} trials failed: scores not finite, h too large"] if failed else []
     return Tuned(
         learner=search.spec.name,
-        chosen=(best.h, best.mu),
+        chosen=best.point,
         dev=best.dev,
         trials=tuple(trials),
         widened=search.rounds > 0,
