@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from pathlib import Path
 
 import numpy as np
@@ -46,6 +47,29 @@ def test_text_end_to_end(program, texts, tmp_path):
     assert right == pytest.approx(trained["test"])
     code, out, _ = program("predict", model, texts / "test", "--labels-only")
     assert out.splitlines() == [label for label, _ in predicted]
+
+
+def test_what_tune_prints_trains(program, texts, tmp_path):
+    data = ["--train", texts / "train", "--dev", 100]
+    learner = ["--rule", "comparison", "--perturb", "score", "--feedback", "flip:0.1", "--iterations", "16k"]
+    search = ["--grid-h", "1,0.1", "--grid-mu", "1,0.1", "--seed", 3, "--seeds", 2, "-o", tmp_path / "trials"]
+    code, out, err = program("tune", "text", *data, *learner, *search, "--json")
+    assert code == 0, err
+    found = last_json(out)
+    assert len([trial for trial in found["trials"] if trial["seeds"] == 2]) == 3
+    assert {trial["iterations"] for trial in found["trials"]} == {1000, 4000, 16000}
+    words = shlex.split(found["command"])
+    assert words[:3] == ["sparsezo", "train", "text"]
+    assert words[words.index("--feedback") + 1] == "flip:0.1"
+    words[-1] = str(tmp_path / "m")
+    code, out, err = program(*words[1:], "--json")
+    assert code == 0, err
+    trial = next(each for each in found["trials"] if each["seeds"] == 1 and each["h"] == found["h"])
+    assert last_json(out)["dev"] == trial["dev"]  # the same run
+    code, out, err = program("tune", "text", *data, *learner, *search)
+    assert code == 0
+    assert out.splitlines()[-1] == found["command"]
+    assert "2 seeds" in err
 
 
 def test_text_from_several_svmlight_files(program, tmp_path):

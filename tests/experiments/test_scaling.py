@@ -10,7 +10,8 @@ import pytest
 
 from sparsezo.errors import SparsezoError, UsageError
 from sparsezo.experiments import scaling
-from sparsezo.experiments.scaling import PERTURBS, RATES, Objective, Panel, Point, exponent, measure, run_scaling
+from sparsezo.experiments.scaling import PERTURBS, RATES, Objective, Panel, Point, exponent, measure
+from sparsezo.experiments.scaling_report import run_scaling
 
 SMALL = Point(n=16, n_bar=8, r_bar=2)
 
@@ -152,9 +153,13 @@ def test_panels_grow_one_thing_each():
 
 def test_quick_shows_what_theory_says(tmp_path):
     lines = []
-    path = run_scaling(tmp_path / "out", quick=True, seeds=3, say=lines.append)
-    text = path.read_text(encoding="utf-8")
-    assert path == tmp_path / "out" / "scaling.md"
+    path = run_scaling(tmp_path / "out", quick=True, seeds=3, say=lines.append, command="sparsezo reproduce <scaling>")
+    assert path == tmp_path / "out" / "report.html"
+    page = path.read_text(encoding="utf-8")
+    assert "<pre>sparsezo reproduce &lt;scaling&gt;</pre>" in page
+    assert "All nine agree" in page
+    assert page.count("<svg") == 1
+    text = (tmp_path / "out" / "scaling.md").read_text(encoding="utf-8")
     assert "All nine agree" in text
     assert "seeds:0,1,2|version:" in text
     assert len(lines) == 8
@@ -175,7 +180,7 @@ def test_the_same_call_writes_the_same_files(tmp_path, monkeypatch):
     monkeypatch.setattr(scaling, "panels", lambda quick: tiny)
     for name in ("first", "second"):
         run_scaling(tmp_path / name, seeds=1)
-    for file in ("scaling.csv", "scaling.md", "figures/scaling.svg", "figures/scaling.png"):
+    for file in ("report.html", "scaling.csv", "scaling.md", "figures/scaling.svg", "figures/scaling.png"):
         assert (tmp_path / "first" / file).read_bytes() == (tmp_path / "second" / file).read_bytes()
     assert "a single seed" in (tmp_path / "first" / "scaling.md").read_text(encoding="utf-8")
 

@@ -42,6 +42,14 @@ Step = Annotated[str, typer.Option(help="constant or adagrad.", rich_help_panel=
 Baseline = Annotated[
     bool, typer.Option("--baseline", help="first-order: subtract the mean loss.", rich_help_panel=_LEARNER)
 ]
+Feedback = Annotated[
+    str,
+    typer.Option(
+        help="How the simulated rater answers: exact, binary, flip:P (comparisons wrong with probability P), "
+        "rating:5 (grades).",
+        rich_help_panel=_LEARNER,
+    ),
+]
 Only = Annotated[str | None, typer.Option(help="Keep one chunk type, such as NP.", rich_help_panel=_CHUNKING)]
 Order = Annotated[
     int | None,
@@ -110,14 +118,7 @@ def train(
     ] = None,
     step: Step = "constant",
     baseline: Baseline = False,
-    feedback: Annotated[
-        str,
-        typer.Option(
-            help="How the simulated rater answers: exact, binary, flip:P (comparisons wrong with probability P), "
-            "rating:5 (grades).",
-            rich_help_panel=_LEARNER,
-        ),
-    ] = "exact",
+    feedback: Feedback = "exact",
     iterations: Annotated[str, typer.Option(help="4M, 300k, 1e6, ...", rich_help_panel=_LEARNER)] = "1M",
     seed: Annotated[int, typer.Option(help="Same seed, same run, bit for bit.", rich_help_panel=_LEARNER)] = 0,
     only: Only = None,
@@ -192,6 +193,7 @@ def tune(
     gamma: Gamma = 1.0,
     step: Step = "constant",
     baseline: Baseline = False,
+    feedback: Feedback = "exact",
     grid_h: Annotated[
         str | None, typer.Option(help="Values of h, such as 0.01,0.001. (default: the paper's for the task)")
     ] = None,
@@ -199,12 +201,16 @@ def tune(
         str | None, typer.Option(help="Values of mu, such as 0.1,0.01. (default: the paper's for the task)")
     ] = None,
     full_grid: Annotated[
-        bool, typer.Option("--full-grid", help="Try every point to the end; without it, successive halving.")
+        bool, typer.Option("--full-grid", help="Try every point to the end; without it, a search.")
     ] = False,
     iterations: Annotated[
         str, typer.Option(help="Of the run that is tuned for: 4M, 300k, ...", rich_help_panel=_LEARNER)
     ] = "1M",
-    seed: Annotated[int, typer.Option(help="Of all trials.", rich_help_panel=_LEARNER)] = 0,
+    seed: Annotated[int, typer.Option(help="Of the trials.", rich_help_panel=_LEARNER)] = 0,
+    seeds: Annotated[
+        int,
+        typer.Option(min=1, help="More than 1: the best three are tried with so many.", rich_help_panel=_LEARNER),
+    ] = 1,
     only: Only = None,
     order: Order = None,
     template: TemplateFile = None,
@@ -249,10 +255,11 @@ def tune(
             gamma=gamma,
             step=step,
             baseline=baseline,
+            feedback=feedback,
             grid_h=grid_h,
             grid_mu=grid_mu,
             iterations=iterations,
-            seed=seed,
+            seeds=tuple(range(seed, seed + seeds)),
             full_grid=full_grid,
             processes=processes,
             output=output,

@@ -95,17 +95,23 @@ def run_reproduce(
     for plan, folder, source in jobs:
         failures += _reproduce(plan, folder, source, wanted, full_grid=full_grid, processes=processes)
     target = (root if several else folders[0]) / "report"
-    page = write_report(folders, target, command=shlex.join(["sparsezo", *sys.argv[1:]]))
+    page = write_report(folders, target, command=_command())
     show.note(f"the report is {page}")
     _say_failures(failures)
     return folders
 
 
+def _command() -> str:
+    """What was typed, for the report."""
+    return shlex.join(["sparsezo", *sys.argv[1:]])
+
+
 def _scaling(folder: Path, seeds: int | None, *, quick: bool) -> Path:
-    from sparsezo.experiments.scaling import run_scaling
+    from sparsezo.experiments.scaling_report import run_scaling
 
     folder.mkdir(parents=True, exist_ok=True)
-    path = run_scaling(folder, quick=quick, seeds=3 if seeds is None else seeds, say=show.note)
+    count = 3 if seeds is None else seeds
+    path = run_scaling(folder, quick=quick, seeds=count, say=show.note, command=_command())
     show.note(f"the report is {path}")
     return folder
 
@@ -241,10 +247,11 @@ class TuneCall:
     gamma: float = 1.0
     step: str = "constant"
     baseline: bool = False
+    feedback: str = "exact"
     grid_h: str | None = None
     grid_mu: str | None = None
     iterations: str = "1M"
-    seed: int = 0
+    seeds: tuple[int, ...] = (0,)
     full_grid: bool = False
     processes: int | None = None
     output: Path | None = None
@@ -265,6 +272,7 @@ class TuneCall:
             criterion=self.criterion,
             gamma=self.gamma,
             baseline=self.baseline,
+            feedback=self.feedback,
             grid_h=grid_h,
             grid_mu=grid_mu,
         )
@@ -283,7 +291,7 @@ def run_tune(call: TuneCall) -> None:
         data=DataSpec(files.train, files.dev, None, files.options),
         learners=(spec,),
         iterations=whole_number(call.iterations, "--iterations"),
-        seeds=(call.seed,),
+        seeds=call.seeds,
     )
     identity = Source(call.task, files.train, files.dev, None, files.options).identity
     out = call.output or Path(f"tune-{call.task}")
@@ -305,7 +313,8 @@ def _show_tuned(call: TuneCall, spec: LearnerSpec, found: Tuned, iterations: int
         return
     for trial in sorted(found.trials, key=lambda trial: (trial.iterations, *trial.rank)):
         dev = "failed" if trial.dev is None else f"dev {trial.dev:.4f}"
-        show.note(f"{trial.iterations:>12,} iterations  h {trial.h:<8g} {_mu_text(trial.mu)}{dev}")
+        seeds = f", {trial.seeds} seeds" if trial.seeds > 1 else ""
+        show.note(f"{trial.iterations:>12,} iterations{seeds}  h {trial.h:<8g} {_mu_text(trial.mu)}{dev}")
     if found.note:
         show.note(found.note)
     show.output.print(f"{spec.name}: h {h:g}  {_mu_text(mu)}dev {found.dev:.4f}", markup=False, soft_wrap=True)
@@ -331,7 +340,8 @@ def _train_command(call: TuneCall, spec: LearnerSpec, found: Tuned, iterations: 
     given += [("step", spec.step)] if spec.step != "constant" else []
     given += [("criterion", "annealed"), ("gamma", f"{spec.gamma:g}")] if spec.criterion == "annealed" else []
     given += [("baseline", True)] if spec.baseline else []
-    given += [("iterations", iterations), ("seed", call.seed)]
+    given += [("feedback", spec.feedback)] if spec.feedback != "exact" else []
+    given += [("iterations", iterations), ("seed", call.seeds[0])]
     words = ["sparsezo", "train", call.task]
     for name, value in given:
         if value is not None:

@@ -1,6 +1,7 @@
 """The report as one HTML page: style and figures inline, nothing fetched, folded where it is long.
 
-page(sections)          # str; every name and figure in it is escaped
+page(sections)              # str; every name and figure in it is escaped
+document(title, body)       # the frame alone
 """
 
 from __future__ import annotations
@@ -53,16 +54,24 @@ details { margin: 0.6rem 0; } summary { cursor: pointer; padding: 0.2rem 0; }
 
 
 def page(sections: Sequence[Section], command: str | None = None) -> str:
-    title = "sparsezo: results beside the paper's"
     links = "".join(f'<a href="#{item.slug}">{escape(item.experiment.title)}</a>' for item in sections)
+    intro = (
+        "Sparse stochastic zeroth-order optimisation applied to bandit structured prediction: the paper's Table 1, its "
+        "figures and its claims, from our runs."
+    )
     body = "\n".join(_section(item, command) for item in sections)
+    return document(
+        "sparsezo: results beside the paper's", f"<p>{intro}</p>\n<nav>{links}</nav>\n{_summary(sections)}\n{body}"
+    )
+
+
+def document(title: str, body: str) -> str:
+    """A whole page; ``body`` is HTML."""
     return (
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         f"<title>{escape(title)}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n"
-        f"<header><h1>{escape(title)}</h1>\n<p>Sparse stochastic zeroth-order optimisation applied to bandit "
-        "structured prediction: the paper's Table 1, its figures and its claims, from our runs.</p>\n"
-        f"<nav>{links}</nav></header>\n<main>\n{_summary(sections)}\n{body}\n</main>\n</body>\n</html>\n"
+        f"<main>\n<h1>{escape(title)}</h1>\n{body}\n</main>\n</body>\n</html>\n"
     )
 
 
@@ -79,7 +88,7 @@ def _section(section: Section, command: str | None) -> str:
         "<h3>Test results</h3>",
         _results(section.table),
         "<h3>Figures</h3>",
-        *(_figure(figure) for figure in section.figures),
+        *(figure_html(figure) for figure in section.figures),
         "" if section.figures else '<p class="note">There is nothing to draw: no curves and no test results.</p>',
         "<h3>The claims</h3>",
         '<p class="note">A comparison counts where the 95% interval of the difference of means over seeds (Welch) '
@@ -123,7 +132,7 @@ def _signature(text: str) -> str:
     return f'<p class="note"><code class="signature">{escape(text)}</code></p>'
 
 
-def _figure(figure: Figure) -> str:
+def figure_html(figure: Figure) -> str:
     svg = figure.inline_svg().replace("<svg", f'<svg aria-label="{escape(figure.caption)}"', 1)
     caption = f'{escape(figure.caption)}<br><code class="signature">{escape(figure.signature)}</code>'
     return f'<figure><div class="card">{svg}</div><figcaption>{caption}</figcaption></figure>'
@@ -138,7 +147,7 @@ def _claim(claim: Claim) -> str:
         rows.append((item.left, *figures, f"{item.lead:+.4f}", margin, item.phase, item.verdict, item.aside))
     head = ("better, says the claim", "mean ± sd", "than", "mean ± sd", "lead", "95% interval", "settings", "", "")
     name = claim.evidence[0].quantity.name if claim.evidence else ""
-    table = _table(head, rows, words=(2, 7, 8))
+    table = simple_table(head, rows, words=(2, 7, 8))
     count = len(rows)
     figures_of = f"{count} comparison{'s' if count > 1 else ''} of {name}"
     folded = f"<details><summary>{escape(figures_of)}</summary>{table}</details>" if rows else ""
@@ -147,7 +156,7 @@ def _claim(claim: Claim) -> str:
     return f'<div class="claim{kind}"><p>{title}</p>\n<p>{verdict}</p>{folded}</div>'
 
 
-def _table(
+def simple_table(
     head: Sequence[str], rows: Iterable[Sequence[str]], words: Sequence[int] = (), chosen: Iterable[int] = ()
 ) -> str:
     """Any further table; ``words`` are the columns to set flush left, ``chosen`` the rows in bold."""
@@ -175,7 +184,7 @@ def _making(experiment: Experiment, command: str | None) -> str:
     runs = f"{len(experiment.runs)} runs ({', '.join(phases)}), {_duration(seconds)} of learning summed over runs."
     note = experiment.declared.get("note")
     parts = [
-        f"<pre>{escape(command)}</pre>" if command else _plain_note("The command was not recorded."),
+        made_by(command),
         f"<p>{escape(f'{runs} Data: {experiment.data}. Versions: {told}.')}</p>",
         _plain_note(f"Note: {note}.") if note else "",
         f"<details><summary>Settings, seeds and speed of every learner</summary>{_settings(experiment)}</details>",
@@ -183,6 +192,10 @@ def _making(experiment: Experiment, command: str | None) -> str:
         _declared(experiment.declared_text),
     ]
     return "\n".join(part for part in parts if part)
+
+
+def made_by(command: str | None) -> str:
+    return f"<pre>{escape(command)}</pre>" if command else _plain_note("The command was not recorded.")
 
 
 def _plain_note(text: str) -> str:
@@ -210,7 +223,7 @@ def _settings(experiment: Experiment) -> str:
             seeds = ", ".join(str(run.seed) for run in runs)
             fraction = spread_text(learner.spread(phase, "update_fraction"), 3)
             rows.append((learner.name, phase, *told, seeds, count_text(runs[0].iterations), fraction, *figures))
-    return _table(head, rows, words=(1, 2, 3, 6))
+    return simple_table(head, rows, words=(1, 2, 3, 6))
 
 
 def _tuning(tuning: Mapping[str, Any]) -> str:
@@ -237,7 +250,7 @@ def _tuning(tuning: Mapping[str, Any]) -> str:
             rows.append((str(name), *told, "chosen" if is_chosen else "", note if is_chosen else ""))
             note = "" if is_chosen else note
     head = ("learner", "h", "mu", "dev", "iterations", "seeds", "", "")
-    table = _table(head, rows, words=(6, 7), chosen=bold)
+    table = simple_table(head, rows, words=(6, 7), chosen=bold)
     return f"<details><summary>{len(rows)} trials of tuning</summary>{table}</details>"
 
 
