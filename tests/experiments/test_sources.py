@@ -9,6 +9,7 @@ import pytest
 
 from sparsezo.cli.experiments import bounds, load, run_reproduce
 from sparsezo.cli.loading import Files
+from sparsezo.data.collections import cache_folder
 from sparsezo.errors import UsageError
 from sparsezo.experiments import sources
 from sparsezo.experiments.plan import DataSpec, builtin
@@ -94,3 +95,11 @@ def test_without_data_it_says_what_to_do(tmp_path):
         run_reproduce("chunking", str(tmp_path), phases="warm")
     with pytest.raises(UsageError, match="--seeds 0"):
         run_reproduce("chunking", str(tmp_path), seeds=0)
+
+
+def test_what_data_get_has_fetched_is_used(tmp_path):
+    generated(builtin("chunking"), cache_folder())
+    run_reproduce("chunking", None, phases="fixed", seeds=1, iterations="100", processes=1, out=tmp_path / "out")
+    assert len(list(tmp_path.glob("out/runs/*/run.json"))) == 11
+    with pytest.raises(UsageError, match="sparsezo data get conll2000"):
+        run_reproduce("all", None, out=tmp_path / "other")

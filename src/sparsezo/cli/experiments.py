@@ -26,13 +26,14 @@ from rich.progress import BarColumn, Progress, TextColumn
 from sparsezo.cli import Terminated, show
 from sparsezo.cli.loading import Files, Loaded, front
 from sparsezo.cli.values import whole_number
+from sparsezo.data.collections import cache_folder
 from sparsezo.errors import SparsezoError, UsageError
 from sparsezo.experiments.board import Failure, Overview
 from sparsezo.experiments.plan import BUILTIN, PAPER, DataSpec, Experiment, LearnerSpec, builtin, read_experiment
 from sparsezo.experiments.report import write_report
 from sparsezo.experiments.runner import Runner, fixed_runs
 from sparsezo.experiments.runs import write_json
-from sparsezo.experiments.sources import Source, generated, in_folder
+from sparsezo.experiments.sources import Source, generated, in_folder, present
 from sparsezo.experiments.tuning import Tuned, tune, tuned_runs
 from sparsezo.files import atomic_write
 from sparsezo.rules import RULES
@@ -42,8 +43,9 @@ GENERATED = "generated"
 _GRID_OF = {"chunking": "chunking", "rerank": "smt", "text": "text"}  # the experiment whose grid the paper has
 _LOG_SECONDS = 10.0  # between lines where there is no terminal
 _NO_DATA = (
-    "reproduce needs data: name its folder with --data DIR or the environment variable SPARSEZO_DATA, "
-    "or use --data generated for the built-in generators"
+    "reproduce needs data: 'sparsezo data get conll2000' fetches chunking's, 'sparsezo data list' says how to get the "
+    "rest; name its folder with --data DIR or the environment variable SPARSEZO_DATA, or use --data generated for the "
+    "built-in generators"
 )
 
 
@@ -85,8 +87,10 @@ def run_reproduce(
     for plan in plans:
         if "fixed" not in wanted and not plan.has_grid:
             raise UsageError(f"{plan.name}: no learner has a grid, so there is nothing to tune; use --phases fixed")
-    if data is None:
-        raise UsageError(_NO_DATA)
+    if data is None:  # what 'data get' has fetched
+        data = str(cache_folder())
+        if not all(present(plan, data) for plan in plans):
+            raise UsageError(_NO_DATA)
     root = out or Path("results")
     several = name == "all"
     folders = [root / plan.name if several or out is None else root for plan in plans]

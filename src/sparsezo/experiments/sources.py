@@ -77,9 +77,14 @@ def in_folder(plan: Experiment, folder: str | os.PathLike[str]) -> Source:
     if missing := source.missing():
         raise UsageError(
             f"{plan.name} needs {missing[0]}, which is not there; name the folder that has the data with --data DIR or "
-            "SPARSEZO_DATA, or use --data generated"
+            "SPARSEZO_DATA ('sparsezo data list' says how to get it), or use --data generated"
         )
     return source
+
+
+def present(plan: Experiment, folder: str | os.PathLike[str]) -> bool:
+    """Whether all the plan's files are under ``folder``."""
+    return not _placed(plan, Path(folder)).missing()
 
 
 def generated(plan: Experiment, folder: Path) -> Source:
