@@ -20,6 +20,7 @@ from sparsezo.experiments.report_tables import signature
 from sparsezo.experiments.runner import fixed_runs
 from sparsezo.experiments.runs import Run
 from sparsezo.feedback import parse_feedback
+from sparsezo.perturbations import PERTURBATIONS
 from sparsezo.settings import Settings
 
 pytest.importorskip("matplotlib")
@@ -45,7 +46,14 @@ feedback = ["exact", "flip:0.1"]
 rule = "first-order"
 feedback = "binary"
 """
-LEVEL = {"comparison": 0.84, "preference": 0.83, "two-point": 0.91, "baseline": 0.89, "first-order": 0.9}
+LEVEL = {
+    "comparison": 0.84,
+    "preference": 0.83,
+    "two-point": 0.91,
+    "symmetric": 0.92,
+    "baseline": 0.89,
+    "first-order": 0.9,
+}
 
 
 def parse(text):
@@ -119,17 +127,17 @@ def test_a_model_that_cannot_be_is_said_in_one_line(old, new, message):
 
 def test_the_experiment_has_every_rule_at_every_noise():
     plan, chunking = builtin("noise"), builtin("chunking")
-    assert (plan.data, plan.task, plan.iterations, len(plan.seeds)) == (chunking.data, "chunking", 1_000_000, 3)
-    assert len(plan.learners) == 54
-    assert {(spec.h, spec.mu) for spec in plan.learners if spec.perturb} == {(0.001, 0.1)}
+    assert (plan.data, plan.task, plan.iterations, len(plan.seeds)) == (chunking.data, "chunking", 500_000, 3)
+    assert len(plan.learners) == 96
+    assert len({(spec.perturb, spec.h, spec.mu) for spec in plan.learners}) == 4
     flips = {"exact", "flip:0.05", "flip:0.1", "flip:0.2", "flip:0.3", "flip:0.4"}
     ratings = {"exact", "binary", "rating:5,0,0", "rating:5,0.1,0.1", "rating:5,0.3,0.1", "rating:5,0.5,0.1"}
     families: dict[tuple[str, str | None], set[str]] = {}
     for spec in plan.learners:
         families.setdefault((spec.rule, spec.perturb), set()).add(spec.feedback)
     assert families == {
-        **{(rule, perturb): flips for rule in ("comparison", "preference") for perturb in ("active", "score")},
-        **{(rule, perturb): ratings for rule in ("two-point", "baseline") for perturb in ("active", "score")},
+        **{(rule, perturb): flips for rule in ("comparison", "preference") for perturb in PERTURBATIONS},
+        **{(rule, perturb): ratings for rule in ("two-point", "symmetric", "baseline") for perturb in PERTURBATIONS},
         ("first-order", None): ratings,
     }
 
@@ -155,7 +163,7 @@ def test_exact_feedback_is_known_by_what_it_was_known_by():
 
 def test_lines_run_by_rising_noise(results):
     lines = {line.name: line for line in noise_lines(read_experiment(results))}
-    assert len(lines) == 9
+    assert len(lines) == 16
     preference, first_order = lines["preference score"], lines["first-order"]
     assert [point.written for point in preference.flips] == [
         *("exact", "flip:0.05", "flip:0.1", "flip:0.2", "flip:0.3", "flip:0.4")
@@ -167,10 +175,10 @@ def test_lines_run_by_rising_noise(results):
 
 def test_what_noise_costs_is_said_for_every_rule(results):
     sentences = list(noise_sentences(read_experiment(results)))
-    assert len(sentences) == 5
+    assert len(sentences) == 6
     assert (
-        "In test F1, flip:0.1 costs comparison 0.0090 with active (0.8400 to 0.8310) and "
-        "0.0090 with score (0.8600 to 0.8510)."
+        "In test F1, flip:0.1 costs comparison 0.0090 with all (0.8400 to 0.8310) and "
+        "0.0090 with active (0.8400 to 0.8310) and 0.0090 with score (0.8600 to 0.8510)."
     ) in sentences
     assert "In test F1, rating:5,0.1,0.1 costs first-order 0.0300 (0.9000 to 0.8700)." in sentences
 
@@ -187,14 +195,14 @@ def test_the_report_has_the_figure_and_the_sentences(results, tmp_path):
     names = sorted(path.name for path in (tmp_path / "figures").iterdir())
     assert names == [f"{kind}-noise.{ending}" for kind in ("dev", "loss", "noise", "test") for ending in ("png", "svg")]
     assert page.count("<svg") == 4
-    assert "flip:0.1 costs comparison 0.0090 with active" in page
+    assert "flip:0.1 costs comparison 0.0090 with all" in page
     assert page.count("Exact feedback only.") >= 3
     assert "For comparison: first-order reaches 0.9000 ± 0.0020." in page
     assert "There is no tuned phase" not in page
     assert "Missing or odd" not in page
     with open(tmp_path / "table.csv", encoding="utf-8", newline="") as stream:
         table = {row["learner"]: row for row in csv.DictReader(stream)}
-    assert len(table) == 54
+    assert len(table) == 96
     assert table["preference score flip:0.1"]["feedback"] == "flip:0.1"
     assert table["two-point score"]["feedback"] == "exact"
 
@@ -203,11 +211,11 @@ def test_signatures_name_the_models(results, tmp_path):
     experiment = read_experiment(results)
     figure = noise_figure(experiment, tmp_path, "noise")
     assert figure is not None
-    assert "|learners:54|h:0.001|mu:0.1|seeds:0,1,2|iterations:1M|" in figure.signature
+    assert "|learners:96|h:0.0001..0.01|mu:0.1|seeds:0,1,2|iterations:500k|" in figure.signature
     assert "|feedback:binary;exact;flip:0.05;" in figure.signature
     assert "biases have standard deviation 0, 0.1" in figure.caption
     assert "feedback" not in signature(experiment, "fixed", experiment.drawn)
-    assert len(experiment.drawn) == 9
+    assert len(experiment.drawn) == 16
 
 
 def test_claims_are_of_exact_feedback(results):

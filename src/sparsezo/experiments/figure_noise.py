@@ -1,10 +1,10 @@
-"""The test metric against the raters' noise: wrong comparisons in one panel, noisy ratings in another.
+"""The test metric against the raters' noise: wrong comparisons in one column, noisy ratings in another.
 
     noise_figure(experiment, folder, "noise")              # None where all raters are of one kind
 
-Mean over seeds, two standard deviations as bars; a colour and a marker for each rule, a line style for each
-perturbation, and open marks for ACTIVE. Beside the ratings stand exact losses on the left and thumbs (binary) on the
-right, which have no such noise, nor a line.
+A row for each perturbation; what perturbs nothing stands in every row. Mean over seeds, two standard deviations as
+bars; a colour and a marker for each rule, a line style for each perturbation, and open marks for ACTIVE. Beside the
+ratings stand exact losses on the left and thumbs (binary) on the right, which have no such noise, nor a line.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from sparsezo.experiments.figure_sheet import WIDTH, Figure, new_sheet, save
 from sparsezo.experiments.report_noise import NoiseLine, Point, noise_lines, noise_phase
 from sparsezo.experiments.report_results import Experiment, LearnerRuns
 from sparsezo.experiments.report_tables import signature
+from sparsezo.perturbations import PERTURBATIONS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -26,25 +27,33 @@ if TYPE_CHECKING:
 _DODGE = 0.011  # of the axis, between lines: so that bars at one place can be told apart
 _BESIDE = 0.26  # of the axis, from the ratings to exact and to binary
 _GAP = 0.3  # inches between panels
+_ROW = 2.1  # inches for a row of several
 
 
 def noise_figure(experiment: Experiment, folder: Path, slug: str) -> Figure | None:
     lines = noise_lines(experiment)
     flips = [line for line in lines if line.of("flip")]
     ratings = [line for line in lines if line.ratings or line.at("binary")]
-    panels = [(draw, mine) for draw, mine in ((_flip_panel, flips), (_rating_panel, ratings)) if mine]
-    if not panels:
+    columns = [(draw, mine) for draw, mine in ((_flip_panel, flips), (_rating_panel, ratings)) if mine]
+    if not columns:
         return None
     phase, metric = noise_phase(experiment), experiment.metric_name
     shown = [line.learner for line in lines if line in flips or line in ratings]
     members = [item for item in experiment.learners if item.base_name in {learner.name for learner in shown}]
     mark = signature(experiment, phase, members)
-    drawing, first = new_sheet(3.4, legend_rows(shown), mark)
-    for axes, (draw, mine) in zip(_split(drawing, first, len(panels)), panels, strict=True):
-        draw(axes, mine, shown)
-    first.set_ylabel(f"test {metric}")
-    first.set_title(f"{experiment.title}, {phase} settings", fontsize=10.5, loc="left")
-    draw_legend(drawing, first, shown, _style)
+    perturbed = {learner.perturb for learner in shown}
+    rows: list[str | None] = [perturb for perturb in PERTURBATIONS if perturb in perturbed] or [None]
+    drawing, whole = new_sheet(3.4 if len(rows) == 1 else _ROW * len(rows), legend_rows(shown), mark)
+    panels = _split(drawing, whole, len(rows), len(columns))
+    for perturb, row in zip(rows, panels, strict=True):
+        for axes, (draw, mine) in zip(row, columns, strict=True):
+            draw(axes, [line for line in mine if line.learner.perturb in (perturb, None)], mine, shown)
+            if row is not panels[-1]:
+                axes.tick_params(labelbottom=False)
+                axes.set_xlabel("")
+        row[0].set_ylabel(f"{perturb.upper()}: test {metric}" if perturb and len(rows) > 1 else f"test {metric}")
+    panels[0][0].set_title(f"{experiment.title}, {phase} settings", fontsize=10.5, loc="left")
+    draw_legend(drawing, panels[-1][0], shown, _style)
     title, name = f"Test {metric} against the raters' noise", f"noise-{slug}"
     several = any(point.test.sd is not None for line in lines for point in line.points)
     spread = "bars are 2 standard deviations" if several else "a single seed, so no spread"
@@ -52,21 +61,29 @@ def noise_figure(experiment: Experiment, folder: Path, slug: str) -> Figure | No
     return Figure(name, title, caption, mark, save(drawing, folder, name))
 
 
-def _split(drawing: Drawing, first: Axes, count: int) -> list[Axes]:
-    """Room for ``count`` panels in the place of one, all with its y axis."""
-    box, gap = first.get_position(), _GAP / WIDTH
-    width = (box.width - (count - 1) * gap) / count
-    first.set_position((box.x0, box.y0, width, box.height))
-    others = []
-    for place in range(1, count):
-        left = box.x0 + place * (width + gap)
-        others.append(drawing.add_axes((left, box.y0, width, box.height), sharey=first))
-        others[-1].tick_params(labelleft=False)
-    return [first, *others]
+def _split(drawing: Drawing, whole: Axes, rows: int, columns: int) -> list[list[Axes]]:
+    """Room for panels in the place of one, all with one y axis."""
+    box, gap = whole.get_position(), _GAP / WIDTH
+    whole.remove()
+    width = (box.width - (columns - 1) * gap) / columns
+    height = (box.height - (rows - 1) * gap / 2) / rows
+    panels: list[list[Axes]] = []
+    for row in range(rows):
+        bottom = box.y0 + (rows - 1 - row) * (height + gap / 2)
+        panels.append([])
+        for column in range(columns):
+            first = panels[0][0] if panels[0] else None
+            axes = drawing.add_axes((box.x0 + column * (width + gap), bottom, width, height), sharey=first)
+            axes.tick_params(labelleft=column == 0)
+            panels[row].append(axes)
+    return panels
 
 
-def _flip_panel(axes: Axes, lines: Sequence[NoiseLine], shown: Sequence[LearnerRuns]) -> None:
-    places = sorted({point.feedback.noise for line in lines for point in line.flips})
+def _flip_panel(
+    axes: Axes, lines: Sequence[NoiseLine], every: Sequence[NoiseLine], shown: Sequence[LearnerRuns]
+) -> None:
+    """``every``: all lines of the column, which share its x axis."""
+    places = sorted({point.feedback.noise for line in every for point in line.flips})
     span = places[-1] - places[0] or 1.0
     for line, shift in zip(lines, _shifts(len(lines), span), strict=True):
         xs = [point.feedback.noise + shift for point in line.flips]
@@ -77,8 +94,10 @@ def _flip_panel(axes: Axes, lines: Sequence[NoiseLine], shown: Sequence[LearnerR
     axes.set_xlabel("comparisons: probability of a wrong answer")
 
 
-def _rating_panel(axes: Axes, lines: Sequence[NoiseLine], shown: Sequence[LearnerRuns]) -> None:
-    places = sorted({point.feedback.noise for point in _ratings(lines)})
+def _rating_panel(
+    axes: Axes, lines: Sequence[NoiseLine], every: Sequence[NoiseLine], shown: Sequence[LearnerRuns]
+) -> None:
+    places = sorted({point.feedback.noise for point in _ratings(every)})
     low, high = (places[0], places[-1]) if places else (0.0, 0.0)
     span = high - low or 1.0
     beside = {"exact": low - _BESIDE * span, "binary": high + _BESIDE * span}
@@ -93,7 +112,7 @@ def _rating_panel(axes: Axes, lines: Sequence[NoiseLine], shown: Sequence[Learne
         axes.axvline(place, color="#b0b0b0", linewidth=0.8, zorder=0.5)
     axes.set_xlim(beside["exact"] - _BESIDE * span / 2, beside["binary"] + _BESIDE * span / 2)
     axes.grid(axis="x", visible=False)
-    levels = _listed({point.feedback.levels for point in _ratings(lines)})
+    levels = _listed({point.feedback.levels for point in _ratings(every)})
     axes.set_xlabel(f"ratings in {levels} grades: sd of their noise" if levels else "losses")
 
 
@@ -132,4 +151,6 @@ def _words(flips: Sequence[NoiseLine], ratings: Sequence[NoiseLine]) -> str:
         parts.append(f"Ratings are of raters whose biases have standard deviation {bias}.")
     if ratings:
         parts.append("Exact: the loss itself; binary: a thumb up or down.")
-    return " ".join([*parts, "ACTIVE dashed with open marks, SCORE dash-dotted; a colour and a marker for each rule."])
+    return " ".join(
+        [*parts, "ALL solid, ACTIVE dashed with open marks, SCORE dash-dotted; a colour and a marker for each rule."]
+    )
