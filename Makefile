@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test lint torture bench clean
+.PHONY: demo test lint torture bench results clean
 
 demo: .venv/installed
 	$(BIN)/sparsezo demo
@@ -21,6 +21,14 @@ torture: .venv/tests-installed
 
 bench: .venv/installed
 	$(BIN)/sparsezo bench chunking
+
+# docs/results from scratch: about two hours on two cores. Needs SPARSEZO_DATA; goes on where it was stopped.
+results: .venv/installed
+	for name in chunking smt text noise; do \
+	  $(BIN)/sparsezo reproduce $$name && mkdir -p docs/results/$$name && \
+	  (cd results/$$name/report && cp -r report.html table.md table.csv figures ../../../docs/results/$$name) || exit 1; \
+	done
+	$(BIN)/sparsezo reproduce scaling -o docs/results/scaling
 
 .venv/installed: pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv

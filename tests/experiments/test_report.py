@@ -148,13 +148,14 @@ def test_everything_is_written_and_the_page_stands_alone(out, tmp_path):
     path = write_report([out], target, command="sparsezo reproduce chunking <here>")
     assert path == target / "report.html"
     written = sorted(str(file.relative_to(target)) for file in target.rglob("*") if file.is_file())
-    figures = [f"figures/{kind}-chunking.{ending}" for kind in ("dev", "loss", "test") for ending in ("png", "svg")]
+    kinds = ("dev", "dev-tuned", "loss", "loss-tuned", "test")
+    figures = [f"figures/{kind}-chunking.{ending}" for kind in kinds for ending in ("png", "svg")]
     assert written == sorted(["curves.csv", *figures, "report.html", "table.csv", "table.md"])
     text = check_page(path)
     assert "two-point active is the best of 2 zeroth-order learners, test F1 0.8900 ± 0.0020" in text
     assert "sparsezo reproduce chunking <here>" in text
     assert "grid widened, on the edge" in text
-    assert path.read_text("utf-8").count("<svg") == 3
+    assert path.read_text("utf-8").count("<svg") == 5
     assert (target / "figures/loss-chunking.png").read_bytes().startswith(b"\x89PNG")
 
 

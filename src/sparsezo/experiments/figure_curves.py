@@ -1,6 +1,7 @@
 """Curves against iterations: average cumulative loss (paper Figures 1 and 2) and the dev metric.
 
-    loss_figure(experiment, folder, "chunking")            # None where there are no curves
+    for figure in curve_figures(experiment, folder, "chunking"):           # none where there are no curves
+        figure.caption
 
 Mean over seeds as a line, two standard deviations filled; a line style for each perturbation.
 """
@@ -8,7 +9,7 @@ Mean over seeds as a line, two standard deviations filled; a line style for each
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -31,26 +32,24 @@ Style = Callable[[LearnerRuns, Sequence[LearnerRuns]], dict[str, Any]]
 LEGEND_COLUMNS = {"all": "ALL", "active": "ACTIVE", "score": "SCORE (ours)"}
 
 
-def loss_figure(experiment: Experiment, folder: Path, slug: str) -> Figure | None:
-    return _curves(
-        experiment,
-        folder,
-        f"loss-{slug}",
-        "average_loss",
-        f"average cumulative loss ({experiment.loss_name})",
-        "Average cumulative loss against iterations",
-    )
-
-
-def dev_figure(experiment: Experiment, folder: Path, slug: str) -> Figure | None:
+def curve_figures(experiment: Experiment, folder: Path, slug: str) -> Iterator[Figure]:
+    """Loss, then dev; each at fixed settings, as in the paper's figures, and at tuned ones, where there are such."""
     metric = experiment.metric_name
-    return _curves(experiment, folder, f"dev-{slug}", "dev", f"dev {metric}", f"Dev {metric} against iterations")
+    loss = f"average cumulative loss ({experiment.loss_name})"
+    for column, kind, label, title in (
+        ("average_loss", "loss", loss, "Average cumulative loss against iterations"),
+        ("dev", "dev", f"dev {metric}", f"Dev {metric} against iterations"),
+    ):
+        for phase in experiment.phases(column):
+            name = f"{kind}-{slug}" if phase == "fixed" else f"{kind}-{phase}-{slug}"
+            figure = _curves(experiment, folder, name, column, label, title, phase)
+            if figure is not None:
+                yield figure
 
 
-def _curves(experiment: Experiment, folder: Path, name: str, column: str, label: str, title: str) -> Figure | None:
-    phase = experiment.phase(column)
-    if phase is None:
-        return None
+def _curves(
+    experiment: Experiment, folder: Path, name: str, column: str, label: str, title: str, phase: str
+) -> Figure | None:
     shown = [item for item in experiment.drawn if item.mean_curve(phase, column) is not None]
     if not shown:
         return None

@@ -1,4 +1,4 @@
-"""The figures of a report: two of curves, test results by learner, and test results against the raters' noise.
+"""The figures of a report: those of curves, test results by learner, and test results against the raters' noise.
 
 for figure in draw_figures(experiment, folder, "chunking"):        # writes .svg and .png
     figure.inline_svg()                                            # for one HTML page with several figures
@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sparsezo.experiments.figure_curves import dev_figure, loss_figure
+from sparsezo.experiments.figure_curves import curve_figures
 from sparsezo.experiments.figure_noise import noise_figure
 from sparsezo.experiments.figure_sheet import OTHER_RULE, RULE_STYLES, Figure, drawing_style, new_sheet, save
 from sparsezo.experiments.report_results import Experiment, LearnerRuns
@@ -24,13 +24,10 @@ if TYPE_CHECKING:
 
 def draw_figures(experiment: Experiment, folder: Path, slug: str) -> list[Figure]:
     """Those that there are results for, each as SVG and PNG in ``folder``."""
-    figures = []
     with drawing_style():
-        for draw in (noise_figure, loss_figure, dev_figure, _test_figure):
-            figure = draw(experiment, folder, slug)
-            if figure is not None:
-                figures.append(figure)
-    return figures
+        noise, test = noise_figure(experiment, folder, slug), _test_figure(experiment, folder, slug)
+        figures = [noise, *curve_figures(experiment, folder, slug), test]
+    return [figure for figure in figures if figure is not None]
 
 
 def _test_figure(experiment: Experiment, folder: Path, slug: str) -> Figure | None:

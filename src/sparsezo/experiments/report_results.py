@@ -212,9 +212,9 @@ class Experiment:
         found = (item for item in self.learners if item.plain and (item.rule, item.perturb) == (rule, perturb))
         return next(found, None)
 
-    def phase(self, quantity: str = "average_loss") -> str | None:
-        """Of the curves: fixed as in the paper's figures, else tuned."""
-        return next((phase for phase in PHASES if any(item.spread(phase, quantity) for item in self.learners)), None)
+    def phases(self, quantity: str) -> list[str]:
+        """Those in which some learner has it: fixed, as in the paper's figures, and tuned."""
+        return [phase for phase in PHASES if any(item.spread(phase, quantity) for item in self.learners)]
 
     def bound(self, name: str, quantity: str) -> float | None:
         report = self.bounds.get(name)
