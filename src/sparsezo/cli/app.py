@@ -9,6 +9,7 @@ import typer
 
 from sparsezo.cli.data import data_app
 from sparsezo.cli.theory import theory
+from sparsezo.experiments import CHECKPOINT_SECONDS
 
 app = typer.Typer(
     help="Learn structured predictors from feedback on their outputs alone, by sparse zeroth-order optimisation.",
@@ -136,7 +137,7 @@ def train(
     evaluate_every: Annotated[
         str | None, typer.Option(help="Steps between looks at dev. (default: a hundredth of the run)")
     ] = None,
-    checkpoint_seconds: Annotated[float, typer.Option(help="Seconds between checkpoints.")] = 30.0,
+    checkpoint_seconds: Annotated[float, typer.Option(help="Seconds between checkpoints.")] = CHECKPOINT_SECONDS,
     resume: Annotated[bool, typer.Option("--resume", help="Go on from the checkpoint of a stopped run.")] = False,
     as_json: Json = False,
 ) -> None:

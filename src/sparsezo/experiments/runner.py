@@ -25,11 +25,12 @@ from types import FrameType, TracebackType
 from typing import Any
 
 from sparsezo.errors import SparsezoError, UsageError
+from sparsezo.experiments import CHECKPOINT_SECONDS
 from sparsezo.experiments.board import Board, Failure, Overview
 from sparsezo.experiments.interrupts import DeferredSignals
 from sparsezo.experiments.plan import Experiment
 from sparsezo.experiments.runs import Bench, Loaded, Run, execute, find
-from sparsezo.experiments.training import CHECKPOINT_SECONDS, Progress
+from sparsezo.experiments.training import Progress
 
 Load = Callable[[], Loaded]
 _STOP_SECONDS = 60.0  # for a process to write its checkpoint

@@ -27,7 +27,8 @@ from typing import Any, Protocol, cast
 
 from sparsezo import __version__
 from sparsezo.errors import DataError
-from sparsezo.experiments.training import CHECKPOINT_SECONDS, Data, Progress, Training
+from sparsezo.experiments import CHECKPOINT_SECONDS
+from sparsezo.experiments.training import Data, Progress, Training
 from sparsezo.files import atomic_write
 from sparsezo.settings import Settings
 from sparsezo.tasks.base import Problem, Task

@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 from sparsezo import __version__
 from sparsezo.container import read_container, write_container
 from sparsezo.errors import UsageError
+from sparsezo.experiments import CHECKPOINT_SECONDS
 from sparsezo.experiments.interrupts import DeferredSignals
 from sparsezo.kernels.loop import Memory
 from sparsezo.learner import Learner, predict
@@ -34,7 +35,6 @@ from sparsezo.settings import Settings
 from sparsezo.tasks.base import Problem, Scores, Task
 
 EVALUATIONS = 100  # of the dev set in a run, unless the interval is given
-CHECKPOINT_SECONDS = 30.0
 _SLICE_SECONDS = 0.1  # of compiled work between looks at the clock
 
 
