@@ -155,6 +155,7 @@ def test_everything_is_written_and_the_page_stands_alone(out, tmp_path):
     assert "two-point active is the best of 2 zeroth-order learners, test F1 0.8900 ± 0.0020" in text
     assert "sparsezo reproduce chunking <here>" in text
     assert "grid widened, on the edge" in text
+    assert "widened by a decade, for two-point active." in text
     assert path.read_text("utf-8").count("<svg") == 5
     assert (target / "figures/loss-chunking.png").read_bytes().startswith(b"\x89PNG")
 

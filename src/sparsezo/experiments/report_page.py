@@ -218,6 +218,8 @@ def _settings(experiment: Experiment) -> str:
                 for name in ("us_per_iteration", "n", "n_active", "n_score", "seconds")
             }
             figures = [NOTHING if spread is None else f"{spread.mean:,.4g}" for spread in means.values()]
+            if times := means["us_per_iteration"]:
+                figures[0] = f"{min(times.values):.3g}"
             if means["n"]:
                 figures[1] = about_text(means["n"].mean)
             seeds = ", ".join(str(run.seed) for run in runs)

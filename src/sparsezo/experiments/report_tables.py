@@ -8,7 +8,7 @@ signature(experiment, "tuned")         # task:chunking|data:conll2000|h:tuned|mu
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -34,7 +34,7 @@ class Row:
     mu: float | None = None
     average_loss: Spread | None = None
     best_iteration: Spread | None = None
-    us: Spread | None = None
+    us: float | None = None  # a step, of the fastest seed: the others shared the machine
     length_ratio: Spread | None = None
     update_fraction: Spread | None = None
     zeroth_order: bool = False
@@ -78,7 +78,7 @@ class Table:
             NOTHING if row.mu is None else f"{row.mu:g}",
             spread_text(row.average_loss),
             NOTHING if row.best_iteration is None else about_text(row.best_iteration.mean),
-            NOTHING if row.us is None else f"{row.us.mean:.3g}",
+            NOTHING if row.us is None else f"{row.us:.3g}",
         )
 
     def markdown(self) -> str:
@@ -104,9 +104,10 @@ class Table:
                 spread = getattr(row, name)
                 record |= {f"{name}_mean": spread.mean if spread else None, f"{name}_sd": spread.sd if spread else None}
             record |= {"paper": row.paper, "difference": row.difference, "h": row.h, "mu": row.mu}
-            for name in ("best_iteration", "us", "update_fraction"):
+            for name in ("best_iteration", "update_fraction"):
                 spread = getattr(row, name)
                 record[name] = spread.mean if spread else None
+            record["us"] = row.us
             records.append(record | {"best_zeroth_order": int(row.best), "signature": self.signature})
         return records
 
@@ -141,6 +142,7 @@ def _row(learner: LearnerRuns) -> Row:
     phase = learner.best_phase() or "fixed"
     run = learner.runs(phase)[0]
     quantities = ("test", "dev", "average_loss", "best_iteration", "length_ratio", "update_fraction")
+    times = learner.spread(phase, "us_per_iteration")
     spreads: dict[str, Any] = {name: learner.spread(phase, name) for name in quantities}
     return Row(
         group=learner.group,
@@ -152,7 +154,7 @@ def _row(learner: LearnerRuns) -> Row:
         paper=learner.paper,
         h=_number(run.settings.get("h")),
         mu=_number(run.settings.get("mu")),
-        us=learner.spread(phase, "us_per_iteration"),
+        us=min(times.values) if times else None,
         zeroth_order=learner.zeroth_order,
         **spreads,
     )
@@ -186,6 +188,16 @@ def _mean_test(row: Row) -> float:
     return row.test.mean if row.test else float("-inf")
 
 
+def _widened(experiment: Experiment) -> list[str]:
+    """Learners; (twice) where a decade was not enough."""
+    found = []
+    for name, entry in experiment.tuning.items():
+        if isinstance(entry, Mapping) and entry.get("widened"):
+            times = str(entry.get("note", "")).count("widened by a decade")
+            found.append(f"{name} (twice)" if times > 1 else name)
+    return found
+
+
 def _notes(experiment: Experiment, rows: Sequence[Row], phase: str) -> Iterable[str]:
     how = "h and mu tuned on dev for each learner" if phase == "tuned" else "the same fixed settings for all learners"
     yield (
@@ -196,6 +208,8 @@ def _notes(experiment: Experiment, rows: Sequence[Row], phase: str) -> Iterable[
         yield "† No tuned result: the fixed settings."
     if any("‡" in row.marks for row in rows):
         yield "‡ A single seed: no standard deviation."
+    if phase == "tuned" and (widened := _widened(experiment)):
+        yield f"The best lay on an edge of the grid, which was then widened by a decade, for {', '.join(widened)}."
     if any(row.paper is not None for row in rows):
         yield "Difference: ours minus the paper's, which was measured on the paper's own data; ours is named below."
     if experiment.noisy:
