@@ -113,9 +113,8 @@ def summarise(experiment: Experiment, table: Table, claims: Sequence[Claim]) -> 
     ]
     if others:
         yield f"For comparison: {'; '.join(others)}."
-    counts = [(sum(claim.verdict == verdict for claim in claims), verdict) for verdict in (HOLDS, FAILS, UNDECIDED)]
-    said = ", ".join(f"{verdict}: {count}" for count, verdict in counts)
-    yield f"Of {len(claims)} claims checked, {said}."
+    counts = [sum(claim.verdict == verdict for claim in claims) for verdict in (HOLDS, FAILS, UNDECIDED)]
+    yield f"Of {len(claims)} claims checked, {counts[0]} hold, {counts[1]} do not, and {counts[2]} cannot be decided."
 
 
 def _beside_the_paper(table: Table) -> Iterator[str]:

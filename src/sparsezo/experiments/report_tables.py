@@ -60,20 +60,26 @@ class Table:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        length = ("length ratio",) if any(row.length_ratio for row in self.rows) else ()
-        metric = f"test {self.metric}"
-        shown = ("learner", metric, *length, f"dev {self.metric}", "paper", "difference", "h", "mu")
+        length = ("length ratio",) if self._has("length_ratio") else ()
+        paper = ("paper", "difference") if self._has("paper") else ()
+        shown = ("learner", f"test {self.metric}", *length, f"dev {self.metric}", *paper, "h", "mu")
         return (*shown, "average loss", "best iteration", "µs a step")
 
+    def _has(self, name: str) -> bool:
+        return any(getattr(row, name) is not None for row in self.rows)
+
     def cells(self, row: Row) -> tuple[str, ...]:
-        length = (spread_text(row.length_ratio, 3),) if any(item.length_ratio for item in self.rows) else ()
+        length = (spread_text(row.length_ratio, 3),) if self._has("length_ratio") else ()
+        paper = (
+            NOTHING if row.paper is None else f"{row.paper:.3f}",
+            NOTHING if row.difference is None else f"{row.difference:+.4f}",
+        )
         return (
             row.learner + row.marks,
             spread_text(row.test),
             *length,
             spread_text(row.dev),
-            NOTHING if row.paper is None else f"{row.paper:.3f}",
-            NOTHING if row.difference is None else f"{row.difference:+.4f}",
+            *(paper if self._has("paper") else ()),
             NOTHING if row.h is None else f"{row.h:g}",
             NOTHING if row.mu is None else f"{row.mu:g}",
             spread_text(row.average_loss),
@@ -201,8 +207,8 @@ def _widened(experiment: Experiment) -> list[str]:
 def _notes(experiment: Experiment, rows: Sequence[Row], phase: str) -> Iterable[str]:
     how = "h and mu tuned on dev for each learner" if phase == "tuned" else "the same fixed settings for all learners"
     yield (
-        f"{experiment.metric_name or 'The metric'} is the mean ± standard deviation over seeds, of the model that is "
-        f"best on dev; {how}. Higher is better; the best zeroth-order result is in bold."
+        "Figures are means ± standard deviations over seeds; test and dev are of the model that is best on dev; "
+        f"{how}. Higher is better; the best zeroth-order result is in bold."
     )
     if any("†" in row.marks for row in rows):
         yield "† No tuned result: the fixed settings."
