@@ -84,7 +84,7 @@ def test_the_papers_figures():
         "two-point active": 0.888,
         "first-order": 0.908,
     }
-    assert len(chunking.learners) == 11
+    assert len(chunking.learners) == 16
     assert {(spec.h, spec.mu) for spec in chunking.learners if spec.mu} == {(0.01, 0.01)}
     assert {(spec.h, spec.mu) for spec in smt.learners if spec.mu} == {(0.001, 0.001)}
     assert not any(spec.perturb == "all" for spec in smt.learners)

@@ -142,7 +142,9 @@ def _active_against_all(experiment: Experiment, quantity: Quantity, verb: str, a
 
 
 def _score_against_active(experiment: Experiment, quantity: Quantity, verb: str, at: str = "") -> Claim:
-    rules = [item.rule for item in experiment.learners if item.perturb == "score" and item.plain]
+    """Of the paper's rules, and of others where both were run."""
+    mine = [item.rule for item in experiment.learners if item.perturb == "score" and item.plain]
+    rules = [rule for rule in mine if rule in PAPER_RULES or experiment.find(rule, "active")]
     other, title = "active", f"SCORE {verb} ACTIVE, for every rule{at}"
     if experiment.dense and not any(experiment.find(rule, "active") for rule in rules):
         other, title = "all", f"SCORE {verb} ACTIVE (here the same as ALL), for every rule{at}"
