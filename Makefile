@@ -22,7 +22,7 @@ torture: .venv/tests-installed
 bench: .venv/installed
 	$(BIN)/sparsezo bench chunking
 
-# docs/results from scratch: about two hours on two cores. Needs SPARSEZO_DATA; goes on where it was stopped.
+# docs/results from scratch: about an hour and a half on two cores. Needs SPARSEZO_DATA; goes on where it was stopped.
 results: .venv/installed
 	for name in chunking smt text noise; do \
 	  $(BIN)/sparsezo reproduce $$name && mkdir -p docs/results/$$name && \

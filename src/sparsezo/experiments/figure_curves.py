@@ -13,6 +13,8 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from sparsezo.experiments.figure_sheet import OTHER_RULE, RULE_STYLES, WIDTH, Figure, new_sheet, save
 from sparsezo.experiments.report_results import Experiment, LearnerRuns
 from sparsezo.experiments.report_tables import count_text, signature
@@ -62,6 +64,7 @@ def _curves(
     axes.set_title(f"{experiment.title}, {phase} settings", fontsize=10.5, loc="left")
     axes.set_ylabel(label)
     axes.set_xlabel("iterations")
+    _limit(axes)
     if several > 3:
         _log_axis(axes)
     draw_legend(drawing, axes, shown)
@@ -91,6 +94,15 @@ def _line(axes: Axes, learner: LearnerRuns, phase: str, column: str, index: int,
         sd = curve.sd[start:]
         axes.fill_between(x, mean - 2 * sd, mean + 2 * sd, color=style["color"], alpha=0.16, linewidth=0)
     return int(x.size)
+
+
+def _limit(axes: Axes) -> None:
+    """The lines decide what is to be seen; one wide band must not flatten them all."""
+    means = np.concatenate([np.asarray(line.get_ydata(), float) for line in axes.get_lines()])
+    least, most = float(np.nanmin(means)), float(np.nanmax(means))
+    room = 0.15 * (most - least) or 0.01
+    low, high = axes.get_ylim()
+    axes.set_ylim(max(low, least - room), min(high, most + room))
 
 
 def _log_axis(axes: Axes) -> None:
