@@ -284,7 +284,7 @@ def test_order_of_a_list_as_it_was_read(folder, store, task):
 
 def test_defaults_are_settings(task):
     for rule, perturb, step in COMBINATIONS:
-        h, mu = task.defaults(rule, step)
+        h, mu = task.defaults(rule, step, perturb)
         Settings(rule=rule, perturb=perturb, step=step, h=h, mu=mu if perturb else None)
 
 
@@ -301,7 +301,7 @@ def test_real_lists(real_data, tmp_path):
     assert task.quality(problem, gold, y) == pytest.approx(result.value, abs=1e-12)
     assert problem.n_score.max() <= 14 < problem.max_rows
     task = Reranking.fit(store, read_weights(smt / "weights.in-domain"))  # here the other domain's
-    h, mu = task.defaults("two-point", "constant")
+    h, mu = task.defaults("two-point", "constant", "score")
     learner = start(task, problem, h=h, mu=mu)
 
     def loss():

@@ -131,10 +131,10 @@ def test_scores_lead_with_what_quality_gives(some):
 
 def test_defaults_are_settings(some):
     for chosen in COMBINATIONS:
-        h, mu = some.task.defaults(chosen.rule, chosen.step)
+        h, mu = some.task.defaults(chosen.rule, chosen.step, chosen.perturb)
         zeroth = RULES[chosen.rule].zeroth_order
         Settings(rule=chosen.rule, perturb=chosen.perturb, h=h, mu=mu if zeroth else None, step=chosen.step)
-    assert some.task.defaults("two-point", "constant") == (0.1, 1.0)
+    assert some.task.defaults("two-point", "constant", "score") == (0.1, 1.0)
 
 
 def restored(task):

@@ -112,7 +112,8 @@ def train(
     criterion: Criterion = "map",
     gamma: Gamma = 1.0,
     h: Annotated[
-        float | None, typer.Option(help="Learning rate. (default: by task and rule)", rich_help_panel=_LEARNER)
+        float | None,
+        typer.Option(help="Learning rate. (default: by task, rule and perturbation)", rich_help_panel=_LEARNER),
     ] = None,
     mu: Annotated[
         float | None, typer.Option(help="Size of the perturbation. (default: by task)", rich_help_panel=_LEARNER)

@@ -48,10 +48,11 @@ class TrainCall:
     def settings(self, task: Task | None) -> Settings:
         """With the task's own defaults; without a task just to be checked, before any file is read."""
         zeroth_order = self.rule not in RULES or RULES[self.rule].zeroth_order
-        h, mu = task.defaults(self.rule, self.step) if task else (1.0, 1.0)
+        perturb = self.perturb or ("score" if zeroth_order else None)
+        h, mu = task.defaults(self.rule, self.step, perturb) if task else (1.0, 1.0)
         return Settings(
             rule=self.rule,
-            perturb=self.perturb or ("score" if zeroth_order else None),
+            perturb=perturb,
             h=h if self.h is None else self.h,
             mu=self.mu if self.mu is not None else (mu if zeroth_order else None),
             step=self.step,

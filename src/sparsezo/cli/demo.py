@@ -69,7 +69,7 @@ def _ranking(seconds: float) -> list[dict[str, Any]]:
     show.note_compiling()
     results: list[dict[str, Any]] = []
     for number, (rule, perturb) in enumerate(learners, start=1):
-        h, mu = task.defaults(rule.name, "constant")
+        h, mu = task.defaults(rule.name, "constant", perturb)
         settings = Settings(rule.name, perturb, h, mu if perturb else None)
         run = Training(task, data, settings, iterations, evaluate_every=max(1, iterations // 20))
         with show.training_progress(f"{number}/{len(learners)} {settings}", iterations, task.metric) as progress:

@@ -76,8 +76,8 @@ class Task(Protocol):
     def export(self, path: Path, W: NDArray[Any]) -> list[Path]:
         """Write the weights beside the model in whatever forms other programs of the field read."""
 
-    def defaults(self, rule: str, step: str) -> tuple[float, float]:
-        """(h, mu) that do well when nothing else is known."""
+    def defaults(self, rule: str, step: str, perturb: str | None) -> tuple[float, float]:
+        """(h, mu) that do well for some 1M iterations when nothing else is known."""
 
     def to_arrays(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         """(settings as JSON, arrays): all that ``from_arrays`` needs."""

@@ -183,10 +183,11 @@ class Chunking:
     def export(self, path: Path, W: NDArray[Any]) -> list[Path]:
         return []
 
-    def defaults(self, rule: str, step: str) -> tuple[float, float]:
-        if rule in ("first-order", "supervised"):
+    def defaults(self, rule: str, step: str, perturb: str | None) -> tuple[float, float]:
+        """The more weights move, the smaller their steps (docs/results)."""
+        if perturb is None:
             return (0.1 if step == "adagrad" else 0.01), 0.1
-        return (0.05, 0.2) if step == "adagrad" else (0.001, 0.1)
+        return (0.05, 0.2) if step == "adagrad" else ({"all": 1e-4, "active": 3e-4}.get(perturb, 1e-3), 0.1)
 
     def to_arrays(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         settings = {

@@ -153,7 +153,7 @@ class Reranking:
         write_moses_weights(moses, self.names, w)
         return [cdec, moses]
 
-    def defaults(self, rule: str, step: str) -> tuple[float, float]:
+    def defaults(self, rule: str, step: str, perturb: str | None) -> tuple[float, float]:
         """From a decoder's weights, which are near the best ones already: small steps. mu is the paper's largest."""
         mu = 0.01
         if rule == "supervised":

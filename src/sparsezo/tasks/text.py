@@ -124,10 +124,11 @@ class TextClassification:
     def export(self, path: Path, W: NDArray[Any]) -> list[Path]:
         return []
 
-    def defaults(self, rule: str, step: str) -> tuple[float, float]:
-        if rule in ("first-order", "supervised"):
+    def defaults(self, rule: str, step: str, perturb: str | None) -> tuple[float, float]:
+        """The more weights move, the smaller their steps (docs/results)."""
+        if perturb is None:
             return 1.0, 1.0
-        return (0.3, 1.0) if step == "adagrad" else (0.1, 1.0)
+        return (0.3 if step == "adagrad" else {"all": 1e-3, "active": 0.01}.get(perturb, 0.1)), 1.0
 
     def to_arrays(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         settings = {"classes": list(self.classes), "vectoriser": self.vectoriser.settings}
