@@ -17,6 +17,9 @@ CHUNKING = [  # rule and options, least test F1
     (["--rule", "two-point", "--perturb", "score", "--h", "0.001", "--mu", "0.1"], 0.92),
     (["--rule", "symmetric", "--perturb", "score", "--step", "adagrad", "--h", "0.05", "--mu", "0.2"], 0.93),
     (["--rule", "comparison", "--perturb", "active", "--h", "0.001", "--mu", "0.1"], 0.855),
+    (["--rule", "two-point", "--perturb", "all", "--h", "0.004641", "--mu", "1"], 0.865),
+    (["--rule", "baseline", "--perturb", "active", "--h", "1e-4", "--mu", "0.1"], 0.885),
+    (["--rule", "comparison", "--perturb", "active", "--h", "1e-4", "--mu", "0.1"], 0.885),
     (["--rule", "first-order", "--h", "0.01"], 0.92),
     (["--rule", "supervised"], 0.93),
 ]
