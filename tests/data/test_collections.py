@@ -181,7 +181,11 @@ def test_a_server_that_declares_the_packing(site):
     assert fetch("conll2000").downloaded == ()
 
 
-@pytest.mark.parametrize("body", [gzip.compress(b"other"), b"<html>log in first</html>", b"\x1f\x8bcut", b""])
+@pytest.mark.parametrize(
+    "body",
+    [gzip.compress(b"other"), b"<html>log in first</html>", b"\x1f\x8bcut", b""],
+    ids=["other", "page", "cut", "empty"],
+)
 def test_another_file_is_not_kept(site, machine, body):
     site.files["test.txt.gz"] = body
     with pytest.raises(SparsezoError, match=r"test\.txt\.gz: is not the published file .* nothing is kept"):
