@@ -31,6 +31,7 @@ LINE_STYLES: dict[str, Any] = {
     "supervised": (0, (1, 2.5)),
 }
 Style = Callable[[LearnerRuns, Sequence[LearnerRuns]], dict[str, Any]]
+_HANDLE = 16  # letters that a line in a legend is wide
 LEGEND_COLUMNS = {"all": "ALL", "active": "ACTIVE", "score": "SCORE (ours)"}
 
 
@@ -148,9 +149,11 @@ def draw_legend(drawing: Drawing, axes: Axes, shown: Sequence[LearnerRuns], styl
     from matplotlib.lines import Line2D
 
     groups = _legend_groups(shown)
-    left, width = 0.1 / WIDTH, (1 - 0.2 / WIDTH) / max(len(groups), 2)
+    wide = [max(_HANDLE + len(_short(item)) for item in members) for _, members in groups]
+    step = (1 - 0.2 / WIDTH) / max(sum(wide), 2 * max(wide))  # columns by the length of their names
+    left = 0.1 / WIDTH
     top = axes.get_position().y0 - 0.47 / drawing.get_figheight()
-    for place, (title, members) in enumerate(groups):
+    for room, (title, members) in zip(wide, groups, strict=True):
         handles = [Line2D([], [], **style(item, shown)) for item in members]
         labels = [_short(item) for item in members]
         drawing.legend(
@@ -158,19 +161,20 @@ def draw_legend(drawing: Drawing, axes: Axes, shown: Sequence[LearnerRuns], styl
             labels,
             title=title,
             loc="upper left",
-            bbox_to_anchor=(left + place * width, top),
+            bbox_to_anchor=(left, top),
             frameon=False,
             alignment="left",
             fontsize=8.5,
             title_fontproperties={"weight": "bold", "size": 8.5},
-            handlelength=4.4,
+            handlelength=3.6,
             labelspacing=0.35,
             borderpad=0,
             borderaxespad=0,
         )
+        left += room * step
 
 
 def _short(learner: LearnerRuns) -> str:
     """The name without the perturbation, which heads the column."""
     words = [word for word in learner.name.split() if word != learner.perturb]
-    return textwrap.shorten(" ".join(words) or learner.name, 24, placeholder="…")
+    return textwrap.shorten(" ".join(words) or learner.name, 34, placeholder="…")

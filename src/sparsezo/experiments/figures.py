@@ -37,7 +37,7 @@ def _test_figure(experiment: Experiment, folder: Path, slug: str) -> Figure | No
     phase = "tuned" if any(item.best_phase() == "tuned" for item in shown) else "fixed"
     mark = signature(experiment, phase, shown)
     places = _places(shown)
-    names = [textwrap.shorten(item.name, 30, placeholder="…") for item in shown]
+    names = [textwrap.shorten(item.name, 34, placeholder="…") for item in shown]
     left = 0.3 + 0.077 * max(map(len, names))
     drawing, axes = new_sheet(0.26 * (places[-1] + 2), 1, mark, left=left, right=0.75)
     for y, learner in zip(places, shown, strict=True):
