@@ -225,6 +225,16 @@ def test_a_run_that_fails_does_not_lose_the_others(folder, tmp_path, capsys):
         run_reproduce(str(plan), str(folder), phases="fixed", processes=1, out=out)
 
 
+def test_where_all_runs_fail_the_reasons_are_said(folder, tmp_path, capsys):
+    plan = tmp_path / "plan.toml"
+    head = PLAN.replace("ITERATIONS", "500").split("[[learner]]")[0]
+    plan.write_text(head + '[[learner]]\nrule = "first-order"\nh = 1e38\n')
+    with pytest.raises(SparsezoError, match="2 runs failed, for the reasons above") as caught:
+        run_reproduce(str(plan), str(folder), phases="fixed", processes=1, out=tmp_path / "out")
+    assert caught.value.exit_code == 1
+    assert capsys.readouterr().err.count("failed: first-order, fixed, h 1e+38, seed") == 2
+
+
 def test_a_process_that_is_killed_loses_only_its_run(loader, tmp_path):
     with Runner(tmp_path, loader, processes=2) as runner:
         victims = []

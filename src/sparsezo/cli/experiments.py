@@ -98,10 +98,16 @@ def run_reproduce(
     failures: list[Failure] = []
     for plan, folder, source in jobs:
         failures += _reproduce(plan, folder, source, wanted, full_grid=full_grid, processes=processes)
-    target = (root if several else folders[0]) / "report"
-    page = write_report(folders, target, command=_command())
-    show.note(f"the report is {page}")
-    _say_failures(failures)
+    for failure in failures:
+        show.note(f"failed: {failure.run}: {failure.message}")
+    try:
+        page = write_report(folders, (root if several else folders[0]) / "report", command=_command())
+        show.note(f"the report is {page}")
+    except UsageError:
+        if not failures:
+            raise  # else nothing was finished, for the reasons above
+    if failures:
+        _fail(len(failures))
     return folders
 
 
@@ -375,14 +381,6 @@ def _stopping_cleanly() -> Iterator[None]:
         show.note("stopped; the same command goes on from there")
         code = signal.SIGTERM if isinstance(stop, Terminated) else signal.SIGINT
         raise typer.Exit(128 + code) from None
-
-
-def _say_failures(failures: Sequence[Failure]) -> None:
-    if not failures:
-        return
-    for failure in failures:
-        show.note(f"failed: {failure.run}: {failure.message}")
-    _fail(len(failures))
 
 
 def _fail(count: int) -> NoReturn:
