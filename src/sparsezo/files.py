@@ -78,6 +78,12 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
                 os.unlink(temporary)
 
 
+def write_text(path: str | os.PathLike[str], text: str) -> None:
+    """A whole file of UTF-8 text, or none."""
+    with atomic_write(path) as stream:
+        stream.write(text.encode("utf-8"))
+
+
 def _umask() -> int:
     mask = os.umask(0)
     os.umask(mask)

@@ -35,7 +35,7 @@ from sparsezo.experiments.runner import Runner, fixed_runs
 from sparsezo.experiments.runs import write_json
 from sparsezo.experiments.sources import Source, generated, in_folder, present
 from sparsezo.experiments.tuning import Tuned, tune, tuned_runs
-from sparsezo.files import atomic_write
+from sparsezo.files import write_text
 from sparsezo.rules import RULES
 
 PHASES = ("fixed", "tuned")
@@ -218,8 +218,7 @@ def _claim(plan: Experiment, out: Path) -> None:
         out.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise SparsezoError(f"{out}: cannot be made ({error.strerror}); name another folder with -o") from None
-    with atomic_write(path) as stream:
-        stream.write(plan.to_toml().encode())
+    write_text(path, plan.to_toml())
 
 
 def bounds(loaded: Loaded, source: Source) -> dict[str, Any]:

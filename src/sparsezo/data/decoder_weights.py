@@ -26,7 +26,7 @@ import numpy as np
 
 from sparsezo.data.nbest import group_names
 from sparsezo.errors import DataError, UsageError
-from sparsezo.files import atomic_write, numbered_lines
+from sparsezo.files import numbered_lines, write_text
 
 _SECTION = re.compile(r"\[.*\]$")
 _MEMBER = re.compile(r"(.+)_([1-9][0-9]*)$")
@@ -132,5 +132,4 @@ def _checked(path: str | os.PathLike[str], names: Sequence[str], w: Sequence[flo
 
 
 def _write(path: str | os.PathLike[str], lines: Iterable[str]) -> None:
-    with atomic_write(path) as out:
-        out.write("".join(line + "\n" for line in lines).encode("utf-8"))
+    write_text(path, "".join(line + "\n" for line in lines))

@@ -16,7 +16,6 @@ no tuned phase.
 from __future__ import annotations
 
 import json
-import math
 import os
 import tomllib
 from collections.abc import Mapping
@@ -25,7 +24,7 @@ from importlib import resources
 from typing import Any
 
 from sparsezo.errors import DataError, SparsezoError, UsageError
-from sparsezo.experiments.training import EVALUATIONS
+from sparsezo.experiments.training import default_interval
 from sparsezo.files import open_bytes
 from sparsezo.rules import RULES
 from sparsezo.settings import Settings
@@ -135,7 +134,7 @@ class Experiment:
     @property
     def interval(self) -> int:
         """Iterations between looks at dev."""
-        return self.evaluate_every or max(1, math.ceil(self.iterations / EVALUATIONS))
+        return self.evaluate_every or default_interval(self.iterations)
 
     def clash(self, other: Experiment) -> str | None:
         """What keeps the runs of both from standing in one folder: the name of a field; None where nothing does."""

@@ -26,7 +26,7 @@ from sparsezo.experiments.report_noise import noise_sentences
 from sparsezo.experiments.report_reading import read_experiment
 from sparsezo.experiments.report_results import Experiment, LearnerRuns
 from sparsezo.experiments.report_tables import Table, make_table, spread_text
-from sparsezo.files import atomic_write
+from sparsezo.files import write_text
 
 CURVE_COLUMNS = ("experiment", "task", "learner", "phase", "seed", "h", "mu", "iterations", "average_loss", "dev")
 
@@ -65,10 +65,10 @@ def write_report(
     except OSError as error:
         raise SparsezoError(f"{target}: cannot be made ({error.strerror or error}); name another folder") from None
     sections = _sections(experiments, target / "figures")
-    _write(target / "table.md", markdown(sections))
-    _write(target / "table.csv", _csv(record for section in sections for record in section.table.records()))
-    _write(target / "curves.csv", _csv(_curve_points(experiments), CURVE_COLUMNS))
-    _write(target / "report.html", page(sections, command))
+    write_text(target / "table.md", markdown(sections))
+    write_text(target / "table.csv", _csv(record for section in sections for record in section.table.records()))
+    write_text(target / "curves.csv", _csv(_curve_points(experiments), CURVE_COLUMNS))
+    write_text(target / "report.html", page(sections, command))
     return target / "report.html"
 
 
@@ -173,8 +173,3 @@ def _csv(records: Iterable[dict[str, Any]], columns: Sequence[str] | None = None
     writer.writeheader()
     writer.writerows(rows)
     return stream.getvalue()
-
-
-def _write(path: Path, text: str) -> None:
-    with atomic_write(path) as out:
-        out.write(text.encode("utf-8"))

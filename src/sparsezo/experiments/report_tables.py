@@ -196,12 +196,9 @@ def _mean_test(row: Row) -> float:
 
 def _widened(experiment: Experiment) -> list[str]:
     """Learners; (twice) where a decade was not enough."""
-    found = []
-    for name, entry in experiment.tuning.items():
-        if isinstance(entry, Mapping) and entry.get("widened"):
-            times = str(entry.get("note", "")).count("widened by a decade")
-            found.append(f"{name} (twice)" if times > 1 else name)
-    return found
+    tuning = {name: entry for name, entry in experiment.tuning.items() if isinstance(entry, Mapping)}
+    times = {name: entry.get("widened") or 0 for name, entry in tuning.items()}
+    return [f"{name} (twice)" if count > 1 else name for name, count in times.items() if count]
 
 
 def _notes(experiment: Experiment, rows: Sequence[Row], phase: str) -> Iterable[str]:

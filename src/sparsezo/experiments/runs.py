@@ -29,7 +29,7 @@ from sparsezo import __version__
 from sparsezo.errors import DataError
 from sparsezo.experiments import CHECKPOINT_SECONDS
 from sparsezo.experiments.training import Data, Progress, Training
-from sparsezo.files import atomic_write
+from sparsezo.files import write_text
 from sparsezo.settings import Settings
 from sparsezo.tasks.base import Problem, Task
 
@@ -177,8 +177,7 @@ def execute(
         W=bench.W,
     )
     outcome = training.go(progress)
-    with atomic_write(folder / "curve.csv") as stream:
-        stream.write(_curve_text(training.curve).encode())
+    write_text(folder / "curve.csv", _curve_text(training.curve))
     if run.keep_model:
         outcome.model.save(folder / "model.szo")
     record = _write_record(run, folder, outcome.result, outcome.test.report if outcome.test else None, _versions())
@@ -216,8 +215,7 @@ def _write_record(
 
 
 def write_json(path: Path, value: Any) -> None:
-    with atomic_write(path) as stream:
-        stream.write((json.dumps(value, indent=1) + "\n").encode())
+    write_text(path, json.dumps(value, indent=1) + "\n")
 
 
 def _curve_text(curve: list[tuple[int, float, float]]) -> str:

@@ -20,7 +20,7 @@ from sparsezo.experiments.figure_curves import LINE_STYLES
 from sparsezo.experiments.figure_sheet import Figure, drawing_style, need_matplotlib, new_sheet, save
 from sparsezo.experiments.report_page import document, figure_html, made_by, simple_table
 from sparsezo.experiments.scaling import PERTURBS, Panel, Scaling, measure_all
-from sparsezo.files import atomic_write
+from sparsezo.files import write_text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -45,16 +45,11 @@ def run_scaling(
     except OSError as error:
         raise SparsezoError(f"{out}: cannot be made ({error.strerror}); name another folder with -o") from None
     scaling = measure_all(quick, seeds, say)
-    _write(out / "scaling.csv", _table(scaling))
+    write_text(out / "scaling.csv", _table(scaling))
     figure = draw(scaling, out / "figures")
-    _write(out / "scaling.md", _words(scaling, figure, command))
-    _write(out / "report.html", _page(scaling, figure, command))
+    write_text(out / "scaling.md", _words(scaling, figure, command))
+    write_text(out / "report.html", _page(scaling, figure, command))
     return out / "report.html"
-
-
-def _write(path: Path, text: str) -> None:
-    with atomic_write(path) as stream:
-        stream.write(text.encode())
 
 
 def _sd(values: NDArray[np.float64]) -> float | None:

@@ -34,8 +34,13 @@ from sparsezo.model import Model
 from sparsezo.settings import Settings
 from sparsezo.tasks.base import Problem, Scores, Task
 
-EVALUATIONS = 100  # of the dev set in a run, unless the interval is given
+EVALUATIONS = 100  # of the dev set in a run
 _SLICE_SECONDS = 0.1  # of compiled work between looks at the clock
+
+
+def default_interval(iterations: int) -> int:
+    """Steps between looks at dev, unless they are given."""
+    return max(1, math.ceil(iterations / EVALUATIONS))
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,7 +90,7 @@ class Training:
         if evaluate_every is not None and evaluate_every < 1:
             raise UsageError(f"--evaluate-every {evaluate_every}: must be at least 1")
         self.task, self.data, self.settings, self.iterations = task, data, settings, iterations
-        self.evaluate_every = evaluate_every or max(1, math.ceil(iterations / EVALUATIONS))
+        self.evaluate_every = evaluate_every or default_interval(iterations)
         self.checkpoint = Path(checkpoint) if checkpoint is not None else None
         self.checkpoint_seconds = checkpoint_seconds
         self.problem = task.problem(data.train, risk=settings.criterion == "annealed")

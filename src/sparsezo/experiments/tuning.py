@@ -72,7 +72,7 @@ class Tuned:
     chosen: Point
     dev: float
     trials: tuple[Trial, ...]
-    widened: bool
+    widened: int  # times the grid has grown
     note: str
 
     def as_dict(self) -> dict[str, Any]:
@@ -232,9 +232,10 @@ class _Trials:
     def hold(self, wanted: Sequence[tuple[_Search, Point]], iterations: int) -> None:
         """With the first seed."""
         seed = self.plan.seeds[0]
-        records = self._records([self._run(search, point, seed, iterations) for search, point in wanted])
-        for search, point in wanted:
-            result = records.get(self._run(search, point, seed, iterations).hash, {}).get("result", {})
+        runs = [self._run(search, point, seed, iterations) for search, point in wanted]
+        records = self._records(runs)
+        for (search, point), run in zip(wanted, runs, strict=True):
+            result = records.get(run.hash, {}).get("result", {})
             trial = Trial(*point, iterations, result.get("dev"), result.get("average_loss"))
             search.trials[point, iterations] = trial
 
@@ -358,6 +359,6 @@ def _result(search: _Search, iterations: int) -> Tuned:
         chosen=best.point,
         dev=best.dev,
         trials=tuple(trials),
-        widened=search.rounds > 0,
+        widened=search.rounds,
         note="; ".join(notes),
     )
