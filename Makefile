@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test lint torture bench results clean
+.PHONY: demo test lint torture mutants bench results clean
 
 demo: .venv/installed
 	$(BIN)/sparsezo demo
@@ -18,6 +18,10 @@ lint: .venv/tests-installed
 # Long checks: the paper's figures on real data, laws with tighter tolerances.
 torture: .venv/tests-installed
 	$(BIN)/python -m pytest -m torture -s
+
+# Break the code on purpose and see which tests notice: make mutants MUTANTS="learner changes/kernels"; all: hours.
+mutants: .venv/mutants-installed
+	$(BIN)/python tests/mutants/mutants.py $(MUTANTS)
 
 bench: .venv/installed
 	$(BIN)/sparsezo bench chunking
@@ -40,5 +44,9 @@ results: .venv/installed
 	$(BIN)/python -m pip install -q --disable-pip-version-check -c constraints.txt -e '.[test]'
 	touch $@
 
+.venv/mutants-installed: .venv/tests-installed
+	$(BIN)/python -m pip install -q --disable-pip-version-check -c constraints.txt -e '.[mutants]'
+	touch $@
+
 clean:
-	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .hypothesis dist build
+	rm -rf .venv .mutants .pytest_cache .mypy_cache .ruff_cache .hypothesis dist build
