@@ -2,18 +2,24 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test lint torture mutants bench results clean
+.PHONY: demo test lint shuffled torture mutants bench results clean
 
 demo: .venv/installed
 	$(BIN)/sparsezo demo
 
 test: .venv/tests-installed lint
-	$(BIN)/python -m pytest -n 2 -m "not torture"
+	$(BIN)/python -m pytest -n 2
 
 lint: .venv/tests-installed
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+# No test may lean on another: the same tests three times, each time in an order of its own.
+shuffled: .venv/tests-installed
+	for seed in 1 2 3; do \
+	  $(BIN)/python -m pytest -n 2 -q -p random_order --random-order-bucket=global --random-order-seed=$$seed || exit 1; \
+	done
 
 # Long checks: the paper's figures on real data, laws with tighter tolerances.
 torture: .venv/tests-installed

@@ -15,10 +15,12 @@ _skipped: list[str] = []
 
 @pytest.fixture(scope="session")
 def real_data() -> Path:
-    """The folder that SPARSEZO_DATA names; a test that asks for it is skipped where there is none."""
+    """The folder that SPARSEZO_DATA names. Where it is not set, or empty, a test that asks for it is skipped."""
     folder = os.environ.get("SPARSEZO_DATA")
     if not folder:
         pytest.skip("needs the real data; set SPARSEZO_DATA to its folder")
+    if not Path(folder).is_dir():
+        pytest.fail(f"SPARSEZO_DATA is {folder}, and there is no such folder", pytrace=False)
     return Path(folder)
 
 
