@@ -48,10 +48,10 @@ def program(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str])
 def pytest_configure(config: pytest.Config) -> None:
     """With several workers, compile here first: otherwise each of them would."""
     if getattr(config.option, "numprocesses", None) and not hasattr(config, "workerinput"):
-        from sparsezo.data.generate_chunking import chunking_corpus
         from sparsezo.learner import Learner
         from sparsezo.settings import Settings
-        from sparsezo.tasks.chunking import Chunking
+        from sparsezo.tasks.chunking.generate import chunking_corpus
+        from sparsezo.tasks.chunking.task import Chunking
 
         task, corpus = Chunking.fit(chunking_corpus(10, 1))
         Learner(task.problem(corpus), Settings()).run(task.gold(corpus), 1)

@@ -15,8 +15,8 @@ import numpy as np
 import pytest
 
 from sparsezo.cli.values import whole_number
-from sparsezo.data.generate_chunking import chunking_columns, generate_chunking
 from sparsezo.errors import UsageError
+from sparsezo.tasks.chunking.generate import chunking_columns, generate_chunking
 
 PROGRAM = [sys.executable, "-m", "sparsezo"]
 

@@ -14,11 +14,11 @@ from pathlib import Path
 
 import pytest
 
-from sparsezo.data.collections import COLLECTIONS, Download
-from sparsezo.data.conll import read_conll
-from sparsezo.data.decoder_weights import read_weights
-from sparsezo.data.nbest import read_nbest
-from sparsezo.data.text import detect_format, read_documents
+from sparsezo.collections import COLLECTIONS, Download
+from sparsezo.tasks.chunking.conll import read_conll
+from sparsezo.tasks.rerank.decoder_weights import read_weights
+from sparsezo.tasks.rerank.nbest import read_nbest
+from sparsezo.tasks.text.documents import detect_format, read_documents
 
 
 @pytest.fixture

@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from sparsezo.data.decoder_weights import read_weights
-from sparsezo.data.generate_text import generate_text, generate_texts, write_svmlight
+from sparsezo.tasks.rerank.decoder_weights import read_weights
+from sparsezo.tasks.text.generate import generate_text, generate_texts, write_svmlight
 
 
 def last_json(out: str) -> dict[str, object]:

@@ -92,8 +92,8 @@ def test_from_a_file(call, files, tmp_path, monkeypatch, task, name, options):
 
 def test_the_file_s_dimensions_are_those_of_train(call, files):
     """By hand: distinct attributes of a sentence times labels."""
-    from sparsezo.data.conll import read_conll
-    from sparsezo.tasks.chunking import Chunking
+    from sparsezo.tasks.chunking.conll import read_conll
+    from sparsezo.tasks.chunking.task import Chunking
 
     task, corpus = Chunking.fit(read_conll(files / "train.txt"))
     ids = task.index.transform(corpus)

@@ -7,14 +7,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from sparsezo.data.generate_chunking import chunking_corpus
 from sparsezo.errors import SparsezoError, UsageError
 from sparsezo.kernels import loop
 from sparsezo.learner import Learner, Proposal, predict
 from sparsezo.perturbations import PERTURBATIONS
 from sparsezo.rules import RULES
 from sparsezo.settings import Settings
-from sparsezo.tasks.chunking import Chunking
+from sparsezo.tasks.chunking.generate import chunking_corpus
+from sparsezo.tasks.chunking.task import Chunking
 
 STEPS = 150
 

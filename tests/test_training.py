@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from sparsezo.data.generate_chunking import chunking_corpus
 from sparsezo.errors import UsageError
-from sparsezo.experiments.training import Data, Training
 from sparsezo.learner import predict
 from sparsezo.settings import Settings
-from sparsezo.tasks.chunking import Chunking
+from sparsezo.tasks.chunking.generate import chunking_corpus
+from sparsezo.tasks.chunking.task import Chunking
+from sparsezo.training import Data, Training
 
 SETTINGS = [
     Settings("two-point", "score", 0.01, 0.1),

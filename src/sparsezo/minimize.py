@@ -30,7 +30,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sparsezo.errors import SparsezoError, UsageError
-from sparsezo.kernels.rules import coefficient
+from sparsezo.kernels.coefficient import coefficient
 from sparsezo.perturbations import PERTURBATIONS
 from sparsezo.rules import RULES
 
@@ -116,7 +116,7 @@ def minimize(
     _check(n, h, mu, steps, rule, perturb, features, seed)
     now = _start(n, perturb, w0, state)
     code = RULES[rule].code
-    rival = RULES[rule].rival
+    rival = RULES[rule].incumbent
     w = now.w
     seen = w.view()
     seen.flags.writeable = False
@@ -135,13 +135,13 @@ def minimize(
         w_a = w[a]
         w[a] = w_a + mu * u
         F_plus = F_of(seen, x, k)
-        F_other = 0.0
+        F_incumbent = 0.0
         if rival is not None:
             w[a] = w_a if rival == "w" else w_a - mu * u
-            F_other = F_of(seen, x, k)
+            F_incumbent = F_of(seen, x, k)
         now.k += 1
         now.loss += F_plus
-        c = float(coefficient(code, float(h), float(mu), F_plus, F_other, now.loss / now.k))
+        c = float(coefficient(code, float(h), float(mu), F_plus, F_incumbent, now.loss / now.k))
         w[a] = w_a + c * u  # Algorithm 1: w_{k+1} = w_k - h s_mu(w_k)
         if perturb == "all":
             now.Q += c * c

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sparsezo.container import read_container, write_container
 from sparsezo.errors import DataError
 from sparsezo.learner import predict
+from sparsezo.storage.container import read_container, write_container
 from sparsezo.tasks import load_task
 from sparsezo.tasks.base import Task
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sparsezo.kernels import rules as codes
+from sparsezo.kernels import coefficient as codes
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class Rule:
         return self.code < codes.FIRST_ORDER
 
     @property
-    def rival(self) -> str | None:
+    def incumbent(self) -> str | None:
         """What the candidate output, of w + mu u, is compared with."""
         if not self.zeroth_order or self.code == codes.BASELINE:
             return None

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 
 from sparsezo.errors import UsageError
-from sparsezo.feedback import parse_feedback
 from sparsezo.kernels import loop, random
 from sparsezo.perturbations import PERTURBATIONS
+from sparsezo.raters import parse_feedback
 from sparsezo.rules import RULES
 
 CRITERIA = {"map": loop.MAP, "annealed": loop.ANNEALED}
@@ -71,9 +71,9 @@ class Settings:
         """Only h / mu^2 counts, for weights that start at 0 (docs/theory.md, "Scale")."""
         return RULES[self.rule].zeroth_order and self.criterion == "map" and self.step == "constant"
 
-    def law(self) -> loop.Law:
+    def step_params(self) -> loop.StepParams:
         rater = parse_feedback(self.feedback)
-        return loop.Law(
+        return loop.StepParams(
             rule=RULES[self.rule].code,
             perturbation=PERTURBATIONS[self.perturb].code if self.perturb else loop.SCORE,
             criterion=CRITERIA[self.criterion],

@@ -11,7 +11,7 @@ import pytest
 from sparsezo.errors import SparsezoError, UsageError
 from sparsezo.experiments import scaling
 from sparsezo.experiments.scaling import PERTURBS, RATES, Objective, Panel, Point, exponent, measure
-from sparsezo.experiments.scaling_report import run_scaling
+from sparsezo.reports.scaling import run_scaling
 
 SMALL = Point(n=16, n_bar=8, r_bar=2)
 

@@ -8,12 +8,12 @@ from dataclasses import replace
 import pytest
 
 from sparsezo.cli.experiments import bounds, load, run_reproduce
-from sparsezo.cli.loading import Files
-from sparsezo.data.collections import cache_folder
+from sparsezo.collections import cache_folder
 from sparsezo.errors import UsageError
 from sparsezo.experiments import sources
 from sparsezo.experiments.plan import DataSpec, builtin
 from sparsezo.experiments.sources import generated, in_folder
+from sparsezo.tasks.loading import Files
 
 
 @pytest.fixture(autouse=True)

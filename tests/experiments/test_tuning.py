@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 
 from sparsezo.cli.experiments import load
-from sparsezo.cli.loading import Files
-from sparsezo.data.generate_chunking import chunking_columns, generate_chunking
+from sparsezo.engines.local import Finished, Runner
+from sparsezo.engines.progress import Failure
 from sparsezo.errors import SparsezoError, UsageError
-from sparsezo.experiments.board import Failure
 from sparsezo.experiments.plan import DataSpec, Experiment, LearnerSpec
-from sparsezo.experiments.runner import Finished, Runner
 from sparsezo.experiments.tuning import tune, tuned_runs
+from sparsezo.tasks.chunking.generate import chunking_columns, generate_chunking
+from sparsezo.tasks.loading import Files
 
 H, MU = (1.0, 0.1, 0.01, 0.001), (0.1, 0.01, 0.001)
 

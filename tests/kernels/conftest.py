@@ -12,8 +12,8 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent))
 
 from sparsezo.kernels import loop
-from sparsezo.kernels.chunking import ChunkGold, chunk_task
-from sparsezo.kernels.sparse import sparse_inputs
+from sparsezo.kernels.inputs.sparse import sparse_inputs
+from sparsezo.tasks.chunking.kernel import ChunkGold, chunk_task
 
 # four sentences; of each token its attributes. Attributes 9 to 11 are of one sentence each, so they mostly sleep;
 # the second sentence has two equal tokens (G is singular), the third names an attribute twice.
@@ -45,7 +45,7 @@ def tiny():
         def f(n, *lanes):
             return np.zeros((n, *lanes), np.float32)
 
-        return loop.Room(
+        return loop.Workspace(
             S=f(R, L),
             T=f(R, L),
             V=f(R, L),
@@ -58,7 +58,7 @@ def tiny():
         )
 
     def memory(W, lazy=False, adagrad=False):
-        return loop.Memory(
+        return loop.State(
             W=W.astype(np.float32).copy(),
             q=np.zeros((len(W) if adagrad else 0, L), np.float32),
             Q_row=np.zeros(len(W) if lazy else 0),

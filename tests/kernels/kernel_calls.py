@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from sparsezo.kernels import loop, protocol, sequence
+from sparsezo.kernels import loop, protocol
+from sparsezo.kernels.inputs.sparse import scatter
 from sparsezo.kernels.jit import allocating_kernel as kernel
+from sparsezo.kernels.lazy import settle_all
 from sparsezo.kernels.random import _stream_key
-from sparsezo.kernels.sparse import fold_all, scatter
+from sparsezo.tasks.chunking import chains as sequence
 
 _ONE = np.float32(1)
 
@@ -24,7 +26,7 @@ def scores(inputs, x, W, S):
 
 @kernel
 def expect(inputs, soon, later, W):
-    protocol.expect(inputs, soon, later, W)
+    protocol.prefetch(inputs, soon, later, W)
 
 
 @kernel
@@ -44,12 +46,12 @@ def scores_with(inputs, x, W, Z, S, V):
 
 @kernel
 def see(inputs, x, Z, D):
-    protocol.see(inputs, x, Z, D)
+    protocol.project(inputs, x, Z, D)
 
 
 @kernel
 def complete(inputs, x, key, step, Z, D, U, row):
-    protocol.complete(inputs, x, key, step, Z, D, U, row)
+    protocol.draw_complement(inputs, x, key, step, Z, D, U, row)
 
 
 @kernel
@@ -59,12 +61,12 @@ def move(inputs, x, c, h, D, U, whole, W, q):
 
 @kernel
 def fold(inputs, x, key, count, Q, Q_row, U, W):
-    return protocol.fold(inputs, x, key, count, Q, Q_row, U, W)
+    return protocol.settle(inputs, x, key, count, Q, Q_row, U, W)
 
 
 @kernel
 def awake(inputs, x, Q, Q_row):
-    protocol.awake(inputs, x, Q, Q_row)
+    protocol.mark_settled(inputs, x, Q, Q_row)
 
 
 @kernel
@@ -107,9 +109,9 @@ def directions(inputs, x, whole, keys, given, Z, D, U, row, out):
         else:
             protocol.draw(inputs, x, keys[0], step, Z)
         if whole:
-            protocol.complete(inputs, x, keys[1], step, Z, D, U, row)
+            protocol.draw_complement(inputs, x, keys[1], step, Z, D, U, row)
         else:
-            protocol.see(inputs, x, Z, D)
+            protocol.project(inputs, x, Z, D)
             U[:M] = 0
         scatter(inputs, x, inputs.slots, _ONE, D, U)
         out[step] = U[:M]
@@ -146,7 +148,9 @@ def repeat(inputs, task, gold, law, N, steps, times, memory, room, W, total, squ
             memory.counts[loop.STEP] = memory.counts[loop.ASKED] = r
         fine &= loop.run(inputs, task, gold, law, N, memory.counts[loop.STEP] + steps, memory, room)
         if memory.Q_row.size > 0:
-            fold_all(law.keys[3], memory.counts[loop.FOLDS], memory.sums[loop.Q_TOTAL], memory.Q_row, room.U, memory.W)
+            settle_all(
+                law.keys[3], memory.counts[loop.SETTLEMENTS], memory.sums[loop.Q_TOTAL], memory.Q_row, room.U, memory.W
+            )
         if out.size > 0:
             out[r] = memory.W
         for i in range(W.shape[0]):

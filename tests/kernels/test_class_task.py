@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from sparsezo.kernels import protocol
-from sparsezo.kernels.classes import ClassGold, class_task
 from sparsezo.kernels.jit import allocating_kernel as kernel
 from sparsezo.kernels.random import stream_key
+from sparsezo.tasks.text.kernel import ClassGold, class_task
 
 KEY = np.uint64(stream_key(4, 4))
 CLASSES = [2, 4, 7]

@@ -11,7 +11,7 @@ import pytest
 import twins
 
 from sparsezo.kernels import random
-from sparsezo.kernels.dense import DenseInputs, dense_inputs
+from sparsezo.kernels.inputs.dense import DenseInputs, dense_inputs
 
 KEY = np.uint64(random.stream_key(11, random.PERTURBATION))
 SIZES = [1, 2, 5, 7, 8, 9, 13, 16, 23, 40, 101]

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 import twins
 
-from sparsezo.kernels import loop, random, rules
+from sparsezo.kernels import coefficient as rules
+from sparsezo.kernels import loop, random
 
 H, MU, STEPS = 0.4, 0.8, 40
 RUNS = 12_000
@@ -20,7 +21,7 @@ SOME = tuple(np.array(OFTEN + SELDOM).T)
 
 def law(rule=rules.TWO_POINT, perturbation=loop.ACTIVE, criterion=loop.MAP, control=0, gamma=1.0, seed=1):
     keys = np.array([random.stream_key(seed, stream) for stream in range(6)], np.uint64)
-    return loop.Law(rule, perturbation, criterion, control, H, MU, gamma, 0, 0.0, 0.0, 0, keys)
+    return loop.StepParams(rule, perturbation, criterion, control, H, MU, gamma, 0, 0.0, 0.0, 0, keys)
 
 
 @pytest.fixture(scope="module")
@@ -222,7 +223,7 @@ def test_the_halves_of_a_step_make_the_run(tiny, perturbation):
         x = random.below(settings.keys[random.INPUTS], step, tiny.N)
         loop.propose(tiny.inputs, tiny.task, settings, x, step, halves, room)
         plus = kernel_calls.delta(tiny.gold, tiny.task, x, room.y)
-        other = kernel_calls.delta(tiny.gold, tiny.task, x, room.other)
+        other = kernel_calls.delta(tiny.gold, tiny.task, x, room.incumbent)
         halves.counts[loop.ASKED] += 1
         mean = loop.count_step(settings, plus, plus, halves)
         c = rules.coefficient(settings.rule, H, MU, plus, other, mean)

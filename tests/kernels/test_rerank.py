@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sparsezo.kernels import random
-from sparsezo.kernels.dense import dense_inputs
-from sparsezo.kernels.rerank import RankGold, argmax, rank_task
+from sparsezo.kernels.inputs.dense import dense_inputs
+from sparsezo.tasks.rerank.kernel import RankGold, argmax, rank_task
 
 KEY = np.uint64(random.stream_key(3, random.OUTPUT))
 SIZES = [1, 2, 7, 8, 9, 30]

@@ -12,10 +12,10 @@ from scipy.sparse import csr_array
 
 from sparsezo.errors import UsageError
 from sparsezo.kernels import protocol
+from sparsezo.kernels.inputs.rows import row_inputs
+from sparsezo.kernels.inputs.sparse import sparse_inputs
 from sparsezo.kernels.jit import allocating_kernel as kernel
 from sparsezo.kernels.random import stream_key
-from sparsezo.kernels.rows import row_inputs
-from sparsezo.kernels.sparse import sparse_inputs
 
 N_COLS = 30
 KEYS = [np.uint64(stream_key(3, stream)) for stream in range(4)]
@@ -164,9 +164,9 @@ def directions(inputs, whole, keys, Z, D, U, row, W, q, out):
     for step in range(out.shape[0]):
         protocol.draw(inputs, 0, keys[0], step, Z)
         if whole:
-            protocol.complete(inputs, 0, keys[1], step, Z, D, U, row)
+            protocol.draw_complement(inputs, 0, keys[1], step, Z, D, U, row)
         else:
-            protocol.see(inputs, 0, Z, D)
+            protocol.project(inputs, 0, Z, D)
         W[:] = 0
         protocol.move(inputs, 0, 1.0, 1.0, D, U, whole, W, q)
         out[step] = W

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from sparsezo.kernels import rules
+from sparsezo.kernels import coefficient as rules
 
 H, MU = 0.03, 0.2
 LOSSES = [0.0, 0.2, 1 / 3, 0.5, 1.0]

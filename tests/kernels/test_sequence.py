@@ -10,8 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from sparsezo.kernels import random, sequence
-from sparsezo.kernels.chunking import ChunkGold, chunk_task
+from sparsezo.kernels import random
+from sparsezo.tasks.chunking import chains as sequence
+from sparsezo.tasks.chunking.kernel import ChunkGold, chunk_task
 
 KEY = np.uint64(random.stream_key(2, random.OUTPUT))
 SHAPES = [(1, 2), (1, 4), (2, 3), (3, 3), (4, 4), (5, 2), (5, 3), (5, 4)]  # R, K

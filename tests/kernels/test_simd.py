@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import twins
 
-from sparsezo.kernels import sparse
+from sparsezo.kernels.inputs import sparse
 from sparsezo.kernels.jit import allocating_kernel as kernel
 from sparsezo.kernels.simd import combine_lanes
 

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 import twins
 
-from sparsezo.kernels import random, sparse
+from sparsezo.kernels import lazy, random
+from sparsezo.kernels.inputs import sparse
 
 N_COLS = 30
 KEYS = np.array([random.stream_key(11, stream) for stream in range(6)], np.uint64)
@@ -333,7 +334,7 @@ def test_fold_all(block):
     L, Q = 9, 4.0
     W, Q_row = table(N_COLS, L), np.linspace(0, Q, N_COLS)
     folded, after = W.copy(), Q_row.copy()
-    count = sparse.fold_all(KEYS[3], 20, Q, after, np.zeros((block, L), np.float32), folded)
+    count = lazy.settle_all(KEYS[3], 20, Q, after, np.zeros((block, L), np.float32), folded)
     begins = range(0, N_COLS, block)
     drawn = [twins.normals(int(KEYS[3]), 20 + i, min(block, N_COLS - b) * L) for i, b in enumerate(begins)]
     expected = W + np.sqrt(Q - Q_row)[:, None] * np.concatenate(drawn).reshape(N_COLS, L)
@@ -341,7 +342,7 @@ def test_fold_all(block):
     assert count == 20 + len(begins)
     assert (after == Q).all()
     again = folded.copy()
-    sparse.fold_all(KEYS[3], count, Q, after, np.zeros((block, L), np.float32), again)
+    lazy.settle_all(KEYS[3], count, Q, after, np.zeros((block, L), np.float32), again)
     np.testing.assert_array_equal(again, folded)
 
 

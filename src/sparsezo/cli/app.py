@@ -144,7 +144,7 @@ def train(
 ) -> None:
     """Learn from simulated feedback: gold is looked at only to compute losses of outputs."""
     from sparsezo.cli.commands import TrainCall, run_train
-    from sparsezo.cli.loading import Files
+    from sparsezo.tasks.loading import Files
 
     options = _given(
         only=only,
@@ -232,7 +232,7 @@ def tune(
 ) -> None:
     """Search for h and mu on dev; prints them and the command that trains with them. Stopped, it goes on."""
     from sparsezo.cli.experiments import TuneCall, run_tune
-    from sparsezo.cli.loading import Files
+    from sparsezo.tasks.loading import Files
 
     options = _given(
         only=only,
@@ -375,7 +375,7 @@ def bench(
     as_json: Json = False,
 ) -> None:
     """What a step costs, as a ratio to a yardstick in the same run: NumPy's normals, Vowpal Wabbit, features @ w."""
-    from sparsezo.cli.bench import run_bench
+    from sparsezo.bench.clock import run_bench
 
     run_bench(what, data, rounds, as_json=as_json)
 

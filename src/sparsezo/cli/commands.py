@@ -11,15 +11,15 @@ from typing import Any
 import typer
 
 from sparsezo.cli import Terminated, show
-from sparsezo.cli.loading import Files, Loaded, front
 from sparsezo.cli.values import whole_number
 from sparsezo.errors import SparsezoError, UsageError
-from sparsezo.experiments.training import Training
-from sparsezo.files import atomic_write
 from sparsezo.model import load_model
 from sparsezo.rules import RULES
 from sparsezo.settings import Settings
+from sparsezo.storage.files import atomic_write
 from sparsezo.tasks.base import Task
+from sparsezo.tasks.loading import Files, Loaded, front
+from sparsezo.training import Training
 
 
 @dataclass(frozen=True)

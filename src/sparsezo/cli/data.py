@@ -33,7 +33,7 @@ def list_collections(
     from dataclasses import asdict
 
     from sparsezo.cli import show
-    from sparsezo.data.collections import COLLECTIONS, describe, find, places
+    from sparsezo.collections import COLLECTIONS, describe, find, places
 
     if as_json:
         found = {name: find(name, data) for name in COLLECTIONS}
@@ -55,7 +55,7 @@ def list_collections(
 def get(name: Name) -> None:
     """Fetch a collection from its public home into the user's cache, and print the folder."""
     from sparsezo.cli import show
-    from sparsezo.data.collections import fetch
+    from sparsezo.collections import fetch
 
     fetched = fetch(name, show.note)
     done = f"fetched {', '.join(fetched.downloaded)}" if fetched.downloaded else "is there and right, nothing to fetch"
@@ -66,7 +66,7 @@ def get(name: Name) -> None:
 @data_app.command("path")
 def path(name: Name, data: DataFolder = None) -> None:
     """Print the folder where a collection is."""
-    from sparsezo.data.collections import find, not_found
+    from sparsezo.collections import find, not_found
 
     folder = find(name, data)
     if folder is None:
@@ -168,23 +168,23 @@ def _refuse_existing(files: Iterable[Path]) -> None:
 def _write(task: str, target: Path, weights: Path, n: int, seed: int, format: str | None) -> list[Path]:
     files = _files(task, target, weights)
     if task == "chunking":
-        from sparsezo.data.generate_chunking import chunking_columns, generate_chunking
+        from sparsezo.tasks.chunking.generate import chunking_columns, generate_chunking
 
         _lines(target, (chunking_columns([sentence]) for sentence in generate_chunking(n, seed)))
     elif task == "rerank":
-        from sparsezo.data.generate_nbest import IN_DOMAIN, OUT_OF_DOMAIN, generate_nbest, weights_text
+        from sparsezo.tasks.rerank.generate import IN_DOMAIN, OUT_OF_DOMAIN, generate_nbest, weights_text
 
         lists = generate_nbest(n, seed)
         texts = (lists.nbest(), lists.ref(), weights_text(OUT_OF_DOMAIN), weights_text(IN_DOMAIN))
         for file, text in zip(files, texts, strict=True):
             _lines(file, [text])
     elif format == "svmlight":
-        from sparsezo.data.generate_text import generate_text, write_svmlight
+        from sparsezo.tasks.text.generate import generate_text, write_svmlight
 
         some = generate_text(n, seed)
         write_svmlight(target, some.vectors, some.names())
     else:
-        from sparsezo.data.generate_text import generate_texts
+        from sparsezo.tasks.text.generate import generate_texts
 
         _lines(target, (f"{label}\t{text}\n" for label, text in generate_texts(n, seed)))
     return files
@@ -201,7 +201,7 @@ def _packing(path: Path) -> Iterator[IO[bytes]]:
     import gzip
     import lzma
 
-    from sparsezo.files import atomic_write
+    from sparsezo.storage.files import atomic_write
 
     with atomic_write(path) as out:
         if path.suffix == ".gz":

@@ -8,12 +8,12 @@ from typing import Any
 from rich.table import Table
 
 from sparsezo.cli import show
-from sparsezo.data.generate_chunking import chunking_corpus
-from sparsezo.experiments.training import Data, Training
 from sparsezo.perturbations import PERTURBATIONS
 from sparsezo.rules import RULES
 from sparsezo.settings import Settings
-from sparsezo.tasks.chunking import Chunking
+from sparsezo.tasks.chunking.generate import chunking_corpus
+from sparsezo.tasks.chunking.task import Chunking
+from sparsezo.training import Data, Training
 
 _SENTENCES = {"train": (2000, 1), "dev": (500, 2), "test": (1000, 3)}  # how many, seed
 _REPORT_STEPS = "50k"

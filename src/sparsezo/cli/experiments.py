@@ -24,19 +24,19 @@ import typer
 from rich.progress import BarColumn, Progress, TextColumn
 
 from sparsezo.cli import Terminated, show
-from sparsezo.cli.loading import Files, Loaded, front
 from sparsezo.cli.values import whole_number
-from sparsezo.data.collections import cache_folder
+from sparsezo.engines.local import Runner, fixed_runs
+from sparsezo.engines.progress import Failure, Overview
 from sparsezo.errors import SparsezoError, UsageError
-from sparsezo.experiments.board import Failure, Overview
 from sparsezo.experiments.plan import BUILTIN, PAPER, DataSpec, Experiment, LearnerSpec, builtin, read_experiment
-from sparsezo.experiments.report import write_report
-from sparsezo.experiments.runner import Runner, fixed_runs
 from sparsezo.experiments.runs import write_json
 from sparsezo.experiments.sources import Source, generated, in_folder, present
 from sparsezo.experiments.tuning import Tuned, tune, tuned_runs
-from sparsezo.files import write_text
+from sparsezo.reports.report import write_report
 from sparsezo.rules import RULES
+from sparsezo.storage.cache import cache_folder
+from sparsezo.storage.files import write_text
+from sparsezo.tasks.loading import Files, Loaded, front
 
 PHASES = ("fixed", "tuned")
 GENERATED = "generated"
@@ -88,7 +88,7 @@ def run_reproduce(
         if "fixed" not in wanted and not plan.has_grid:
             raise UsageError(f"{plan.name}: no learner has a grid, so there is nothing to tune; use --phases fixed")
     if data is None:  # what 'data get' has fetched
-        data = str(cache_folder())
+        data = str(cache_folder("data"))
         if not all(present(plan, data) for plan in plans):
             raise UsageError(_NO_DATA)
     root = out or Path("results")
@@ -117,7 +117,7 @@ def _command() -> str:
 
 
 def _scaling(folder: Path, seeds: int | None, *, quick: bool) -> Path:
-    from sparsezo.experiments.scaling_report import run_scaling
+    from sparsezo.reports.scaling import run_scaling
 
     folder.mkdir(parents=True, exist_ok=True)
     count = 3 if seeds is None else seeds
@@ -223,8 +223,8 @@ def _claim(plan: Experiment, out: Path) -> None:
 
 def bounds(loaded: Loaded, source: Source) -> dict[str, Any]:
     """Reranking: the test lists by weights as they are, and the best that any weights could reach."""
-    from sparsezo.data.decoder_weights import read_weights
     from sparsezo.learner import predict
+    from sparsezo.tasks.rerank.decoder_weights import read_weights
 
     task, test = loaded.task, loaded.data.test
     if test is None:

@@ -16,7 +16,7 @@ from rich.table import Table
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from sparsezo.experiments.training import Progress as TrainingProgress
+    from sparsezo.training import Progress as TrainingProgress
 
 _LOG_SECONDS = 10.0  # between lines where there is no terminal
 

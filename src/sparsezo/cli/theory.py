@@ -110,7 +110,7 @@ class Dimensions:
 
 def measure(task: str, data: tuple[str, ...], options: dict[str, Any]) -> Dimensions:
     """Read the files as train does and count."""
-    from sparsezo.cli.loading import Files, front
+    from sparsezo.tasks.loading import Files, front
     from sparsezo.theory import n_bar_of
 
     loaded = front(task).load(Files(train=data, options=options))

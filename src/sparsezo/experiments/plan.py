@@ -24,11 +24,11 @@ from importlib import resources
 from typing import Any
 
 from sparsezo.errors import DataError, SparsezoError, UsageError
-from sparsezo.experiments.training import default_interval
-from sparsezo.files import open_bytes
 from sparsezo.rules import RULES
 from sparsezo.settings import Settings
+from sparsezo.storage.files import open_bytes
 from sparsezo.tasks import TASKS
+from sparsezo.training import default_interval
 
 PAPER = ("chunking", "smt", "text")  # what "all" stands for
 BUILTIN = (*PAPER, "noise")

@@ -21,12 +21,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from sparsezo.data.generate_chunking import chunking_columns, generate_chunking
-from sparsezo.data.generate_nbest import IN_DOMAIN, OUT_OF_DOMAIN, generate_nbest, weights_text
-from sparsezo.data.nbest_store import default_references
 from sparsezo.errors import DataError, UsageError
 from sparsezo.experiments.plan import Experiment
-from sparsezo.files import atomic_write
+from sparsezo.storage.files import atomic_write
+from sparsezo.tasks.chunking.generate import chunking_columns, generate_chunking
+from sparsezo.tasks.rerank.generate import IN_DOMAIN, OUT_OF_DOMAIN, generate_nbest, weights_text
+from sparsezo.tasks.rerank.store import default_references
 
 _PATHS = ("template", "topics", "init", "train_ref", "dev_ref", "test_ref")  # options that name files
 _PLACES = ("store",)  # options that name a place to write: no part of what the data is
@@ -148,7 +148,7 @@ def _write_chunking(source: Source) -> None:
 
 
 def _write_text(source: Source) -> None:
-    from sparsezo.data.generate_text import generate_texts
+    from sparsezo.tasks.text.generate import generate_texts
 
     _require_plain(source)
     train, dev, test = _SIZES["text"]

@@ -23,10 +23,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
+from sparsezo.engines.local import Finished, Runner
+from sparsezo.engines.progress import Overview
 from sparsezo.errors import SparsezoError, UsageError
-from sparsezo.experiments.board import Overview
 from sparsezo.experiments.plan import Experiment, LearnerSpec
-from sparsezo.experiments.runner import Finished, Runner
 from sparsezo.experiments.runs import Run, drop_model
 
 Point = tuple[float, float | None]  # h, mu

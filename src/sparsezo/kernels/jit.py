@@ -1,8 +1,10 @@
 """``@kernel``: compile with Numba, once per machine and per state of this package's sources.
 
 Numba's own cache looks only at the file of the outermost function, so a change in one kernel would leave a stale
-loop that calls it from another file. Here the cache folder is named by the content of every file in this folder, the
-only one with compiled code; any change there, and only that, compiles anew. ``NUMBA_CACHE_DIR`` moves it.
+loop that calls it from another file. Here the loop's cache folder is named by the content of every file that is
+compiled into the loop: this folder, and of each task ``kernel.py`` and ``chains.py``. Any change there, and only that,
+compiles it anew. What stands alone, such as a reader's parser (``@standalone_kernel``), has a cache by its own file.
+``NUMBA_CACHE_DIR`` moves both.
 
     @kernel
     def axpy(a, x, y): ...
@@ -15,36 +17,46 @@ import hashlib
 import os
 import shutil
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, TypeVar
 
 import numba
 
+from sparsezo.storage.cache import cache_folder
+
 F = TypeVar("F", bound=Callable[..., Any])
 _KEEP = 4  # caches of earlier states of the sources that are left in place
 
 
-def _fingerprint() -> str:
+def _sources() -> list[Path]:
+    """All that is compiled into the loop."""
+    package = Path(__file__).parent.parent
+    kernels, tasks = package / "kernels", package / "tasks"
+    return sorted([*kernels.rglob("*.py"), *tasks.glob("*/kernel.py"), *tasks.glob("*/chains.py")])
+
+
+def _fingerprint(sources: Iterable[Path]) -> str:
     digest = hashlib.blake2b(digest_size=10)
-    for source in sorted(Path(__file__).parent.glob("*.py")):
+    for source in sources:
         digest.update(source.name.encode() + b"\0" + source.read_bytes())
     return digest.hexdigest()
 
 
-def _cache_folder() -> Path:
+def _cache_folder(unit: str, sources: Iterable[Path]) -> Path:
     """The first place that can be written: the user's own choice, the user's cache, the temporary folder."""
-    bases = [Path(numba.config.CACHE_DIR)] if numba.config.CACHE_DIR else []
+    bases = [Path(numba.config.CACHE_DIR) / "sparsezo" / "jit"] if numba.config.CACHE_DIR else []
     with contextlib.suppress(RuntimeError):
-        bases.append(Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"))
-    bases.append(Path(tempfile.gettempdir()) / f"sparsezo-{os.getuid() if hasattr(os, 'getuid') else 'user'}")
-    name = _fingerprint()
+        bases.append(cache_folder("jit"))
+    user = os.getuid() if hasattr(os, "getuid") else "user"
+    bases.append(Path(tempfile.gettempdir()) / f"sparsezo-{user}" / "sparsezo" / "jit")
+    name = f"{unit}-{_fingerprint(sources)}"
     for base in bases:
-        folder = base / "sparsezo" / "jit" / name
+        folder = base / name
         with contextlib.suppress(OSError):
             if not folder.is_dir():
                 folder.mkdir(parents=True, exist_ok=True)
-                _prune(folder.parent)
+                _prune(base, unit)
             if os.access(folder, os.W_OK):
                 return folder
     raise OSError(
@@ -52,13 +64,13 @@ def _cache_folder() -> Path:
     )
 
 
-def _prune(parent: Path) -> None:
-    by_age = sorted(parent.iterdir(), key=lambda folder: folder.stat().st_mtime, reverse=True)
+def _prune(base: Path, unit: str) -> None:
+    by_age = sorted(base.glob(f"{unit}-*"), key=lambda folder: folder.stat().st_mtime, reverse=True)
     for stale in by_age[1 + _KEEP :]:
         shutil.rmtree(stale, ignore_errors=True)
 
 
-CACHE = _cache_folder()
+CACHE = _cache_folder("loop", _sources())
 
 
 # No fastmath: a run is the same bit for bit, however it is inlined. No reference counting either (_nrt): a third of a
@@ -82,9 +94,16 @@ def allocating_kernel(function: F) -> F:
     return _compile(function, {**OPTIONS, "_nrt": True})
 
 
-def _compile(function: F, options: dict[str, Any]) -> F:
+def standalone_kernel(function: F) -> F:
+    """Likewise, for what calls nothing outside its own file: an edit there compiles that file anew, and no more."""
+    source = Path(function.__code__.co_filename)
+    folder = _cache_folder(source.stem, [Path(__file__), source])
+    return _compile(function, {**OPTIONS, "_nrt": True}, folder)
+
+
+def _compile(function: F, options: dict[str, Any], folder: Path = CACHE) -> F:
     saved = numba.config.CACHE_DIR
-    numba.config.CACHE_DIR = str(CACHE)  # read by Numba at decoration only
+    numba.config.CACHE_DIR = str(folder)  # read by Numba at decoration only
     try:
         compiled: F = numba.njit(cache=True, **options)(function)
     finally:

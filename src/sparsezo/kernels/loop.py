@@ -13,20 +13,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparsezo.kernels import protocol
-from sparsezo.kernels.feedback import EXACT, flipped, perceived
+from sparsezo.kernels.coefficient import BASELINE, FIRST_ORDER, SUPERVISED, SYMMETRIC, coefficient, compares, perturbs
 from sparsezo.kernels.jit import inlined_kernel, kernel
-from sparsezo.kernels.random import COMPLEMENT, FEEDBACK, FOLD, INPUTS, OUTPUT, PERTURBATION, below
-from sparsezo.kernels.rules import BASELINE, FIRST_ORDER, SUPERVISED, SYMMETRIC, coefficient
+from sparsezo.kernels.random import COMPLEMENT, DEBT, FEEDBACK, INPUTS, OUTPUT, PERTURBATION, below
+from sparsezo.kernels.raters import EXACT, flipped, perceived
 
 ALL, ACTIVE, SCORE = range(3)
 MAP, ANNEALED = range(2)
 
-# places in Memory.counts and Memory.sums
-ASKED, STEP, FOLDS, UPDATES = range(N_COUNTS := 4)
-LOSS, SEEN, Q_TOTAL = range(N_SUMS := 3)
+# places in State.counts and State.sums
+ASKED, STEP, SETTLEMENTS, UPDATES = range(N_COUNTS := 4)
+LOSS, TOLD, Q_TOTAL = range(N_SUMS := 3)
 
 
-class Law(NamedTuple):
+class StepParams(NamedTuple):
     """The settings of a run, as numbers."""
 
     rule: int
@@ -43,17 +43,17 @@ class Law(NamedTuple):
     keys: NDArray[np.uint64]  # one a stream
 
 
-class Memory(NamedTuple):
+class State(NamedTuple):
     """What is carried from step to step, and nothing else."""
 
     W: NDArray[np.float32]  # n features x L
     q: NDArray[np.float32]  # Adagrad's sums, or empty
     Q_row: NDArray[np.float64]  # ALL: Q when each row was last touched, or empty
-    counts: NDArray[np.int64]  # ASKED, STEP, FOLDS, UPDATES
-    sums: NDArray[np.float64]  # LOSS (true), SEEN (as told), Q_TOTAL
+    counts: NDArray[np.int64]  # ASKED, STEP, SETTLEMENTS, UPDATES
+    sums: NDArray[np.float64]  # LOSS (true), TOLD (as told), Q_TOTAL
 
 
-class Room(NamedTuple):
+class Workspace(NamedTuple):
     """Scratch, large enough for every input. Nothing in it outlives a step."""
 
     S: NDArray[np.float32]  # rows x L
@@ -64,7 +64,7 @@ class Room(NamedTuple):
     U: NDArray[np.float32]  # columns x L
     row: NDArray[np.float32]  # L
     y: NDArray[np.int32]  # the candidate output
-    other: NDArray[np.int32]  # what it is compared with
+    incumbent: NDArray[np.int32]  # what it is compared with
 
 
 @inlined_kernel
@@ -81,62 +81,62 @@ def shift(S: Any, V: Any, mu: Any, R: Any, T: Any) -> None:
 
 
 @inlined_kernel
-def look(inputs: Any, law: Any, x: Any, step: Any, memory: Any, room: Any) -> None:
+def perturb(inputs: Any, params: Any, x: Any, step: Any, state: Any, work: Any) -> None:
     """S = C W, and for the zeroth-order rules Z and V = C u."""
-    if law.perturbation == ALL and memory.Q_row.size > 0:
-        memory.counts[FOLDS] = protocol.fold(
-            inputs, x, law.keys[FOLD], memory.counts[FOLDS], memory.sums[Q_TOTAL], memory.Q_row, room.U, memory.W
+    if params.perturbation == ALL and state.Q_row.size > 0:
+        state.counts[SETTLEMENTS] = protocol.settle(
+            inputs, x, params.keys[DEBT], state.counts[SETTLEMENTS], state.sums[Q_TOTAL], state.Q_row, work.U, state.W
         )
-    if law.rule < FIRST_ORDER:
-        protocol.draw(inputs, x, law.keys[PERTURBATION], step, room.Z)
-        protocol.scores_with(inputs, x, memory.W, room.Z, room.S, room.V)
+    if perturbs(params.rule):
+        protocol.draw(inputs, x, params.keys[PERTURBATION], step, work.Z)
+        protocol.scores_with(inputs, x, state.W, work.Z, work.S, work.V)
     else:
-        protocol.scores(inputs, x, memory.W, room.S)
+        protocol.scores(inputs, x, state.W, work.S)
 
 
 @inlined_kernel
-def propose(inputs: Any, task: Any, law: Any, x: Any, step: Any, memory: Any, room: Any) -> Any:
-    """The candidate output in room.y and its rival in room.other; returns the candidate's score."""
-    look(inputs, law, x, step, memory, room)
+def propose(inputs: Any, task: Any, params: Any, x: Any, step: Any, state: Any, work: Any) -> Any:
+    """The candidate output in work.y and its incumbent in work.incumbent; returns the candidate's score."""
+    perturb(inputs, params, x, step, state, work)
     R = protocol.rows(inputs, x)
-    if law.rule == SUPERVISED:
-        return protocol.decode(task, x, room.S, room.y)
-    if law.rule == FIRST_ORDER:
-        return protocol.sample(task, x, room.S, law.keys[OUTPUT], step, room.y)
-    if law.rule == SYMMETRIC:
-        shift(room.S, room.V, -law.mu, R, room.T)
-        protocol.decode(task, x, room.T, room.other)
-    elif law.rule != BASELINE:
-        protocol.decode(task, x, room.S, room.other)
-    shift(room.S, room.V, law.mu, R, room.T)
-    return protocol.decode(task, x, room.T, room.y)
+    if params.rule == SUPERVISED:
+        return protocol.decode(task, x, work.S, work.y)
+    if params.rule == FIRST_ORDER:
+        return protocol.sample(task, x, work.S, params.keys[OUTPUT], step, work.y)
+    if params.rule == SYMMETRIC:
+        shift(work.S, work.V, -params.mu, R, work.T)
+        protocol.decode(task, x, work.T, work.incumbent)
+    elif params.rule != BASELINE:
+        protocol.decode(task, x, work.S, work.incumbent)
+    shift(work.S, work.V, params.mu, R, work.T)
+    return protocol.decode(task, x, work.T, work.y)
 
 
 @inlined_kernel
-def apply(inputs: Any, law: Any, x: Any, step: Any, c: Any, memory: Any, room: Any) -> None:
-    """W += c * direction, once room.Z (zeroth-order) or room.D (the others) holds the step's own."""
+def apply(inputs: Any, params: Any, x: Any, step: Any, c: Any, state: Any, work: Any) -> None:
+    """W += c * direction, once work.Z (zeroth-order) or work.D (the others) holds the step's own."""
     whole = False
-    if law.rule < FIRST_ORDER:
-        if law.perturbation == SCORE:
-            protocol.see(inputs, x, room.Z, room.D)
+    if perturbs(params.rule):
+        if params.perturbation == SCORE:
+            protocol.project(inputs, x, work.Z, work.D)
         else:
-            protocol.complete(inputs, x, law.keys[COMPLEMENT], step, room.Z, room.D, room.U, room.row)
+            protocol.draw_complement(inputs, x, params.keys[COMPLEMENT], step, work.Z, work.D, work.U, work.row)
             whole = True
-    protocol.move(inputs, x, c, law.h, room.D, room.U, whole, memory.W, memory.q)
-    memory.counts[UPDATES] += 1
-    if law.perturbation == ALL and memory.Q_row.size > 0:
-        memory.sums[Q_TOTAL] += c * c
-        protocol.awake(inputs, x, memory.sums[Q_TOTAL], memory.Q_row)
+    protocol.move(inputs, x, c, params.h, work.D, work.U, whole, state.W, state.q)
+    state.counts[UPDATES] += 1
+    if params.perturbation == ALL and state.Q_row.size > 0:
+        state.sums[Q_TOTAL] += c * c
+        protocol.mark_settled(inputs, x, state.sums[Q_TOTAL], state.Q_row)
 
 
 @kernel
-def answer(inputs: Any, task: Any, law: Any, x: Any, step: Any, y: Any, c: Any, memory: Any, room: Any) -> None:
+def answer(inputs: Any, task: Any, params: Any, x: Any, step: Any, y: Any, c: Any, state: Any, work: Any) -> None:
     """Move the weights for a proposal made earlier, which is rebuilt from its step, its input and its output y."""
-    look(inputs, law, x, step, memory, room)
-    if law.rule == FIRST_ORDER:
-        protocol.sample(task, x, room.S, law.keys[OUTPUT], step, room.other)
-        protocol.score_gradient(task, x, room.S, y, room.D)
-    apply(inputs, law, x, step, c, memory, room)
+    perturb(inputs, params, x, step, state, work)
+    if params.rule == FIRST_ORDER:
+        protocol.sample(task, x, work.S, params.keys[OUTPUT], step, work.incumbent)
+        protocol.score_gradient(task, x, work.S, y, work.D)
+    apply(inputs, params, x, step, c, state, work)
 
 
 @kernel
@@ -158,73 +158,80 @@ def loss(gold: Any, task: Any, x: Any, y: Any) -> Any:
 
 
 @kernel
-def annealed(inputs: Any, task: Any, gold: Any, law: Any, x: Any, step: Any, memory: Any, room: Any) -> Any:
-    """(F_plus, F_other) under eq. (annealed)."""
-    look(inputs, law, x, step, memory, room)
+def annealed(inputs: Any, task: Any, gold: Any, params: Any, x: Any, step: Any, state: Any, work: Any) -> Any:
+    """(F_plus, F_incumbent) under eq. (annealed)."""
+    perturb(inputs, params, x, step, state, work)
     R = protocol.rows(inputs, x)
-    shift(room.S, room.V, law.mu, R, room.T)
-    F_plus = protocol.risk(gold, task, x, room.T, law.gamma)
-    if law.rule == BASELINE:
+    shift(work.S, work.V, params.mu, R, work.T)
+    F_plus = protocol.risk(gold, task, x, work.T, params.gamma)
+    if params.rule == BASELINE:
         return F_plus, 0.0
-    if law.rule == SYMMETRIC:
-        shift(room.S, room.V, -law.mu, R, room.T)
-        return F_plus, protocol.risk(gold, task, x, room.T, law.gamma)
-    return F_plus, protocol.risk(gold, task, x, room.S, law.gamma)
+    if params.rule == SYMMETRIC:
+        shift(work.S, work.V, -params.mu, R, work.T)
+        return F_plus, protocol.risk(gold, task, x, work.T, params.gamma)
+    return F_plus, protocol.risk(gold, task, x, work.S, params.gamma)
 
 
 @inlined_kernel
-def differing(y: Any, other: Any, n: Any) -> Any:
+def differing(y: Any, incumbent: Any, n: Any) -> Any:
     count = 0
     for i in range(n):
-        count += y[i] != other[i]
+        count += y[i] != incumbent[i]
     return count
 
 
 @inlined_kernel
-def count_step(law: Any, loss: Any, F_plus: Any, memory: Any) -> Any:
+def count_step(params: Any, loss: Any, F_plus: Any, state: Any) -> Any:
     """Add a step, its true loss and what was told of it; returns the mean that the rule compares with."""
-    memory.counts[STEP] += 1
-    memory.sums[LOSS] += loss
-    memory.sums[SEEN] += F_plus
-    if law.rule == BASELINE or law.control:
-        return memory.sums[SEEN] / memory.counts[STEP]
+    state.counts[STEP] += 1
+    state.sums[LOSS] += loss
+    state.sums[TOLD] += F_plus
+    if params.rule == BASELINE or params.control:
+        return state.sums[TOLD] / state.counts[STEP]
     return 0.0
 
 
+@inlined_kernel
+def told(params: Any, step: Any, F_plus: Any, F_incumbent: Any, same: Any) -> Any:
+    """The two losses as a rater that is not exact tells them (``raters.py``)."""
+    key = params.keys[FEEDBACK]
+    rater = (params.feedback, params.noise, params.bias, params.levels)
+    F_plus = perceived(*rater, key, step, F_plus, 0)
+    # shown the same output twice, a rater says the same
+    F_incumbent = F_plus if same else perceived(*rater, key, step, F_incumbent, 1)
+    if flipped(params.feedback, params.noise, key, step):
+        return F_incumbent, F_plus
+    return F_plus, F_incumbent
+
+
 @kernel
-def run(inputs: Any, task: Any, gold: Any, law: Any, N: Any, stop: Any, memory: Any, room: Any) -> Any:
-    """Steps until memory.counts[STEP] == stop. False: the scores or losses of the step reached are not finite."""
-    while memory.counts[STEP] < stop:
-        step = memory.counts[ASKED]
-        x = below(law.keys[INPUTS], step, N)
-        protocol.expect(inputs, below(law.keys[INPUTS], step + 1, N), below(law.keys[INPUTS], step + 2, N), memory.W)
-        score, F_other, same = 0.0, 0.0, False
-        if law.criterion == ANNEALED and law.rule < FIRST_ORDER:
-            F_plus, F_other = annealed(inputs, task, gold, law, x, step, memory, room)
+def run(inputs: Any, task: Any, gold: Any, params: Any, N: Any, stop: Any, state: Any, work: Any) -> Any:
+    """Steps until state.counts[STEP] == stop. False: the scores or losses of the step reached are not finite."""
+    while state.counts[STEP] < stop:
+        step = state.counts[ASKED]
+        key = params.keys[INPUTS]
+        x = below(key, step, N)
+        protocol.prefetch(inputs, below(key, step + 1, N), below(key, step + 2, N), state.W)
+        score, F_incumbent, same = 0.0, 0.0, False
+        if params.criterion == ANNEALED and perturbs(params.rule):
+            F_plus, F_incumbent = annealed(inputs, task, gold, params, x, step, state, work)
         else:
-            score = np.float64(propose(inputs, task, law, x, step, memory, room))
-            F_plus = protocol.delta(gold, task, x, room.y)
-            if law.rule < BASELINE:
-                same = differing(room.y, room.other, protocol.outputs(task, x)) == 0
-                F_other = F_plus if same else protocol.delta(gold, task, x, room.other)
-        if not np.isfinite(score + F_plus + F_other):
+            score = np.float64(propose(inputs, task, params, x, step, state, work))
+            F_plus = protocol.delta(gold, task, x, work.y)
+            if compares(params.rule):
+                same = differing(work.y, work.incumbent, protocol.outputs(task, x)) == 0
+                F_incumbent = F_plus if same else protocol.delta(gold, task, x, work.incumbent)
+        if not np.isfinite(score + F_plus + F_incumbent):
             return False
-        memory.counts[ASKED] += 1
+        state.counts[ASKED] += 1
         loss = F_plus
-        if law.feedback != EXACT and law.rule != SUPERVISED:
-            key = law.keys[FEEDBACK]
-            F_plus = perceived(law.feedback, law.noise, law.bias, law.levels, key, step, F_plus, 0)
-            if same:  # shown the same output twice, a rater says the same
-                F_other = F_plus
-            else:
-                F_other = perceived(law.feedback, law.noise, law.bias, law.levels, key, step, F_other, 1)
-            if flipped(law.feedback, law.noise, key, step):
-                F_plus, F_other = F_other, F_plus
-        c = coefficient(law.rule, law.h, law.mu, F_plus, F_other, count_step(law, loss, F_plus, memory))
+        if params.feedback != EXACT and params.rule != SUPERVISED:
+            F_plus, F_incumbent = told(params, step, F_plus, F_incumbent, same)
+        c = coefficient(params.rule, params.h, params.mu, F_plus, F_incumbent, count_step(params, loss, F_plus, state))
         if c != 0:
-            if law.rule == FIRST_ORDER:
-                protocol.score_gradient(task, x, room.S, room.y, room.D)
-            elif law.rule == SUPERVISED:
-                protocol.supervise(gold, task, x, room.S, room.D)
-            apply(inputs, law, x, step, c, memory, room)
+            if params.rule == FIRST_ORDER:
+                protocol.score_gradient(task, x, work.S, work.y, work.D)
+            elif params.rule == SUPERVISED:
+                protocol.supervise(gold, task, x, work.S, work.D)
+            apply(inputs, params, x, step, c, state, work)
     return True

@@ -8,14 +8,14 @@ Inputs (the matrix C of each input x, DESIGN 1); S, V, D are R x L, Z is whateve
 
     rows(inputs, x)                            R
     scores(inputs, x, W, S)                    S = C W
-    expect(inputs, soon, later, W)             the next inputs, for the caches; changes nothing
+    prefetch(inputs, soon, later, W)           ask memory for the next inputs; changes nothing
     draw(inputs, x, key, step, Z)              Z ~ N(0, I), as many as the next three need
     scores_with(inputs, x, W, Z, S, V)         S = C W and V = C u, V ~ N(0, C C') column by column
-    see(inputs, x, Z, D)                       D with C' D = E[u given V]                        (DESIGN 2.3)
-    complete(inputs, x, key, step, Z, D, U, row)    D, U with U + C' D ~ u given V; uses up Z     (DESIGN 2.1)
+    project(inputs, x, Z, D)                   D with C' D = E[u given V]                        (DESIGN 2.3)
+    draw_complement(inputs, x, key, step, Z, D, U, row)    D, U with U + C' D ~ u given V; uses up Z     (DESIGN 2.1)
     move(inputs, x, c, h, D, U, whole, W, q)        W += c (C' D + U if whole), or Adagrad's form of it if q.size
-    fold(inputs, x, key, count, Q, Q_row, U, W)     give x's rows what ALL owes them             (DESIGN 2.2)
-    awake(inputs, x, Q, Q_row)                      say that they are owed nothing
+    settle(inputs, x, key, count, Q, Q_row, U, W)   give x's rows what ALL owes them             (DESIGN 2.2)
+    mark_settled(inputs, x, Q, Q_row)               say that they are owed nothing
     spread(inputs, x, Z, V)                    V alone
 
 Tasks (what the scores mean) and gold (what only the feedback knows):
@@ -49,15 +49,15 @@ def _not_for(name: str) -> Callable[..., Any]:
 
 rows = _not_for("rows")
 scores = _not_for("scores")
-expect = _not_for("expect")
+prefetch = _not_for("prefetch")
 draw = _not_for("draw")
 scores_with = _not_for("scores_with")
 spread = _not_for("spread")
-see = _not_for("see")
-complete = _not_for("complete")
+project = _not_for("project")
+draw_complement = _not_for("draw_complement")
 move = _not_for("move")
-fold = _not_for("fold")
-awake = _not_for("awake")
+settle = _not_for("settle")
+mark_settled = _not_for("mark_settled")
 
 outputs = _not_for("outputs")
 decode = _not_for("decode")

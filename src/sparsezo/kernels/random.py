@@ -21,7 +21,7 @@ from sparsezo.kernels.jit import kernel
 INPUTS = 0  # which input a step looks at
 PERTURBATION = 1  # Z, the part of u that the loss sees
 COMPLEMENT = 2  # U0, the part of u that it does not see
-FOLD = 3  # what ALL adds to sleeping rows
+DEBT = 3  # what ALL owes to sleeping rows
 OUTPUT = 4  # first-order: the sampled output
 FEEDBACK = 5  # noise of a simulated rater
 STREAMS = range(6)

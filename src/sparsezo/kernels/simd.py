@@ -61,7 +61,7 @@ def combine_lanes(
 
 
 @intrinsic
-def prefetch(_context: Any, array: Any, place: Any) -> Any:
+def prefetch_element(_context: Any, array: Any, place: Any) -> Any:
     """Ask the memory for array's element number ``place`` (counted flat), to be there when it is needed."""
     signature = types.void(array, types.int64)
 

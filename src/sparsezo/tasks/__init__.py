@@ -12,9 +12,9 @@ from sparsezo.errors import UsageError
 from sparsezo.tasks.base import Task
 
 TASKS = {
-    "chunking": ("sparsezo.tasks.chunking", "Chunking"),
-    "text": ("sparsezo.tasks.text", "TextClassification"),
-    "rerank": ("sparsezo.tasks.rerank", "Reranking"),
+    "chunking": ("sparsezo.tasks.chunking.task", "Chunking"),
+    "text": ("sparsezo.tasks.text.task", "TextClassification"),
+    "rerank": ("sparsezo.tasks.rerank.task", "Reranking"),
 }
 
 

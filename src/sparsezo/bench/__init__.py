@@ -1,0 +1,1 @@
+"""What a step costs, as a ratio to a yardstick in the same run."""

@@ -1,0 +1,310 @@
+"""All runs of a sweep over the machine's cores; stopped or killed at any point, the same call goes on (paper Sec. 5).
+
+    with Runner(Path("results"), load, processes=2) as runner:      # load() gives a task and its data
+        finished = runner.run(fixed_runs(plan, identity), progress=print)
+    finished.records, finished.failures
+
+Each process loads the data once and keeps it. The first one compiles what has to be compiled before the others start.
+Results do not depend on the number of processes: a run is a function of its settings. A run that fails is reported
+and the others go on. With one process everything happens in the caller's own.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import traceback
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from multiprocessing import get_context
+from multiprocessing.connection import Connection, wait
+from multiprocessing.process import BaseProcess
+from pathlib import Path
+from types import FrameType, TracebackType
+from typing import Any
+
+from sparsezo.engines.progress import Board, Failure, Overview
+from sparsezo.errors import SparsezoError, UsageError
+from sparsezo.experiments import CHECKPOINT_SECONDS
+from sparsezo.experiments.plan import Experiment
+from sparsezo.experiments.runs import Bench, Loaded, Run, execute, find
+from sparsezo.interrupts import DeferredSignals
+from sparsezo.training import Progress
+
+Load = Callable[[], Loaded]
+_STOP_SECONDS = 60.0  # for a process to write its checkpoint
+
+
+@dataclass(frozen=True)
+class Finished:
+    records: dict[str, dict[str, Any]]  # by the run's hash
+    failures: tuple[Failure, ...]
+
+
+def fixed_runs(plan: Experiment, data: str) -> list[Run]:
+    """Every learner with every seed at the settings that are fixed for all (the paper's figure)."""
+    return [
+        Run(
+            plan.name,
+            plan.task,
+            spec.name,
+            "fixed",
+            spec.settings(seed),
+            plan.iterations,
+            plan.interval,
+            data,
+            spec.paper,
+        )
+        for spec in plan.learners
+        for seed in plan.seeds
+    ]
+
+
+def cores() -> int:
+    """How many this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+class Runner:
+    """Runs into folders under ``out``. Processes start when there is work, and stay for the next call of ``run``."""
+
+    def __init__(
+        self, out: Path, load: Load, processes: int | None = None, *, checkpoint_seconds: float = CHECKPOINT_SECONDS
+    ) -> None:
+        self.out, self.load = out, load
+        self.processes = processes or cores()
+        self.checkpoint_seconds = checkpoint_seconds
+        self._workers: list[_Worker] = []
+        self._bench: Bench | None = None
+
+    def __enter__(self) -> Runner:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, _error: BaseException | None, _trace: TracebackType | None
+    ) -> None:
+        self.close(stop=kind is not None)
+
+    def close(self, *, stop: bool = False) -> None:
+        """Send the processes home; with ``stop`` also those at work, which write their checkpoints first."""
+        for worker in self._workers:
+            worker.dismiss(stop)
+        for worker in self._workers:
+            worker.gone()
+        self._workers.clear()
+
+    def run(self, runs: Sequence[Run], progress: Callable[[Overview], None] | None = None) -> Finished:
+        """Do what is not done yet. Nothing finished is computed again."""
+        records: dict[str, dict[str, Any]] = {}
+        todo: list[Run] = []
+        for run in {run.hash: run for run in runs}.values():
+            record = find(run, self.out)
+            if record is None:
+                todo.append(run)
+            else:
+                records[run.hash] = record
+        # The dearest first, so that no core is left alone with one at the end.
+        todo.sort(key=lambda run: (-run.iterations, run.settings.perturb != "all"))
+        board = Board(self.out, todo, len(records), min(self.processes, max(len(todo), 1)), progress)
+        if todo:
+            (self._run_here if self.processes == 1 else self._run_spread)(todo, board)
+        for run in todo:
+            if (record := find(run, self.out)) is not None:
+                records[run.hash] = record
+        return Finished(records, tuple(board.failures))
+
+    def _run_here(self, todo: list[Run], board: Board) -> None:
+        if self._bench is None:
+            self._bench = Bench(self.load())
+        for run in todo:
+            board.start(run)
+            message = _attempt(run, self.out, self._bench, board.follow(run), self.checkpoint_seconds)
+            board.end(run, message)
+
+    def _run_spread(self, todo: list[Run], board: Board) -> None:
+        waiting = list(reversed(todo))
+        self._hire(len(todo))
+        for worker in self._workers:
+            if waiting:
+                worker.give(waiting.pop(), board)
+        while busy := [worker for worker in self._workers if worker.run is not None]:
+            for connection in wait([worker.connection for worker in busy]):
+                worker = next(worker for worker in busy if worker.connection is connection)
+                if worker.listen(board):
+                    continue
+                if worker.dead:
+                    self._workers.remove(worker)
+                    worker.gone()
+                    worker = self._new_worker() if waiting else worker
+                if waiting:
+                    worker.give(waiting.pop(), board)
+
+    def _hire(self, jobs: int) -> None:
+        """As many processes as there is work for; the first is ready before the others start."""
+        wanted = min(self.processes, jobs)
+        if not self._workers:
+            self._new_worker().ready()
+        while len(self._workers) < wanted:
+            self._new_worker()
+        for worker in self._workers:
+            worker.ready()
+
+    def _new_worker(self) -> _Worker:
+        worker = _Worker(self.load, self.out, self.checkpoint_seconds)
+        self._workers.append(worker)
+        return worker
+
+
+class _Worker:
+    """A process and the pipe to it. Each has a pipe of its own: one that is killed cannot block the others."""
+
+    def __init__(self, load: Load, out: Path, checkpoint_seconds: float) -> None:
+        context = get_context("spawn")
+        self.connection, theirs = context.Pipe()
+        self.run: Run | None = None
+        self.dead = False
+        self._ready = False
+        self.process: BaseProcess = context.Process(
+            target=_serve, args=(theirs, load, out, checkpoint_seconds), daemon=True
+        )
+        with _ctrl_c_held_back():  # it is for this process alone, which then stops the others
+            self.process.start()
+        theirs.close()
+
+    def ready(self) -> None:
+        """Wait until it has loaded the data."""
+        if self._ready:
+            return
+        try:
+            kind, value = self.connection.recv()
+        except EOFError:
+            self.process.join()
+            raise SparsezoError(f"a process {self._how_it_ended()} while it loaded the data") from None
+        if kind != "ready":
+            raise value if isinstance(value, SparsezoError) else SparsezoError(str(value))
+        self._ready = True
+
+    def give(self, run: Run, board: Board) -> None:
+        self.run = run
+        board.start(run)
+        try:
+            self.ready()
+            self.connection.send(run)
+        except (BrokenPipeError, ConnectionResetError):
+            pass  # it has died: listening says so
+
+    def listen(self, board: Board) -> bool:
+        """Take one message; False when its run is over, one way or the other."""
+        run = self.run
+        assert run is not None
+        try:
+            kind, value = self.connection.recv()
+        except (EOFError, ConnectionResetError):
+            self.process.join()
+            self.dead = True
+            kind, value = "end", f"its process {self._how_it_ended()}"
+        if kind == "progress":
+            board.update(run, value)
+            return True
+        self.run = None
+        board.end(run, value)
+        return False
+
+    def _how_it_ended(self) -> str:
+        code = self.process.exitcode or 0
+        if code >= 0:
+            return f"ended with code {code}"
+        name = signal.Signals(-code).name
+        return f"was ended by {name}" + ("; if memory is short, use fewer --processes" if name == "SIGKILL" else "")
+
+    def dismiss(self, stop: bool) -> None:
+        if stop:
+            # No signal: it could come at any moment of its work. When it next reports it sees that we are gone, saves
+            # its run and leaves. One that is still loading has nothing to save.
+            self.connection.close()
+            if not self._ready:
+                self.process.kill()
+            return
+        with contextlib.suppress(OSError):
+            self.connection.send(None)
+
+    def gone(self) -> None:
+        self.process.join(_STOP_SECONDS)
+        if self.process.is_alive():
+            self.process.kill()
+            self.process.join()
+        self.connection.close()
+        self.process.close()
+
+
+def _serve(connection: Connection, load: Load, out: Path, checkpoint_seconds: float) -> None:
+    """What a process does: load, then one run after the other, until it is sent home or the caller is gone."""
+    signal.signal(signal.SIGTERM, _terminated)
+    try:
+        try:
+            bench = Bench(load())
+            bench.compile()
+        except Exception as error:
+            told = error if isinstance(error, UsageError) else _described(error)
+            connection.send(("broken", told))
+            return
+        connection.send(("ready", None))
+
+        def report(progress: Progress) -> None:
+            try:
+                connection.send(("progress", progress))
+            except OSError:
+                raise KeyboardInterrupt from None  # the caller is gone: save the run and leave
+
+        while (run := connection.recv()) is not None:
+            connection.send(("end", _attempt(run, out, bench, report, checkpoint_seconds)))
+    except (KeyboardInterrupt, EOFError, OSError):
+        return
+
+
+def _attempt(
+    run: Run, out: Path, bench: Bench, progress: Callable[[Progress], None], checkpoint_seconds: float
+) -> str | None:
+    """None when the run is done, else why not."""
+    try:
+        with DeferredSignals() as signals:  # also while results are written, after the training itself
+
+            def report(now: Progress) -> None:
+                progress(now)
+                signals.deliver()
+
+            execute(run, out, bench, report, checkpoint_seconds)
+    except Exception as error:
+        return _described(error)
+    return None
+
+
+def _described(error: Exception) -> str:
+    """One line for what users can mend; for anything else also where it happened."""
+    if isinstance(error, SparsezoError):
+        return str(error)
+    if isinstance(error, MemoryError):
+        return "out of memory; use fewer --processes"
+    if isinstance(error, OSError):
+        return f"{error.filename}: {error.strerror}" if error.filename else str(error)
+    place = traceback.extract_tb(error.__traceback__)[-1]
+    return f"{type(error).__name__}: {error} ({Path(place.filename).name}:{place.lineno})"
+
+
+def _terminated(_signal: int, _frame: FrameType | None) -> None:
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # once: the checkpoint is being written
+    raise KeyboardInterrupt
+
+
+@contextlib.contextmanager
+def _ctrl_c_held_back() -> Iterator[None]:
+    """A process that starts in here never sees Ctrl-C; the caller sees it afterwards."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)

@@ -1,0 +1,106 @@
+"""How far a sweep is: which runs are under way, what failed, and how long the rest will take.
+
+board = Board(out, todo, found=3, processes=2, progress=print)
+board.start(run)
+board.update(run, progress)         # as its training reports it; print gets an Overview
+board.end(run, message=None)        # or why it failed
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from sparsezo.experiments.runs import Run
+from sparsezo.training import Progress
+
+
+@dataclass(frozen=True)
+class Failure:
+    run: Run
+    message: str
+
+
+@dataclass(frozen=True)
+class Overview:
+    """How far a sweep is."""
+
+    runs: int
+    done: int  # of them, failed ones included
+    failed: int
+    steps: int
+    steps_done: int
+    seconds_left: float | None  # None while nothing is known
+    now: tuple[tuple[str, float], ...]  # runs that are under way, and how far each is
+
+
+@dataclass
+class Board:
+    """Who is where, and how long the rest will take."""
+
+    out: Path
+    todo: list[Run]
+    found: int  # runs that were finished before
+    processes: int
+    progress: Callable[[Overview], None] | None
+    failures: list[Failure] = field(default_factory=list)
+    step: dict[str, int] = field(default_factory=dict)  # by hash: of runs that were started
+    under_way: dict[str, Run] = field(default_factory=dict)
+    ended: int = 0
+    pace: dict[str, float] = field(default_factory=dict)  # seconds a step, by learner
+    learned: dict[str, list[float]] = field(default_factory=dict)  # by hash: seconds of learning before this call, now
+    began: float = 0.0
+
+    def start(self, run: Run) -> None:
+        self.began = self.began or time.monotonic()
+        self.under_way[run.hash] = run
+        self.step[run.hash] = 0
+        if not (run.folder(self.out) / "checkpoint").exists():
+            self.learned[run.hash] = [0.0, 0.0]
+
+    def follow(self, run: Run) -> Callable[[Progress], None]:
+        return lambda progress: self.update(run, progress)
+
+    def update(self, run: Run, progress: Progress) -> None:
+        self.step[run.hash] = progress.step
+        self.learned.setdefault(run.hash, [progress.seconds, 0.0])[1] = progress.seconds
+        if progress.step:
+            self.pace[run.learner] = progress.seconds / progress.step
+        self._tell()
+
+    def end(self, run: Run, message: str | None) -> None:
+        self.under_way.pop(run.hash)
+        self.step[run.hash] = run.iterations
+        self.ended += 1
+        if message is not None:
+            self.failures.append(Failure(run, message))
+        self._tell()
+
+    def _tell(self) -> None:
+        if self.progress is None:
+            return
+        total = sum(run.iterations for run in self.todo)
+        now = tuple((str(run), self.step[key] / run.iterations) for key, run in self.under_way.items())
+        self.progress(
+            Overview(
+                runs=self.found + len(self.todo),
+                done=self.found + self.ended,
+                failed=len(self.failures),
+                steps=total,
+                steps_done=sum(self.step.values()),
+                seconds_left=self._seconds_left(),
+                now=now,
+            )
+        )
+
+    def _seconds_left(self) -> float | None:
+        """By each learner's own pace, or the mean of those known, and by the share of time that is not learning."""
+        if not self.pace:
+            return None
+        usual = sum(self.pace.values()) / len(self.pace)
+        costs = [(run.iterations - self.step.get(run.hash, 0)) * self.pace.get(run.learner, usual) for run in self.todo]
+        learned = sum(now - before for before, now in self.learned.values() if now)
+        spent = (time.monotonic() - self.began) * min(self.processes, len(self.step))
+        return max(sum(costs) / self.processes, max(costs)) * max(1.0, spent / max(learned, 1e-9))

@@ -1,0 +1,1 @@
+"""Inputs for the loop: what C is in S = C W. Sparse rows, one sparse row, or dense."""

@@ -1,0 +1,342 @@
+"""Dense inputs with few columns and many rows: n-best lists, S = C W with C candidates x features (DESIGN 1 and 2.1).
+
+R > M here, so u itself is drawn, all M of it: Z holds u, and V = C u is computed beside S = C W in one pass over C.
+All weights count as active in every list, also where a feature happens to be 0 in a whole list: ALL and ACTIVE are the
+same law, and ALL owes nothing to anyone. SCORE leaves out what C does not see of u (features that are 0 in the list,
+lists shorter than M). P u = C' D has many solutions D; the one taken is 0 but for rank(C) candidates whose rows C_B
+span those of C, found once for each list: D_B = (C_B')^+ u.
+
+    inputs = dense_inputs(features, offsets)            # float32 [candidates, M], in memory or memory-mapped
+    scores(inputs, x, W, S)                             # W: M x 1, float64, like S
+
+Sums are float64 in one fixed order (``_in_order``), so equal candidates have equal scores and ties stay ties. Weights
+beyond the columns of C, if W has any, are not looked at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+from llvmlite import ir
+from numba.core import cgutils, types
+from numba.extending import intrinsic
+from numpy.typing import NDArray
+
+from sparsezo.kernels import protocol
+from sparsezo.kernels.adagrad import adagrad
+from sparsezo.kernels.jit import allocating_kernel, kernel
+from sparsezo.kernels.protocol import implements
+from sparsezo.kernels.random import fill_normals
+from sparsezo.kernels.simd import prefetch_element
+
+TOLERANCE = 1e-5  # a row this near to the span of others, by the longest row with columns scaled to length 1, is in it
+_AHEAD = 4  # cache lines of the next list that are asked for in advance; the rest follows by itself
+
+
+class DenseInputs(NamedTuple):
+    """N lists; list x has the rows offsets[x]:offsets[x+1] of features."""
+
+    features: NDArray[np.float32]  # [candidates, M], never written
+    offsets: NDArray[np.int64]  # N + 1
+    ranks: NDArray[np.int64]  # rank(C) of each list
+    basis: NDArray[np.int32]  # [N, M]: candidates whose rows span those of C, as many as its rank
+    solve: NDArray[np.float64]  # [N, M, M]: (C_B')^+ in the first rows. These three are empty where nothing is learned
+    padded: NDArray[np.float64]  # room for two weight vectors as the inner loop wants them
+
+
+# ---- S = C W: eight rows at a time, in LLVM's vector types (simd.py says why) ----
+
+_DOUBLES, _FLOATS = ir.VectorType(ir.DoubleType(), 8), ir.VectorType(ir.FloatType(), 8)
+_LANES = 8
+PADDED = 2 * _LANES
+_LEAST, _MOST = _LANES, PADDED  # columns that two vectors cover; the paper's lists have 14
+# eight vectors to the vector of their sums: (lower half of a and b) + (upper half), then quarters, then eighths
+_HALVES = (
+    ((0, 1, 2, 3, 8, 9, 10, 11), (4, 5, 6, 7, 12, 13, 14, 15)),
+    ((0, 1, 8, 9, 4, 5, 12, 13), (2, 3, 10, 11, 6, 7, 14, 15)),
+    ((0, 8, 2, 10, 4, 12, 6, 14), (1, 9, 3, 11, 5, 13, 7, 15)),
+)
+
+
+def _row_sums(builder: Any, vectors: Sequence[Any]) -> Any:
+    for halves in _HALVES:
+        lower, upper = (ir.Constant(ir.VectorType(ir.IntType(32), _LANES), list(half)) for half in halves)
+        n = len(vectors) // 2
+        vectors = [
+            builder.fadd(builder.shuffle_vector(a, b, lower), builder.shuffle_vector(a, b, upper))
+            for a, b in zip(vectors[:n], vectors[n:], strict=True)
+        ]
+    return vectors[0]
+
+
+def _eights(n_sums: int, context: Any, builder: Any, sig: Any, args: Any) -> Any:
+    """Arguments: features, first row, number of rows, n_sums padded weights, n_sums places for the sums."""
+
+    def data(position: int) -> Any:
+        return context.make_array(sig.args[position])(context, builder, args[position]).data
+
+    def load(pointer: Any, place: Any, kind: Any, align: int) -> Any:
+        return builder.load(builder.bitcast(builder.gep(pointer, [place]), kind.as_pointer()), align=align)
+
+    first, n = args[1], args[2]
+
+    def number(k: int) -> Any:
+        return ir.Constant(first.type, k)
+
+    features = context.make_array(sig.args[0])(context, builder, args[0])
+    stride = builder.extract_value(features.shape, 1)
+    begins = (number(0), builder.sub(stride, number(_LANES)))  # of the two vectors within a row
+    weights = [[load(data(3 + k), number(half), _DOUBLES, 8) for half in (0, _LANES)] for k in range(n_sums)]
+    with cgutils.for_range_slice(builder, number(0), n, number(_LANES)) as (j, _):
+        products: list[list[Any]] = [[] for _ in range(n_sums)]
+        for i in range(_LANES):
+            cell = builder.mul(builder.add(first, builder.add(j, number(i))), stride)
+            f, g = (
+                builder.fpext(load(features.data, builder.add(cell, begin), _FLOATS, 4), _DOUBLES) for begin in begins
+            )
+            for k, (v, w) in enumerate(weights):
+                products[k].append(builder.fadd(builder.fmul(f, v), builder.fmul(g, w)))
+        for k in range(n_sums):
+            out = builder.bitcast(builder.gep(data(3 + n_sums + k), [j]), _DOUBLES.as_pointer())
+            builder.store(_row_sums(builder, products[k]), out, align=8)
+    return context.get_dummy_value()
+
+
+@intrinsic
+def _eights_one(_context: Any, features: Any, first: Any, n: Any, w: Any, S: Any) -> Any:
+    """S[:n] = features[first:first+n] w, n divisible by 8."""
+    signature = types.void(features, types.int64, types.int64, w, S)
+    return signature, partial(_eights, 1)
+
+
+@intrinsic
+def _eights_two(_context: Any, features: Any, first: Any, n: Any, w: Any, u: Any, S: Any, V: Any) -> Any:
+    """S[:n] = features[first:first+n] w and V[:n] = ... u, reading the features once."""
+    signature = types.void(features, types.int64, types.int64, w, u, S, V)
+    return signature, partial(_eights, 2)
+
+
+@kernel
+def _pad(W: Any, M: Any, w: Any) -> None:
+    """w = W's first M numbers as _eights wants them: 0 to 7, then the last eight with 0 for those that came already."""
+    for m in range(_LANES):
+        w[m] = W[m, 0]
+        w[m + _LANES] = 0
+    for m in range(_LANES, M):
+        w[m + 2 * _LANES - M] = W[m, 0]
+
+
+@kernel
+def _in_order(f: Any, w: Any) -> Any:
+    """One row's sum, added in the order of _eights: bit for bit the same."""
+    g = f[f.size - _LANES :]
+    t0, t4 = f[0] * w[0] + g[0] * w[8], f[4] * w[4] + g[4] * w[12]
+    t1, t5 = f[1] * w[1] + g[1] * w[9], f[5] * w[5] + g[5] * w[13]
+    t2, t6 = f[2] * w[2] + g[2] * w[10], f[6] * w[6] + g[6] * w[14]
+    t3, t7 = f[3] * w[3] + g[3] * w[11], f[7] * w[7] + g[7] * w[15]
+    return ((t0 + t4) + (t2 + t6)) + ((t1 + t5) + (t3 + t7))
+
+
+@kernel
+def _plain(features: Any, first: Any, last: Any, W: Any, S: Any) -> None:
+    for j in range(first, last):
+        f = features[j]
+        s = 0.0
+        for m in range(f.size):
+            s += f[m] * W[m, 0]
+        S[j - first, 0] = s
+
+
+@kernel
+def dots(features: Any, first: Any, last: Any, W: Any, w: Any, S: Any) -> None:
+    """S = features[first:last] W. w: room for PADDED numbers."""
+    M = features.shape[1]
+    if M < _LEAST or M > _MOST:
+        _plain(features, first, last, W, S)
+        return
+    _pad(W, M, w)
+    n = (last - first) // _LANES * _LANES
+    _eights_one(features, first, n, w, S)
+    for j in range(n, last - first):
+        S[j, 0] = _in_order(features[first + j], w)
+
+
+# ---- the operations ----
+
+
+@implements(protocol.rows, DenseInputs)
+def _rows(inputs: Any, x: Any) -> Any:
+    return inputs.offsets[x + 1] - inputs.offsets[x]
+
+
+@implements(protocol.scores, DenseInputs)
+def _scores(inputs: Any, x: Any, W: Any, S: Any) -> None:
+    dots(inputs.features, inputs.offsets[x], inputs.offsets[x + 1], W, inputs.padded[0], S)
+
+
+@implements(protocol.scores_with, DenseInputs)
+def _scores_with(inputs: Any, x: Any, W: Any, Z: Any, S: Any, V: Any) -> None:
+    features, first, last = inputs.features, inputs.offsets[x], inputs.offsets[x + 1]
+    M = features.shape[1]
+    if M < _LEAST or M > _MOST:
+        _plain(features, first, last, W, S)
+        _plain(features, first, last, Z, V)
+        return
+    w, u = inputs.padded[0], inputs.padded[1]
+    _pad(W, M, w)
+    _pad(Z, M, u)
+    n = (last - first) // _LANES * _LANES
+    _eights_two(features, first, n, w, u, S, V)
+    for j in range(n, last - first):
+        S[j, 0] = _in_order(features[first + j], w)
+        V[j, 0] = _in_order(features[first + j], u)
+
+
+@implements(protocol.spread, DenseInputs)
+def _spread(inputs: Any, x: Any, Z: Any, V: Any) -> None:
+    protocol.scores(inputs, x, Z, V)
+
+
+@implements(protocol.prefetch, DenseInputs)
+def _prefetch(inputs: Any, soon: Any, later: Any, W: Any) -> None:
+    M = inputs.features.shape[1]
+    begin, end = inputs.offsets[soon] * M, inputs.offsets[soon + 1] * M
+    for e in range(begin, min(end, begin + 16 * _AHEAD), 16):
+        prefetch_element(inputs.features, e)
+
+
+@implements(protocol.draw, DenseInputs)
+def _draw(inputs: Any, x: Any, key: Any, step: Any, Z: Any) -> None:
+    fill_normals(key, step, Z.reshape(-1)[: inputs.features.shape[1]])
+
+
+@implements(protocol.project, DenseInputs)
+def _project(inputs: Any, x: Any, Z: Any, D: Any) -> None:
+    D[: protocol.rows(inputs, x)] = 0
+    for i in range(inputs.ranks[x]):
+        d = 0.0
+        for m in range(inputs.features.shape[1]):
+            d += inputs.solve[x, i, m] * Z[m, 0]
+        D[inputs.basis[x, i], 0] = d
+
+
+@implements(protocol.draw_complement, DenseInputs)
+def _draw_complement(inputs: Any, x: Any, key: Any, step: Any, Z: Any, D: Any, U: Any, row: Any) -> None:
+    """u is here already: U = u, and D would be 0; ``move`` does not look at it."""
+    for m in range(inputs.features.shape[1]):
+        U[m, 0] = Z[m, 0]
+
+
+@implements(protocol.move, DenseInputs)
+def _move(inputs: Any, x: Any, c: Any, h: Any, D: Any, U: Any, whole: Any, W: Any, q: Any) -> None:
+    """The direction is U where it is whole (``draw_complement`` left D at 0, unwritten), else C' D, summed up in U."""
+    M = inputs.features.shape[1]
+    if not whole:
+        _combine(inputs.features, inputs.offsets[x], inputs.offsets[x + 1], D, U)
+    for m in range(M):
+        if q.size == 0:
+            W[m, 0] += c * U[m, 0]
+        else:
+            adagrad(c, h, U[m], W[m], q[m])
+
+
+@kernel
+def _combine(features: Any, first: Any, last: Any, D: Any, U: Any) -> None:
+    """U[:M] = C' D."""
+    M = features.shape[1]
+    U[:M] = 0
+    for j in range(first, last):
+        d = D[j - first, 0]
+        if d != 0:  # ``project`` leaves few
+            f = features[j]
+            for m in range(M):
+                U[m, 0] += d * f[m]
+
+
+@implements(protocol.settle, DenseInputs)
+def _settle(inputs: Any, x: Any, key: Any, count: Any, Q: Any, Q_row: Any, U: Any, W: Any) -> Any:
+    """No weight sleeps, so none is owed anything."""
+    return count
+
+
+@implements(protocol.mark_settled, DenseInputs)
+def _mark_settled(inputs: Any, x: Any, Q: Any, Q_row: Any) -> None:
+    Q_row[:] = Q
+
+
+# ---- building ----
+
+
+@allocating_kernel
+def spanning_rows(features: Any, offsets: Any, basis: Any, ranks: Any) -> None:
+    """For each list, candidates whose rows span all of its rows, by Gram and Schmidt with the farthest row next.
+
+    Columns are scaled to length 1 first, so that a feature of small numbers is not lost beside one of large numbers.
+    """
+    M = features.shape[1]
+    most = 0
+    for x in range(ranks.size):
+        most = max(most, offsets[x + 1] - offsets[x])
+    S = np.empty((most, 1))
+    left = np.empty(most)  # squared distances from the span so far
+    Q = np.empty((M, M))  # orthonormal rows that span it
+    direction, scale, padded = np.empty((M, 1)), np.empty(M), np.empty(PADDED)
+    for x in range(ranks.size):
+        first, R = offsets[x], offsets[x + 1] - offsets[x]
+        scale[:] = 0
+        for j in range(R):
+            for m in range(M):
+                scale[m] += np.float64(features[first + j, m]) ** 2
+        for m in range(M):
+            scale[m] = 1 / np.sqrt(scale[m]) if scale[m] > 0 else 0.0
+        for j in range(R):
+            left[j] = 0
+            for m in range(M):
+                left[j] += (features[first + j, m] * scale[m]) ** 2
+        least = TOLERANCE**2 * left[:R].max()
+        k = 0
+        while k < min(R, M):
+            far = np.argmax(left[:R])
+            if left[far] <= least:
+                break
+            basis[x, k] = far
+            q = Q[k]
+            for m in range(M):
+                q[m] = features[first + far, m] * scale[m]
+            for _ in range(2):  # twice is enough (Kahan, Parlett)
+                for i in range(k):
+                    q -= (q * Q[i]).sum() * Q[i]
+            q /= np.sqrt((q * q).sum())
+            for m in range(M):
+                direction[m, 0] = q[m] * scale[m]
+            dots(features, first, first + R, direction, padded, S)
+            for i in range(R):
+                left[i] -= S[i, 0] * S[i, 0]
+            left[far] = 0
+            k += 1
+        ranks[x] = k
+
+
+def dense_inputs(features: NDArray[np.float32], offsets: NDArray[np.int64], learn: bool = True) -> DenseInputs:
+    """Inputs from their rows, which are not copied. What only a learner needs is left out where ``learn`` is false."""
+    features, offsets = read_only(features), np.ascontiguousarray(offsets, np.int64)
+    N, M = offsets.size - 1 if learn else 0, features.shape[1]
+    ranks, basis, solve = np.zeros(N, np.int64), np.zeros((N, M), np.int32), np.zeros((N, M, M))
+    if learn:
+        spanning_rows(features, offsets, basis, ranks)
+    for r in np.unique(ranks[ranks > 0]):
+        lists = np.flatnonzero(ranks == r)
+        C_B = features[offsets[lists, None] + basis[lists, :r]].astype(np.float64)
+        Q, T = np.linalg.qr(np.swapaxes(C_B, 1, 2))
+        solve[lists, :r] = np.linalg.solve(T, np.swapaxes(Q, 1, 2))  # C_B' = Q T, so C_B' T^-1 Q' u = Q Q' u = P u
+    return DenseInputs(features, offsets, ranks, basis, solve, np.zeros((2, PADDED)))
+
+
+def read_only(array: NDArray[np.float32]) -> NDArray[np.float32]:
+    """A plain view that Numba types alike, whether the numbers lie in memory or in a file mapped for reading."""
+    view = np.ascontiguousarray(array, np.float32).view(np.ndarray)
+    view.flags.writeable = False
+    return view

@@ -1,0 +1,314 @@
+"""Sparse inputs: gather S = C W, perturb in score space, scatter W += c C' D (DESIGN 1 and 2).
+
+Nearly all of it is one operation, ``combine``: a weighted sum of rows of a table. C W, K Z and K^-T Z are of that form.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sparsezo.kernels import protocol
+from sparsezo.kernels.adagrad import adagrad
+from sparsezo.kernels.jit import allocating_kernel, kernel
+from sparsezo.kernels.lazy import settle_columns
+from sparsezo.kernels.protocol import implements
+from sparsezo.kernels.random import fill_normals
+from sparsezo.kernels.simd import combine_lanes, prefetch_element
+
+_ONE, _ZERO = np.float32(1), np.float32(0)
+
+
+class SparseInputs(NamedTuple):
+    """N inputs; input x has rows row_start[x]:row_start[x+1] and distinct columns col_start[x]:col_start[x+1].
+
+    An entry of C knows its column (a feature's number) and its slot (that column's place among x's distinct ones).
+    values None means that all are 1. G = C C' = K K' once per input: ``chol`` holds K by rows (row i: columns 0..i),
+    ``inverse`` holds K^-T by rows (row i: columns i..R-1).
+    """
+
+    row_start: NDArray[np.int64]  # N + 1
+    row_ptr: NDArray[np.int64]  # rows + 1
+    columns: NDArray[np.int32]  # one an entry
+    slots: NDArray[np.int32]  # one an entry
+    values: NDArray[np.float32] | None  # one an entry
+    col_start: NDArray[np.int64]  # N + 1
+    cols: NDArray[np.int32]  # the distinct columns of each input
+    chol_start: NDArray[np.int64]  # N + 1
+    chol: NDArray[np.float32]
+    inverse: NDArray[np.float32]
+
+
+@kernel
+def _weight(value: Any, e: Any) -> Any:
+    if value is None:
+        return np.float32(1)
+    return value[e]
+
+
+@kernel
+def combine(table: Any, index: Any, value: Any, first: Any, last: Any, out: Any) -> None:
+    """out = sum over e in first..last-1 of value[e] * table[index[e]]. None: value 1; index e - first."""
+    if out.size == 9:  # the paper's chunking
+        combine_lanes(9, table, index, value, first, last, out)
+    elif out.size == 4:  # its text classes
+        combine_lanes(4, table, index, value, first, last, out)
+    else:
+        out[:] = 0
+        for e in range(first, last):
+            t = table[e - first] if index is None else table[index[e]]
+            v = _weight(value, e)
+            for l in range(out.size):
+                out[l] += v * t[l]
+
+
+@kernel
+def scatter(inputs: Any, x: Any, index: Any, c: Any, D: Any, table: Any) -> None:
+    """table[index[e]] += c * value[e] * D[row of e] for all entries e: table += c C' D."""
+    start = inputs.row_start[x]
+    for r in range(start, inputs.row_start[x + 1]):
+        d = D[r - start]
+        for e in range(inputs.row_ptr[r], inputs.row_ptr[r + 1]):
+            t = table[index[e]]
+            v = c * _weight(inputs.values, e)
+            for l in range(t.size):
+                t[l] += v * d[l]
+
+
+@kernel
+def gather(inputs: Any, x: Any, index: Any, table: Any, S: Any) -> None:
+    """S = C table, with table's rows found by index."""
+    start = inputs.row_start[x]
+    for r in range(start, inputs.row_start[x + 1]):
+        combine(table, index, inputs.values, inputs.row_ptr[r], inputs.row_ptr[r + 1], S[r - start])
+
+
+@implements(protocol.rows, SparseInputs)
+def _rows(inputs: Any, x: Any) -> Any:
+    return inputs.row_start[x + 1] - inputs.row_start[x]
+
+
+@implements(protocol.scores, SparseInputs)
+def _scores(inputs: Any, x: Any, W: Any, S: Any) -> None:
+    gather(inputs, x, inputs.columns, W, S)
+
+
+@implements(protocol.prefetch, SparseInputs)
+def _prefetch(inputs: Any, soon: Any, later: Any, W: Any) -> None:
+    """C and K of ``later``, and (as its C is here by now) the weights of ``soon``: 64 bytes, 16 numbers, at a time."""
+    L = W.shape[1]
+    for e in range(inputs.row_ptr[inputs.row_start[soon]], inputs.row_ptr[inputs.row_start[soon + 1]]):
+        prefetch_element(W, np.int64(inputs.columns[e]) * L)
+        prefetch_element(W, np.int64(inputs.columns[e]) * L + L - 1)
+    for e in range(inputs.row_ptr[inputs.row_start[later]], inputs.row_ptr[inputs.row_start[later + 1]], 16):
+        prefetch_element(inputs.columns, e)
+    for j in range(inputs.chol_start[later], inputs.chol_start[later + 1], 16):
+        prefetch_element(inputs.chol, j)
+
+
+@implements(protocol.draw, SparseInputs)
+def _draw(inputs: Any, x: Any, key: Any, step: Any, Z: Any) -> None:
+    R = protocol.rows(inputs, x)
+    fill_normals(key, step, Z.reshape(-1)[: R * Z.shape[1]])
+
+
+@implements(protocol.scores_with, SparseInputs)
+def _scores_with(inputs: Any, x: Any, W: Any, Z: Any, S: Any, V: Any) -> None:
+    protocol.scores(inputs, x, W, S)
+    protocol.spread(inputs, x, Z, V)
+
+
+@implements(protocol.spread, SparseInputs)
+def _spread(inputs: Any, x: Any, Z: Any, V: Any) -> None:
+    first = inputs.chol_start[x]
+    for i in range(protocol.rows(inputs, x)):
+        combine(Z, None, inputs.chol, first, first + i + 1, V[i])  # V = K Z
+        first += i + 1
+
+
+@implements(protocol.project, SparseInputs)
+def _project(inputs: Any, x: Any, Z: Any, D: Any) -> None:
+    first = inputs.chol_start[x]
+    R = protocol.rows(inputs, x)
+    for i in range(R):
+        combine(Z[i:], None, inputs.inverse, first, first + R - i, D[i])  # D = K^-T Z
+        first += R - i
+
+
+@implements(protocol.draw_complement, SparseInputs)
+def _draw_complement(inputs: Any, x: Any, key: Any, step: Any, Z: Any, D: Any, U: Any, row: Any) -> None:
+    """u = U0 + C' G^-1 (V - C U0) = U0 + C' K^-T (Z - K^-1 C U0); U0 is left in U, Z is overwritten."""
+    L = Z.shape[1]
+    fill_normals(key, step, U.reshape(-1)[: (inputs.col_start[x + 1] - inputs.col_start[x]) * L])
+    gather(inputs, x, inputs.slots, U, D)
+    first = inputs.chol_start[x]
+    for i in range(protocol.rows(inputs, x)):
+        pivot = inputs.chol[first + i]
+        d, z = D[i], Z[i]
+        combine(D, None, inputs.chol, first, first + i, row)  # D[i] = (K^-1 C U0)[i], from those above it
+        # a zero pivot: this row follows from earlier ones, and the solves pass it over (DESIGN 2.1)
+        scale = _ONE / pivot if pivot != 0 else _ZERO
+        for l in range(L):
+            d[l] = (d[l] - row[l]) * scale
+            z[l] -= d[l]
+        first += i + 1
+    protocol.project(inputs, x, Z, D)
+
+
+@implements(protocol.move, SparseInputs)
+def _move(inputs: Any, x: Any, c: Any, h: Any, D: Any, U: Any, whole: Any, W: Any, q: Any) -> None:
+    L = W.shape[1]
+    c, h = W.dtype.type(c), W.dtype.type(h)
+    begin, end = inputs.col_start[x], inputs.col_start[x + 1]
+    if q.size == 0:
+        if whole:
+            for m in range(begin, end):
+                w, u = W[inputs.cols[m]], U[m - begin]
+                for l in range(L):
+                    w[l] += c * u[l]
+        scatter(inputs, x, inputs.columns, c, D, W)
+        return
+    if not whole:
+        U[: end - begin] = 0
+    scatter(inputs, x, inputs.slots, _ONE, D, U)  # Adagrad squares the whole direction of a weight, so sum it first
+    for m in range(begin, end):
+        adagrad(c, h, U[m - begin], W[inputs.cols[m]], q[inputs.cols[m]])
+
+
+@implements(protocol.settle, SparseInputs)
+def _settle(inputs: Any, x: Any, key: Any, count: Any, Q: Any, Q_row: Any, U: Any, W: Any) -> Any:
+    begin, end = inputs.col_start[x], inputs.col_start[x + 1]
+    return settle_columns(inputs.cols, begin, end, key, count, Q, Q_row, U, W)
+
+
+@implements(protocol.mark_settled, SparseInputs)
+def _mark_settled(inputs: Any, x: Any, Q: Any, Q_row: Any) -> None:
+    for m in range(inputs.col_start[x], inputs.col_start[x + 1]):
+        Q_row[inputs.cols[m]] = Q
+
+
+@allocating_kernel
+def factor(row_start: Any, row_ptr: Any, slots: Any, values: Any, col_start: Any, chol_start: Any) -> Any:
+    """K and K^-T of every input, G = C C' = K K', packed as SparseInputs says. Done once, in float64."""
+    N = row_start.size - 1
+    most, widest = 0, 0
+    for x in range(N):
+        most = max(most, row_start[x + 1] - row_start[x])
+        widest = max(widest, col_start[x + 1] - col_start[x])
+    G, T = np.zeros((most, most)), np.zeros((most, most))
+    dense = np.zeros(widest)  # one row of C, by slot
+    chol = np.empty(chol_start[N], np.float32)
+    inverse = np.empty(chol_start[N], np.float32)
+    for x in range(N):
+        start = row_start[x]
+        R = row_start[x + 1] - start
+        for i in range(R):
+            for e in range(row_ptr[start + i], row_ptr[start + i + 1]):
+                dense[slots[e]] += _weight(values, e)
+            for j in range(i, R):
+                dot = 0.0
+                for e in range(row_ptr[start + j], row_ptr[start + j + 1]):
+                    dot += _weight(values, e) * dense[slots[e]]
+                G[j, i] = dot
+            for e in range(row_ptr[start + i], row_ptr[start + i + 1]):
+                dense[slots[e]] = 0
+        _cholesky(G, R)
+        _invert(G, R, T)
+        first = chol_start[x]
+        for i in range(R):
+            for j in range(i + 1):
+                chol[first] = G[i, j]
+                first += 1
+        first = chol_start[x]
+        for i in range(R):
+            for j in range(i, R):
+                inverse[first] = T[j, i]
+                first += 1
+    return chol, inverse
+
+
+@kernel
+def _cholesky(G: Any, R: Any) -> None:
+    """K over G, lower triangle. A pivot that is zero but for rounding gets a zero column; no jitter, so no bias."""
+    for j in range(R):
+        pivot = G[j, j]
+        tiny = 1e-10 * pivot
+        for k in range(j):
+            pivot -= G[j, k] * G[j, k]
+        root = np.sqrt(pivot) if pivot > tiny else 0.0
+        G[j, j] = root
+        for i in range(j + 1, R):
+            rest = G[i, j]
+            for k in range(j):
+                rest -= G[i, k] * G[j, k]
+            G[i, j] = rest / root if root > 0 else 0.0
+
+
+@kernel
+def _invert(K: Any, R: Any, T: Any) -> None:
+    """T = K^-1, lower triangle; rows and columns of zero pivots are zero."""
+    for j in range(R):
+        for i in range(j, R):
+            if K[i, i] == 0 or K[j, j] == 0:
+                T[i, j] = 0
+                continue
+            rest = 1.0 if i == j else 0.0
+            for k in range(j, i):
+                rest -= K[i, k] * T[k, j]
+            T[i, j] = rest / K[i, i]
+
+
+@allocating_kernel
+def distinct(row_start: Any, row_ptr: Any, columns: Any, n_cols: Any) -> Any:
+    """(slots, col_start, cols): the distinct columns of each input, in order of first use."""
+    N = row_start.size - 1
+    slots = np.empty(columns.size, np.int32)
+    col_start = np.zeros(N + 1, np.int64)
+    cols = np.empty(columns.size, np.int32)
+    slot = np.full(n_cols, -1, np.int32)
+    n = 0
+    for x in range(N):
+        begin = n
+        for e in range(row_ptr[row_start[x]], row_ptr[row_start[x + 1]]):
+            col = columns[e]
+            if slot[col] < 0:
+                slot[col] = n - begin
+                cols[n] = col
+                n += 1
+            slots[e] = slot[col]
+        for m in range(begin, n):
+            slot[cols[m]] = -1
+        col_start[x + 1] = n
+    return slots, col_start, cols[:n].copy()
+
+
+@allocating_kernel
+def ranks(row_start: Any, chol_start: Any, chol: Any) -> Any:
+    """rank(C) of every input: the pivots of K that are not zero."""
+    out = np.zeros(row_start.size - 1, np.int64)
+    for x in range(out.size):
+        place = chol_start[x]
+        for i in range(row_start[x + 1] - row_start[x]):
+            out[x] += chol[place + i] != 0
+            place += i + 1
+    return out
+
+
+def sparse_inputs(
+    row_start: NDArray[np.int64],
+    row_ptr: NDArray[np.int64],
+    columns: NDArray[np.int32],
+    values: NDArray[np.float32] | None,
+    n_cols: int,
+    learn: bool = True,
+) -> SparseInputs:
+    """Inputs from their rows. What only a learner needs, the factors, is left out where ``learn`` is false."""
+    slots, col_start, cols = distinct(row_start, row_ptr, columns, n_cols)
+    R = np.diff(row_start)
+    chol_start = np.concatenate([[0], np.cumsum(R * (R + 1) // 2)]).astype(np.int64)
+    chol = inverse = np.zeros(0, np.float32)
+    if learn:
+        chol, inverse = factor(row_start, row_ptr, slots, values, col_start, chol_start)
+    return SparseInputs(row_start, row_ptr, columns, slots, values, col_start, cols, chol_start, chol, inverse)

@@ -1,0 +1,54 @@
+"""Models of raters, for simulated feedback: people are not exact (``--feedback`` in train).
+
+exact          the loss itself
+flip:P         a comparison answered wrongly with probability P; for rules comparison and preference
+rating:K       K grades from a number of raters, each with a bias of its own, and noise: rating:5 or
+               rating:5,NOISE,BIAS (standard deviations, 0.1 each unless given)
+binary         a thumb up or down for an output, down with probability equal to its loss
+
+>>> parse_feedback("flip:0.1")
+Feedback(model='flip', noise=0.1, bias=0.0, levels=0)
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from sparsezo.errors import UsageError
+from sparsezo.kernels import raters as codes
+
+MODELS = {"exact": codes.EXACT, "flip": codes.FLIP, "rating": codes.RATING, "binary": codes.BINARY}
+_SPREAD = 0.1  # of a rating's noise, and of raters' biases, where nothing is said
+
+
+@dataclass(frozen=True)
+class Feedback:
+    model: str = "exact"
+    noise: float = 0.0
+    bias: float = 0.0
+    levels: int = 0
+
+    @property
+    def code(self) -> int:
+        return MODELS[self.model]
+
+
+def parse_feedback(text: str) -> Feedback:
+    """A model from the way it is written on the command line, which also stands in settings and signatures."""
+    name, _, rest = text.partition(":")
+    try:
+        numbers = [float(part) for part in rest.split(",")] if rest else []
+        if name in ("exact", "binary") and not numbers:
+            return Feedback(name)
+        if name == "flip" and len(numbers) == 1 and 0 <= numbers[0] <= 1:
+            return Feedback(name, noise=numbers[0])
+        if name == "rating" and 1 <= len(numbers) <= 3 and numbers[0] == int(numbers[0]) and numbers[0] >= 2:
+            noise, bias = (*numbers[1:], *[_SPREAD] * (3 - len(numbers)))
+            if all(math.isfinite(spread) and spread >= 0 for spread in (noise, bias)):
+                return Feedback(name, noise, bias, int(numbers[0]))
+    except (ValueError, OverflowError):
+        pass
+    raise UsageError(
+        f"--feedback {text}: write exact, binary, flip:P with P from 0 to 1, or rating:K[,NOISE,BIAS] with K at least 2"
+    )

@@ -1,0 +1,1 @@
+"""Reports on finished runs: they read what experiments wrote, and nothing else."""

@@ -1,0 +1,180 @@
+"""Curves against iterations: average cumulative loss (paper Figures 1 and 2) and the dev metric.
+
+    for figure in curve_figures(experiment, folder, "chunking"):           # none where there are no curves
+        figure.caption
+
+Mean over seeds as a line, two standard deviations filled; a line style for each perturbation.
+"""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from sparsezo.reports.figures.sheet import OTHER_RULE, RULE_STYLES, WIDTH, Figure, new_sheet, save
+from sparsezo.reports.results import Experiment, LearnerRuns
+from sparsezo.reports.tables import count_text, signature
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure as Drawing
+
+LINE_STYLES: dict[str, Any] = {
+    "all": "-",
+    "active": (0, (5, 2)),
+    "score": (0, (4, 1.2, 1, 1.2)),  # dash-dot
+    "first-order": (0, (1, 1)),
+    "supervised": (0, (1, 2.5)),
+}
+Style = Callable[[LearnerRuns, Sequence[LearnerRuns]], dict[str, Any]]
+_HANDLE = 16  # letters that a line in a legend is wide
+LEGEND_COLUMNS = {"all": "ALL", "active": "ACTIVE", "score": "SCORE (ours)"}
+
+
+def curve_figures(experiment: Experiment, folder: Path, slug: str) -> Iterator[Figure]:
+    """Loss, then dev; each at fixed settings, as in the paper's figures, and at tuned ones, where there are such."""
+    metric = experiment.metric_name
+    loss = f"average cumulative loss ({experiment.loss_name})"
+    for column, kind, label, title in (
+        ("average_loss", "loss", loss, "Average cumulative loss against iterations"),
+        ("dev", "dev", f"dev {metric}", f"Dev {metric} against iterations"),
+    ):
+        for phase in experiment.phases(column):
+            name = f"{kind}-{slug}" if phase == "fixed" else f"{kind}-{phase}-{slug}"
+            figure = _curves(experiment, folder, name, column, label, title, phase)
+            if figure is not None:
+                yield figure
+
+
+def _curves(
+    experiment: Experiment, folder: Path, name: str, column: str, label: str, title: str, phase: str
+) -> Figure | None:
+    shown = [item for item in experiment.drawn if item.mean_curve(phase, column) is not None]
+    if not shown:
+        return None
+    mark = signature(experiment, phase, shown)
+    drawing, axes = new_sheet(3.6, legend_rows(shown), mark)
+    seeds, several = 1, 0
+    for index, learner in enumerate(shown):
+        several = max(several, _line(axes, learner, phase, column, index, shown))
+        seeds = max(seeds, len(learner.runs(phase)))
+    axes.set_title(f"{experiment.title}, {phase} settings", fontsize=10.5, loc="left")
+    axes.set_ylabel(label)
+    axes.set_xlabel("iterations")
+    _limit(axes)
+    if several > 3:
+        _log_axis(axes)
+    draw_legend(drawing, axes, shown)
+    spread = "2 standard deviations filled" if seeds > 1 else "a single seed, so no spread"
+    caption = (
+        f"{title}, {phase} settings: mean over seeds, {spread}. ALL solid, ACTIVE dashed, SCORE dash-dotted; "
+        "a colour and a marker for each rule."
+    )
+    if experiment.dense:
+        caption += " Every feature is active in every input here, so ACTIVE is ALL."
+    if len(experiment.drawn) < len(experiment.learners):
+        caption += " Exact feedback only."
+    return Figure(name, title, caption, mark, save(drawing, folder, name))
+
+
+def _line(axes: Axes, learner: LearnerRuns, phase: str, column: str, index: int, shown: Sequence[LearnerRuns]) -> int:
+    curve = learner.mean_curve(phase, column)
+    if curve is None:
+        return 0
+    start = (
+        1 if curve.iterations.size > 1 and curve.iterations[0] == 0 else 0
+    )  # before the first step: no place on a log axis
+    x, mean = curve.iterations[start:], curve.mean[start:]
+    style = line_style(learner, shown)
+    axes.plot(x, mean, markevery=(0.015 * (index + 1), 0.17), **style)
+    if curve.sd is not None:
+        sd = curve.sd[start:]
+        axes.fill_between(x, mean - 2 * sd, mean + 2 * sd, color=style["color"], alpha=0.16, linewidth=0)
+    return int(x.size)
+
+
+def _limit(axes: Axes) -> None:
+    """The lines decide what is to be seen; one wide band must not flatten them all."""
+    means = np.concatenate([np.asarray(line.get_ydata(), float) for line in axes.get_lines()])
+    least, most = float(np.nanmin(means)), float(np.nanmax(means))
+    room = 0.15 * (most - least) or 0.01
+    low, high = axes.get_ylim()
+    axes.set_ylim(max(low, least - room), min(high, most + room))
+
+
+def _log_axis(axes: Axes) -> None:
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+    axes.set_xscale("log")
+    low, high = axes.get_xlim()
+    subs = (1.0, 2.0, 5.0) if high / low < 3000 else (1.0,)
+    axes.xaxis.set_major_locator(LogLocator(subs=subs, numticks=20))
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: count_text(value)))
+    axes.xaxis.set_minor_formatter(NullFormatter())
+    axes.set_xlabel("iterations (log scale)")
+
+
+def line_style(learner: LearnerRuns, shown: Sequence[LearnerRuns]) -> dict[str, Any]:
+    colour, marker = RULE_STYLES.get(learner.rule, OTHER_RULE)
+    alike = [item for item in shown if (item.rule, item.perturb) == (learner.rule, learner.perturb)]
+    variant = alike.index(learner) > 0  # such as another step
+    return {
+        "color": colour,
+        "linestyle": LINE_STYLES.get(learner.group, "-"),
+        "linewidth": 1.2 if variant else 1.9,
+        "marker": marker,
+        "markersize": 5.5 if marker != "*" else 8,
+        "markerfacecolor": "white" if variant else colour,
+        "markeredgewidth": 0.9,
+    }
+
+
+def _legend_groups(shown: Sequence[LearnerRuns]) -> list[tuple[str, list[LearnerRuns]]]:
+    columns: dict[str, list[LearnerRuns]] = {}
+    for item in shown:
+        columns.setdefault(LEGEND_COLUMNS.get(item.group, "other"), []).append(item)
+    return list(columns.items())
+
+
+def legend_rows(shown: Sequence[LearnerRuns]) -> int:
+    return 1 + max(len(members) for _, members in _legend_groups(shown))
+
+
+def draw_legend(drawing: Drawing, axes: Axes, shown: Sequence[LearnerRuns], style: Style = line_style) -> None:
+    """Below the plot, a column for each perturbation."""
+    from matplotlib.lines import Line2D
+
+    groups = _legend_groups(shown)
+    wide = [max(_HANDLE + len(_short(item)) for item in members) for _, members in groups]
+    step = (1 - 0.2 / WIDTH) / max(sum(wide), 2 * max(wide))  # columns by the length of their names
+    left = 0.1 / WIDTH
+    top = axes.get_position().y0 - 0.47 / drawing.get_figheight()
+    for room, (title, members) in zip(wide, groups, strict=True):
+        handles = [Line2D([], [], **style(item, shown)) for item in members]
+        labels = [_short(item) for item in members]
+        drawing.legend(
+            handles,
+            labels,
+            title=title,
+            loc="upper left",
+            bbox_to_anchor=(left, top),
+            frameon=False,
+            alignment="left",
+            fontsize=8.5,
+            title_fontproperties={"weight": "bold", "size": 8.5},
+            handlelength=3.6,
+            labelspacing=0.35,
+            borderpad=0,
+            borderaxespad=0,
+        )
+        left += room * step
+
+
+def _short(learner: LearnerRuns) -> str:
+    """The name without the perturbation, which heads the column."""
+    words = [word for word in learner.name.split() if word != learner.perturb]
+    return textwrap.shorten(" ".join(words) or learner.name, 34, placeholder="…")

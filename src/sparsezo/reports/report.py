@@ -1,0 +1,175 @@
+"""The report on one or several experiments: tables beside the paper's, figures, claims checked in words, its making.
+
+    write_report(["out/chunking", "out/smt"], "out/report")
+
+writes ``report.html`` (one file that opens offline), ``table.md``, ``table.csv``, ``curves.csv`` and ``figures/`` with
+each figure as SVG and PNG. It reads what finished runs left in their folders and computes nothing anew; what is
+missing is said in the report.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import os
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from sparsezo.errors import SparsezoError, UsageError
+from sparsezo.reports.claims import FAILS, HOLDS, UNDECIDED, Claim, check_claims
+from sparsezo.reports.figures.draw import draw_figures
+from sparsezo.reports.figures.sheet import Figure, need_matplotlib
+from sparsezo.reports.noise import noise_sentences
+from sparsezo.reports.reading import read_experiment
+from sparsezo.reports.results import Experiment, LearnerRuns
+from sparsezo.reports.tables import Table, make_table, spread_text
+from sparsezo.storage.files import write_text
+
+CURVE_COLUMNS = ("experiment", "task", "learner", "phase", "seed", "h", "mu", "iterations", "average_loss", "dev")
+
+
+@dataclass(frozen=True, eq=False)
+class Section:
+    """All of the report on one experiment."""
+
+    experiment: Experiment
+    slug: str
+    table: Table
+    figures: tuple[Figure, ...]
+    claims: tuple[Claim, ...]
+    summary: tuple[str, ...]
+
+
+def write_report(
+    folders: Sequence[str | os.PathLike[str]], target: str | os.PathLike[str], command: str | None = None
+) -> Path:
+    """Write the report on the experiments in ``folders``; gives the path of its ``report.html``.
+
+    ``command`` is what made the runs, to be shown as it is.
+    """
+    from sparsezo.reports.page import page
+
+    if not folders:
+        raise UsageError("a report needs at least one folder of results")
+    need_matplotlib()
+    experiments = [read_experiment(folder) for folder in folders]
+    if not any(experiment.learners for experiment in experiments):
+        listed = ", ".join(str(folder) for folder in folders)
+        raise UsageError(f"{listed}: no finished runs to report on; let 'sparsezo reproduce' finish some first")
+    target = Path(target)
+    try:
+        (target / "figures").mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise SparsezoError(f"{target}: cannot be made ({error.strerror or error}); name another folder") from None
+    sections = _sections(experiments, target / "figures")
+    write_text(target / "table.md", markdown(sections))
+    write_text(target / "table.csv", _csv(record for section in sections for record in section.table.records()))
+    write_text(target / "curves.csv", _csv(_curve_points(experiments), CURVE_COLUMNS))
+    write_text(target / "report.html", page(sections, command))
+    return target / "report.html"
+
+
+def _sections(experiments: Sequence[Experiment], figures: Path) -> list[Section]:
+    sections: list[Section] = []
+    for experiment in experiments:
+        slug = _slug(experiment.name, {section.slug for section in sections})
+        table, claims = make_table(experiment), check_claims(experiment)
+        drawn = tuple(draw_figures(experiment, figures, slug))
+        summary = tuple(summarise(experiment, table, claims))
+        sections.append(Section(experiment, slug, table, drawn, claims, summary))
+    return sections
+
+
+def _slug(name: str, taken: set[str]) -> str:
+    """A name for files and anchors, each once."""
+    slug = base = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-") or "experiment"
+    number = 2
+    while slug in taken:
+        slug, number = f"{base}-{number}", number + 1
+    return slug
+
+
+def summarise(experiment: Experiment, table: Table, claims: Sequence[Claim]) -> Iterator[str]:
+    """The main figures in a few sentences."""
+    best = next((row for row in table.rows if row.best), None)
+    if best is None:
+        yield f"{experiment.title}: no zeroth-order learner has a test result."
+    else:
+        seeds = f"{len(best.seeds)} seed{'s' if len(best.seeds) > 1 else ''}, {best.phase} settings"
+        count = sum(row.zeroth_order for row in table.rows)
+        yield (
+            f"{experiment.title}: {best.learner} is the best of {count} zeroth-order learners, "
+            f"test {table.metric} {spread_text(best.test)} ({seeds})."
+        )
+    yield from noise_sentences(experiment)
+    yield from _beside_the_paper(table)
+    others = [
+        f"{learner.name} reaches {text}"
+        for learner in _yardsticks(experiment)
+        if (text := _test_text(learner)) is not None
+    ]
+    if others:
+        yield f"For comparison: {'; '.join(others)}."
+    counts = [sum(claim.verdict == verdict for claim in claims) for verdict in (HOLDS, FAILS, UNDECIDED)]
+    yield f"Of {len(claims)} claims checked, {counts[0]} hold, {counts[1]} do not, and {counts[2]} cannot be decided."
+
+
+def _beside_the_paper(table: Table) -> Iterator[str]:
+    rows = [row for row in table.rows if row.difference is not None and row.seeds]
+    if rows:
+        low = min(rows, key=lambda row: row.difference or 0.0)
+        high = max(rows, key=lambda row: row.difference or 0.0)
+        above = sum((row.difference or 0.0) >= 0 for row in rows)
+        yield (
+            f"Beside the paper's figures, {above} of {len(rows)} learners are at or above them; the difference runs "
+            f"from {low.difference:+.4f} ({low.learner}) to {high.difference:+.4f} ({high.learner})."
+        )
+
+
+def _yardsticks(experiment: Experiment) -> Iterable[LearnerRuns]:
+    return (learner for learner in experiment.drawn if not learner.zeroth_order)
+
+
+def _test_text(learner: LearnerRuns) -> str | None:
+    phase = learner.best_phase()
+    test = learner.spread(phase, "test") if phase else None
+    return spread_text(test) if test else None
+
+
+def markdown(sections: Sequence[Section]) -> str:
+    """table.md: the tables, what is missing, and the verdicts on the claims."""
+    parts = ["# Results beside the paper's", ""]
+    for section in sections:
+        parts.append(section.table.markdown())
+        if section.experiment.gaps:
+            parts += ["Missing or odd:", "", *(f"- {gap}" for gap in section.experiment.gaps), ""]
+        parts += ["Claims:", ""]
+        parts += [f"- **{claim.verdict}**: {claim.title} ({claim.source}): {claim.words}." for claim in section.claims]
+        parts.append("")
+    return "\n".join(parts)
+
+
+def _curve_points(experiments: Iterable[Experiment]) -> Iterator[dict[str, Any]]:
+    """All curves in long form, also those of tuning."""
+    for experiment in experiments:
+        for run in sorted(experiment.runs, key=lambda run: (run.learner, run.phase, run.seed)):
+            if run.curve is None:
+                continue
+            settings = {"h": run.settings.get("h"), "mu": run.settings.get("mu")}
+            start: dict[str, Any] = {"experiment": experiment.name, "task": experiment.task, "learner": run.learner}
+            start |= {"phase": run.phase, "seed": run.seed, **settings}
+            columns = (run.curve.iterations.tolist(), run.curve.average_loss.tolist(), run.curve.dev.tolist())
+            for step, loss, dev in zip(*columns, strict=True):
+                yield start | {"iterations": step, "average_loss": loss, "dev": "" if dev != dev else dev}
+
+
+def _csv(records: Iterable[dict[str, Any]], columns: Sequence[str] | None = None) -> str:
+    rows = list(records)
+    stream = io.StringIO()
+    writer = csv.DictWriter(stream, columns or list(rows[0] if rows else {}), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    return stream.getvalue()

@@ -1,0 +1,287 @@
+"""Table 1 of the paper from an experiment's runs: rows, their text and their figures, and the signatures.
+
+table = make_table(experiment)
+table.markdown()                       # for people; the best zeroth-order row in bold
+table.records()                        # for programs: full precision, one dict for each row
+signature(experiment, "tuned")         # task:chunking|data:conll2000|h:tuned|mu:tuned|seeds:0,1,2|...
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from sparsezo.reports.results import Experiment, LearnerRuns, Run, Spread
+
+BOUNDS = {"out-of-domain": 0.257, "in-domain": 0.284, "oracle": None}  # BLEU in the paper's Sec. 5
+BOUND_GROUP = "bounds"
+NOTHING = "-"
+
+
+@dataclass(frozen=True)
+class Row:
+    group: str
+    learner: str
+    phase: str | None
+    feedback: str | None = None
+    seeds: tuple[int, ...] = ()
+    iterations: int | None = None
+    test: Spread | None = None
+    dev: Spread | None = None
+    paper: float | None = None
+    h: float | None = None
+    mu: float | None = None
+    average_loss: Spread | None = None
+    best_iteration: Spread | None = None
+    us: float | None = None  # a step, of the fastest seed: the others shared the machine
+    length_ratio: Spread | None = None
+    update_fraction: Spread | None = None
+    zeroth_order: bool = False
+    best: bool = False  # of the zeroth-order rows
+    marks: str = ""
+
+    @property
+    def difference(self) -> float | None:
+        return self.test.mean - self.paper if self.test is not None and self.paper is not None else None
+
+
+@dataclass(frozen=True)
+class Table:
+    experiment: str
+    task: str
+    metric: str
+    title: str
+    phase: str  # of most rows; others carry a mark
+    rows: tuple[Row, ...]
+    notes: tuple[str, ...]
+    signature: str
+    groups: tuple[tuple[str, tuple[Row, ...]], ...]  # the rows under their headings
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        length = ("length ratio",) if self._has("length_ratio") else ()
+        paper = ("paper", "difference") if self._has("paper") else ()
+        shown = ("learner", f"test {self.metric}", *length, f"dev {self.metric}", *paper, "h", "mu")
+        return (*shown, "average loss", "best iteration", "µs a step")
+
+    def _has(self, name: str) -> bool:
+        return any(getattr(row, name) is not None for row in self.rows)
+
+    def cells(self, row: Row) -> tuple[str, ...]:
+        length = (spread_text(row.length_ratio, 3),) if self._has("length_ratio") else ()
+        paper = (
+            NOTHING if row.paper is None else f"{row.paper:.3f}",
+            NOTHING if row.difference is None else f"{row.difference:+.4f}",
+        )
+        return (
+            row.learner + row.marks,
+            spread_text(row.test),
+            *length,
+            spread_text(row.dev),
+            *(paper if self._has("paper") else ()),
+            NOTHING if row.h is None else f"{row.h:g}",
+            NOTHING if row.mu is None else f"{row.mu:g}",
+            spread_text(row.average_loss),
+            NOTHING if row.best_iteration is None else about_text(row.best_iteration.mean),
+            NOTHING if row.us is None else f"{row.us:.3g}",
+        )
+
+    def markdown(self) -> str:
+        lines = [f"## {self.title}", ""]
+        lines += ["| " + " | ".join(self.columns) + " |", "|---" + "|--:" * (len(self.columns) - 1) + "|"]
+        for group, rows in self.groups:
+            lines.append("| *" + _markdown(group) + "* |" + " |" * (len(self.columns) - 1))
+            for row in rows:
+                cells = [_markdown(cell) for cell in self.cells(row)]
+                if row.best:
+                    cells[:2] = [f"**{cell}**" for cell in cells[:2]]
+                lines.append("| " + " | ".join(cells) + " |")
+        lines += ["", *(f"{_markdown(note)}  " for note in self.notes), f"`{self.signature}`", ""]
+        return "\n".join(lines)
+
+    def records(self) -> list[dict[str, Any]]:
+        records = []
+        for row in self.rows:
+            record: dict[str, Any] = {"experiment": self.experiment, "task": self.task, "metric": self.metric}
+            record |= {"group": row.group, "learner": row.learner, "feedback": row.feedback, "phase": row.phase}
+            record |= {"seeds": " ".join(map(str, row.seeds)), "iterations": row.iterations}
+            for name in ("test", "dev", "average_loss", "length_ratio"):
+                spread = getattr(row, name)
+                record |= {f"{name}_mean": spread.mean if spread else None, f"{name}_sd": spread.sd if spread else None}
+            record |= {"paper": row.paper, "difference": row.difference, "h": row.h, "mu": row.mu}
+            for name in ("best_iteration", "update_fraction"):
+                spread = getattr(row, name)
+                record[name] = spread.mean if spread else None
+            record["us"] = row.us
+            records.append(record | {"best_zeroth_order": int(row.best), "signature": self.signature})
+        return records
+
+
+def make_table(experiment: Experiment) -> Table:
+    rows = [_row(learner) for learner in experiment.learners]
+    phase = "tuned" if any(row.phase == "tuned" for row in rows) else "fixed"
+    rows = _mark(rows, phase)
+    rows += _bound_rows(experiment, compare=any(row.paper is not None for row in rows))
+    best = max((row for row in rows if row.zeroth_order and row.test), key=_mean_test, default=None)
+    rows = [replace(row, best=row is best) for row in rows]
+    return Table(
+        experiment.name,
+        experiment.task,
+        experiment.metric_name or "metric",
+        experiment.title,
+        phase,
+        tuple(rows),
+        tuple(_notes(experiment, rows, phase)),
+        signature(experiment, phase),
+        tuple(
+            (title, tuple(row for row in rows if row.group == group)) for group, title in _headings(experiment, rows)
+        ),
+    )
+
+
+def _headings(experiment: Experiment, rows: Iterable[Row]) -> list[tuple[str, str]]:
+    return [(group, experiment.group_title(group)) for group in dict.fromkeys(row.group for row in rows)]
+
+
+def _row(learner: LearnerRuns) -> Row:
+    phase = learner.best_phase() or "fixed"
+    run = learner.runs(phase)[0]
+    quantities = ("test", "dev", "average_loss", "best_iteration", "length_ratio", "update_fraction")
+    times = learner.spread(phase, "us_per_iteration")
+    spreads: dict[str, Any] = {name: learner.spread(phase, name) for name in quantities}
+    return Row(
+        group=learner.group,
+        learner=learner.name,
+        phase=phase,
+        feedback=learner.feedback,
+        seeds=tuple(run.seed for run in learner.runs(phase)),
+        iterations=run.iterations,
+        paper=learner.paper,
+        h=_number(run.settings.get("h")),
+        mu=_number(run.settings.get("mu")),
+        us=min(times.values) if times else None,
+        zeroth_order=learner.zeroth_order,
+        **spreads,
+    )
+
+
+def _bound_rows(experiment: Experiment, compare: bool) -> list[Row]:
+    rows = []
+    for name in experiment.bounds:
+        value, length = experiment.bound(name, experiment.metric or "bleu"), experiment.bound(name, "length_ratio")
+        rows.append(
+            Row(
+                BOUND_GROUP,
+                name,
+                None,
+                test=Spread((value,), exact=True) if value is not None else None,
+                length_ratio=Spread((length,), exact=True) if length is not None else None,
+                paper=BOUNDS.get(name) if compare else None,
+            )
+        )
+    return rows
+
+
+def _mark(rows: Sequence[Row], phase: str) -> list[Row]:
+    """† another phase than the table's, ‡ a single seed."""
+    return [
+        replace(row, marks=("†" if row.phase != phase else "") + ("‡" if len(row.seeds) == 1 else "")) for row in rows
+    ]
+
+
+def _mean_test(row: Row) -> float:
+    return row.test.mean if row.test else float("-inf")
+
+
+def _widened(experiment: Experiment) -> list[str]:
+    """Learners; (twice) where a decade was not enough."""
+    tuning = {name: entry for name, entry in experiment.tuning.items() if isinstance(entry, Mapping)}
+    times = {name: entry.get("widened") or 0 for name, entry in tuning.items()}
+    return [f"{name} (twice)" if count > 1 else name for name, count in times.items() if count]
+
+
+def _notes(experiment: Experiment, rows: Sequence[Row], phase: str) -> Iterable[str]:
+    how = "h and mu tuned on dev for each learner" if phase == "tuned" else "the same fixed settings for all learners"
+    yield (
+        "Figures are means ± standard deviations over seeds; test and dev are of the model that is best on dev; "
+        f"{how}. Higher is better; the best zeroth-order result is in bold."
+    )
+    if any("†" in row.marks for row in rows):
+        yield "† No tuned result: the fixed settings."
+    if any("‡" in row.marks for row in rows):
+        yield "‡ A single seed: no standard deviation."
+    if phase == "tuned" and (widened := _widened(experiment)):
+        yield f"The best lay on an edge of the grid, which was then widened by a decade, for {', '.join(widened)}."
+    if any(row.paper is not None for row in rows):
+        yield "Difference: ours minus the paper's, which was measured on the paper's own data; ours is named below."
+    if experiment.noisy:
+        yield (
+            "Feedback that is not exact stands at the end of a learner's name. flip:P: a comparison answered wrongly "
+            "with probability P; rating:K,NOISE,BIAS: K grades, with the standard deviations of their noise and of "
+            "raters' biases; binary: a thumb up or down. Test results and average losses are of the true loss."
+        )
+    scores = {str(run.test_report["signature"]) for run in experiment.runs if run.test_report.get("signature")}
+    if scores:
+        yield f"Score: {'; '.join(sorted(scores))}."
+
+
+def signature(experiment: Experiment, phase: str, learners: Iterable[LearnerRuns] | None = None) -> str:
+    """What was measured, as sacrebleu's signatures say it: enough to tell two results apart."""
+    chosen = tuple(experiment.learners if learners is None else learners)
+    runs = [run for item in chosen for run in (item.runs(phase) or item.runs("fixed") or item.runs("tuned"))]
+    models = sorted({item.feedback for item in chosen})
+    fields = {
+        "task": experiment.task,
+        "data": experiment.data,
+        "learners": str(len(chosen)),
+        "h": "tuned" if phase == "tuned" else _settings(runs, "h"),
+        "mu": "tuned" if phase == "tuned" else _settings(runs, "mu"),
+        "seeds": ",".join(map(str, sorted({run.seed for run in runs}))) or "none",
+        "iterations": ",".join(count_text(count) for count in sorted({run.iterations for run in runs})) or "none",
+        "version": ",".join(sorted({_version(run) for run in runs})) or "none",
+    }
+    if models not in ([], ["exact"]):
+        fields["feedback"] = ";".join(models)
+    return "|".join(f"{name}:{value}" for name, value in fields.items())
+
+
+def _settings(runs: Sequence[Run], name: str) -> str:
+    values = sorted({value for run in runs if (value := _number(run.settings.get(name))) is not None})
+    if len(values) > 3:
+        return f"{values[0]:g}..{values[-1]:g}"
+    return ",".join(f"{value:g}" for value in values) or "none"
+
+
+def _version(run: Run) -> str:
+    return str(run.versions.get("sparsezo") or run.result.get("version") or "unknown")
+
+
+def _number(value: object) -> float | None:
+    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+
+
+def spread_text(spread: Spread | None, digits: int = 4) -> str:
+    if spread is None:
+        return NOTHING
+    return f"{spread.mean:.{digits}f}" + (f" ± {spread.sd:.{digits}f}" if spread.sd is not None else "")
+
+
+def count_text(count: float) -> str:
+    """4M, 300k, 1,234: as --iterations takes them."""
+    for size, unit in ((1_000_000, "M"), (1_000, "k")):
+        if count >= size and count % (size // 100) == 0:
+            return f"{count / size:g}{unit}"
+    return f"{count:,.0f}"
+
+
+def about_text(count: float) -> str:
+    """3.81M, 120k, 950: a mean of counts, in three digits or so."""
+    if count >= 1e6:
+        return f"{count / 1e6:.2f}M"
+    return f"{count / 1e3:.0f}k" if count >= 1e4 else f"{count:,.0f}"
+
+
+def _markdown(text: str) -> str:
+    """One line, and no cell of it ends early."""
+    return " ".join(text.split()).replace("|", "\\|").replace("*", "\\*").replace("<", "&lt;")

@@ -1,0 +1,1 @@
+"""Files: opened whatever their packing, written whole or not at all."""

@@ -1,0 +1,287 @@
+"""Chains of tags: best path, marginals, sampling (paper Sec. 5, chunking; Sha & Pereira's second-order states).
+
+Everything works on potentials P, one row a token and one column a tag bigram: P[i, a * K + b] scores tag b at token i
+after tag a. Order 2 has P = S. Order 1 adds label bigrams to label scores (``expand``, and ``contract`` for the way
+back). Before the first token stands ``start`` (the tag O), so row 0 is read at a = start alone.
+
+The sums stay finite, whatever the weights: forward sums are kept relative to the best path's score (``relative``), so
+every exponent is at most 0 and each sum has a term that is exactly 1. They are float32: a tag at the end of 1e38 times
+fewer paths than another counts as having none.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from sparsezo.kernels.exponential import exp_nonpositive
+from sparsezo.kernels.jit import kernel
+from sparsezo.kernels.random import uniform
+
+_F = np.float32
+
+
+@kernel
+def viterbi(P: Any, R: Any, K: Any, start: Any, best: Any, back: Any, y: Any) -> Any:
+    """y = the best path (the first tag wins a tie); returns its score. best, back: room, tokens x tags."""
+    if K == 3:
+        return _viterbi3(P, R, start, back, y)
+    for b in range(K):
+        best[0, b] = P[0, start * K + b]
+    for i in range(1, R):
+        for b in range(K):
+            top = best[i - 1, 0] + P[i, b]
+            arg = 0
+            for a in range(1, K):
+                score = best[i - 1, a] + P[i, a * K + b]
+                if score > top:
+                    top = score
+                    arg = a
+            best[i, b] = top
+            back[i, b] = arg
+    arg = 0
+    for b in range(1, K):
+        if best[R - 1, b] > best[R - 1, arg]:
+            arg = b
+    score = best[R - 1, arg]
+    for i in range(R - 1, -1, -1):
+        y[i] = arg
+        arg = back[i, arg]
+    return score
+
+
+@kernel
+def _viterbi3(P: Any, R: Any, start: Any, back: Any, y: Any) -> Any:
+    """``viterbi`` for three tags (B, I, O): all in registers and without branches, three times as fast."""
+    m0, m1, m2 = P[0, start * 3], P[0, start * 3 + 1], P[0, start * 3 + 2]
+    for i in range(1, R):
+        s0, b0 = _best_of_3(m0 + P[i, 0], m1 + P[i, 3], m2 + P[i, 6])
+        s1, b1 = _best_of_3(m0 + P[i, 1], m1 + P[i, 4], m2 + P[i, 7])
+        s2, b2 = _best_of_3(m0 + P[i, 2], m1 + P[i, 5], m2 + P[i, 8])
+        m0, m1, m2 = s0, s1, s2
+        back[i, 0], back[i, 1], back[i, 2] = b0, b1, b2
+    score, tag = _best_of_3(m0, m1, m2)
+    for i in range(R - 1, 0, -1):
+        y[i] = tag
+        tag = back[i, tag]
+    y[0] = tag
+    return score
+
+
+@kernel
+def _best_of_3(s0: Any, s1: Any, s2: Any) -> Any:
+    top = s1 if s1 > s0 else s0
+    arg = 1 if s1 > s0 else 0
+    arg = 2 if s2 > top else arg
+    top = s2 if s2 > top else top
+    return top, arg
+
+
+@kernel
+def relative(P: Any, R: Any, K: Any, start: Any, best: Any, E: Any) -> None:
+    """E[i, a * K + b] = p(tag a at i - 1, given tag b at i and the tokens up to i); E[R] = p(tag b at R - 1)."""
+    for b in range(K):
+        best[0, b] = P[0, start * K + b]
+    for i in range(1, R):
+        for b in range(K):
+            top = best[i - 1, 0] + P[i, b]
+            for a in range(1, K):
+                top = max(top, best[i - 1, a] + P[i, a * K + b])
+            best[i, b] = top
+        for a in range(K):
+            for b in range(K):
+                E[i, a * K + b] = best[i - 1, a] + P[i, a * K + b] - best[i, b]
+    top = best[R - 1, 0]
+    for b in range(1, K):
+        top = max(top, best[R - 1, b])
+    for b in range(K):
+        E[R, b] = best[R - 1, b] - top
+    flat = E.reshape(-1)[K * K : R * K * K + K]
+    for j in range(flat.size):
+        flat[j] = exp_nonpositive(flat[j])
+    # alpha[b]: the sum over all paths that end in b, relative to the best of them; kept in best's rows from here on
+    for b in range(K):
+        best[0, b] = 1
+    for i in range(1, R):
+        largest = _F(0)
+        for b in range(K):
+            alpha = _F(0)
+            for a in range(K):
+                E[i, a * K + b] *= best[i - 1, a]
+                alpha += E[i, a * K + b]
+            inverse = _F(1) / alpha
+            for a in range(K):
+                E[i, a * K + b] *= inverse
+            best[i, b] = alpha
+            largest = max(largest, alpha)
+        inverse = _F(1) / largest
+        for b in range(K):
+            best[i, b] *= inverse
+    total = _F(0)
+    for b in range(K):
+        E[R, b] *= best[R - 1, b]
+        total += E[R, b]
+    for b in range(K):
+        E[R, b] /= total
+
+
+@kernel
+def subtract_marginals(E: Any, R: Any, K: Any, start: Any, p: Any, D: Any) -> None:
+    """D[i, a * K + b] -= p(a at i - 1, b at i), from what ``relative`` left in E. p: 2 x K room."""
+    here, before = 0, 1
+    for b in range(K):
+        p[here, b] = E[R, b]
+    for i in range(R - 1, 0, -1):
+        for a in range(K):
+            p[before, a] = 0
+            for b in range(K):
+                both = p[here, b] * E[i, a * K + b]
+                D[i, a * K + b] -= both
+                p[before, a] += both
+        here, before = before, here
+    for b in range(K):
+        D[0, start * K + b] -= p[here, b]
+
+
+@kernel
+def sample_path(E: Any, R: Any, K: Any, key: Any, step: Any, y: Any) -> None:
+    """y ~ p(path), from the last token backwards, from what ``relative`` left in E."""
+    y[R - 1] = _pick(E, R, 0, 1, K, uniform(key, step, R - 1))
+    for i in range(R - 1, 0, -1):
+        y[i - 1] = _pick(E, i, y[i], K, K, uniform(key, step, i - 1))
+
+
+@kernel
+def _pick(E: Any, row: Any, offset: Any, stride: Any, K: Any, u: Any) -> Any:
+    total = 0.0
+    for a in range(K - 1):
+        total += E[row, offset + a * stride]
+        if u < total:
+            return a
+    return K - 1
+
+
+@kernel
+def add_path(y: Any, R: Any, K: Any, start: Any, D: Any) -> None:
+    """D[i, y_{i-1} y_i] += 1."""
+    before = start
+    for i in range(R):
+        D[i, before * K + y[i]] += 1
+        before = y[i]
+
+
+@kernel
+def expand(S: Any, R: Any, K: Any, P: Any) -> None:
+    """Order 1: P[i, a * K + b] = S[i, b] + S[R + a, b]; the last K rows of S are the label bigrams."""
+    for i in range(R):
+        for a in range(K):
+            for b in range(K):
+                P[i, a * K + b] = S[i, b] + S[R + a, b]
+
+
+@kernel
+def contract(DP: Any, R: Any, K: Any, D: Any) -> None:
+    """The gradient in S from that in P (order 1)."""
+    D[: R + K] = 0
+    for i in range(R):
+        for a in range(K):
+            for b in range(K):
+                D[i, b] += DP[i, a * K + b]
+                D[R + a, b] += DP[i, a * K + b]
+
+
+@kernel
+def chunk_counts(y: Any, z: Any, R: Any, kind: Any, chunk_type: Any) -> Any:
+    """(chunks in y, chunks in z, chunks in both), as conlleval counts them.
+
+    kind: 0 outside, 1 begins, 2 inside. A chunk starts at a B, or at an I after another type or outside; it ends
+    before the next start or outside.
+    """
+    n_y, n_z, both = 0, 0, 0
+    matching = False  # a chunk is open in y and in z, and started at the same token with the same type
+    last_y, last_z = 0, 0  # kinds
+    type_y, type_z = -1, -1
+    for i in range(R):
+        k_y, k_z = kind[y[i]], kind[z[i]]
+        t_y, t_z = chunk_type[y[i]], chunk_type[z[i]]
+        begins_y = k_y == 1 or (k_y == 2 and (last_y == 0 or t_y != type_y))
+        begins_z = k_z == 1 or (k_z == 2 and (last_z == 0 or t_z != type_z))
+        if matching:
+            ends_y = begins_y or k_y == 0
+            ends_z = begins_z or k_z == 0
+            if ends_y and ends_z:
+                both += 1
+            if ends_y or ends_z:
+                matching = False
+        if begins_y:
+            n_y += 1
+        if begins_z:
+            n_z += 1
+        if begins_y and begins_z and t_y == t_z:
+            matching = True
+        last_y, last_z, type_y, type_z = k_y, k_z, t_y, t_z
+    if matching:
+        both += 1
+    return n_y, n_z, both
+
+
+@kernel
+def one_minus_f1(n_y: Any, n_z: Any, both: Any) -> Any:
+    """1 - F1; where neither has a chunk there is nothing to find and nothing wrong: 0."""
+    if n_y + n_z == 0:
+        return 0.0
+    return 1.0 - 2.0 * both / (n_y + n_z)
+
+
+@kernel
+def expected_f1_loss(M: Any, R: Any, K: Any, start: Any, z: Any, kind: Any, chunk_type: Any, A: Any, B: Any) -> Any:
+    """E[1 - F1(y, z)] for y with pair marginals M[i, a * K + b], exactly (DESIGN 2.5).
+
+    1 - F1 depends on y through two counts, chunks in y and chunks in both. So the forward pass carries them:
+    A[b, n, m, open] is the probability of being in tag b with n chunks begun, m of them finished in both, and the
+    chunk now open matching gold's so far or not. B is room of the same shape.
+    """
+    n_z = chunk_counts(z, z, R, kind, chunk_type)[0]
+    last_z, type_z = 0, -1
+    A[:, :1] = 0
+    A[start, 0, 0, 0] = 1
+    for i in range(R):
+        k_z, t_z = kind[z[i]], chunk_type[z[i]]
+        begins_z = k_z == 1 or (k_z == 2 and (last_z == 0 or t_z != type_z))
+        ends_z = begins_z or k_z == 0
+        B[:, : i + 2] = 0
+        for a in range(K):
+            here = 0.0
+            for b in range(K):
+                here += M[i, a * K + b]
+            if here <= 0:
+                continue
+            # before the first token there is no chunk, whatever tag stands for the start
+            k_a, t_a = (kind[a], chunk_type[a]) if i > 0 else (0, -1)
+            for b in range(K):
+                p = M[i, a * K + b] / here
+                if p <= 0:
+                    continue
+                begins = kind[b] == 1 or (kind[b] == 2 and (k_a == 0 or chunk_type[b] != t_a))
+                ends = begins or kind[b] == 0
+                opens = begins and begins_z and chunk_type[b] == t_z
+                for n in range(i + 1):
+                    for m in range(min(n, n_z) + 1):
+                        to = n + 1 if begins else n
+                        B[b, to, m, 1 if opens else 0] += p * A[a, n, m, 0]
+                        matched = A[a, n, m, 1]
+                        if matched > 0:
+                            found = m + 1 if ends and ends_z else m
+                            still = opens or not (ends or ends_z)
+                            B[b, to, found, 1 if still else 0] += p * matched
+        A, B = B, A
+        last_z, type_z = k_z, t_z
+    loss = 0.0
+    for b in range(K):
+        for n in range(R + 1):
+            for m in range(min(n, n_z) + 1):
+                loss += A[b, n, m, 0] * one_minus_f1(n, n_z, m)
+                if A[b, n, m, 1] > 0:
+                    loss += A[b, n, m, 1] * one_minus_f1(n, n_z, m + 1)
+    return loss

@@ -1,0 +1,174 @@
+"""Chunking for the training loop: scores of tag bigrams to a tag path, its 1 - F1, its gradient (paper Sec. 5)."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sparsezo.kernels import protocol
+from sparsezo.kernels.jit import kernel
+from sparsezo.kernels.protocol import implements
+from sparsezo.tasks.chunking import chains as sequence
+
+
+class ChunkTask(NamedTuple):
+    """A tag set and how to decode it. ``tokens[x]`` is the length of input x."""
+
+    n_tags: int
+    order: int  # 2: S scores tag bigrams; 1: S scores tags, and its last n_tags rows score bigrams
+    start: int  # the tag before the first token: O
+    tokens: NDArray[np.int64]
+    kind: NDArray[np.int8]  # of each tag, also of those that only gold has: 0 outside, 1 begins, 2 inside
+    chunk_type: NDArray[np.int32]  # of each tag; -1 for O
+    # room to work in
+    P: NDArray[np.float32]  # order 1: bigram potentials
+    M: NDArray[np.float32]  # annealed criterion: bigram marginals
+    best: NDArray[np.float32]  # tokens x tags
+    back: NDArray[np.int16]
+    E: NDArray[np.float32]  # tokens + 1 x tags^2
+    p: NDArray[np.float32]  # 2 x tags
+    A: NDArray[np.float64]  # annealed criterion: tags x chunks x chunks x 2, or empty
+    B: NDArray[np.float64]
+
+
+class ChunkGold(NamedTuple):
+    """The correct tags: only the feedback sees them."""
+
+    offsets: NDArray[np.int64]
+    tags: NDArray[np.int16]
+
+
+@kernel
+def _expand(task: Any, x: Any, S: Any) -> None:
+    """Order 1: the bigram potentials in task.P. Order 2 has them in S as it is."""
+    if task.order == 1:
+        sequence.expand(S, task.tokens[x], task.n_tags, task.P)
+
+
+@implements(protocol.outputs, ChunkTask)
+def _outputs(task: Any, x: Any) -> Any:
+    return task.tokens[x]
+
+
+@implements(protocol.decode, ChunkTask)
+def _decode(task: Any, x: Any, S: Any, y: Any) -> Any:
+    _expand(task, x, S)
+    P = S if task.order == 2 else task.P
+    return sequence.viterbi(P, task.tokens[x], task.n_tags, task.start, task.best, task.back, y)
+
+
+@implements(protocol.sample, ChunkTask)
+def _sample(task: Any, x: Any, S: Any, key: Any, step: Any, y: Any) -> Any:
+    _expand(task, x, S)
+    P = S if task.order == 2 else task.P
+    R, K = task.tokens[x], task.n_tags
+    sequence.relative(P, R, K, task.start, task.best, task.E)
+    sequence.sample_path(task.E, R, K, key, step, y)
+    return task.E[R, 0]  # a probability: not finite exactly when the scores are not
+
+
+@implements(protocol.score_gradient, ChunkTask)
+def _score_gradient(task: Any, x: Any, S: Any, y: Any, D: Any) -> None:
+    _path_minus_marginals(task, x, y, D)
+
+
+@implements(protocol.supervise, ChunkGold)
+def _supervise(gold: Any, task: Any, x: Any, S: Any, D: Any) -> None:
+    _expand(task, x, S)
+    P = S if task.order == 2 else task.P
+    sequence.relative(P, task.tokens[x], task.n_tags, task.start, task.best, task.E)
+    _path_minus_marginals(task, x, gold.tags[gold.offsets[x] : gold.offsets[x + 1]], D)
+
+
+@kernel
+def _path_minus_marginals(task: Any, x: Any, y: Any, D: Any) -> None:
+    """D = onehot(y) - marginals, from what ``relative`` left in task.E."""
+    R, K = task.tokens[x], task.n_tags
+    DP = D if task.order == 2 else task.P
+    DP[:R] = 0
+    sequence.add_path(y, R, K, task.start, DP)
+    sequence.subtract_marginals(task.E, R, K, task.start, task.p, DP)
+    if task.order == 1:
+        sequence.contract(DP, R, K, D)
+
+
+@implements(protocol.delta, ChunkGold)
+def _delta(gold: Any, task: Any, x: Any, y: Any) -> Any:
+    z = gold.tags[gold.offsets[x] : gold.offsets[x + 1]]
+    n_y, n_z, both = sequence.chunk_counts(y, z, task.tokens[x], task.kind, task.chunk_type)
+    return sequence.one_minus_f1(n_y, n_z, both)
+
+
+@implements(protocol.risk, ChunkGold)
+def _risk(gold: Any, task: Any, x: Any, S: Any, gamma: Any) -> Any:
+    _expand(task, x, S)
+    P = S if task.order == 2 else task.P
+    R, K = task.tokens[x], task.n_tags
+    gamma = P.dtype.type(gamma)
+    M = task.M
+    for i in range(R):
+        for j in range(K * K):
+            M[i, j] = gamma * P[i, j]
+    sequence.relative(M, R, K, task.start, task.best, task.E)
+    M[:R] = 0
+    sequence.subtract_marginals(task.E, R, K, task.start, task.p, M)
+    for i in range(R):
+        for j in range(K * K):
+            M[i, j] = -M[i, j]
+    z = gold.tags[gold.offsets[x] : gold.offsets[x + 1]]
+    return sequence.expected_f1_loss(M, R, K, task.start, z, task.kind, task.chunk_type, task.A, task.B)
+
+
+@kernel
+def corpus_counts(gold: Any, task: Any, outputs: Any) -> Any:
+    """(chunks in outputs, chunks in gold, chunks in both) over all inputs; outputs stand as gold.tags do."""
+    n_y, n_z, both = 0, 0, 0
+    for x in range(task.tokens.size):
+        begin, end = gold.offsets[x], gold.offsets[x + 1]
+        counts = sequence.chunk_counts(
+            outputs[begin:end], gold.tags[begin:end], end - begin, task.kind, task.chunk_type
+        )
+        n_y += counts[0]
+        n_z += counts[1]
+        both += counts[2]
+    return n_y, n_z, both
+
+
+def chunk_task(
+    tokens: NDArray[np.int64],
+    kind: NDArray[np.int8],
+    chunk_type: NDArray[np.int32],
+    start: int,
+    order: int,
+    risk: bool = False,
+    n_tags: int | None = None,
+) -> ChunkTask:
+    """A task with room for its longest input; ``risk`` asks for the annealed criterion's (larger) room too.
+
+    n_tags: how many of the tags in kind may be predicted, the first ones; all of them by default.
+    """
+    K = kind.size if n_tags is None else n_tags
+    most = max(int(tokens.max(initial=0)), 1)
+
+    def room(*shape: int) -> NDArray[np.float32]:
+        return np.zeros(shape, np.float32)
+
+    counts = (K, most + 2, most + 2, 2) if risk else (0, 0, 0, 0)
+    return ChunkTask(
+        n_tags=K,
+        order=order,
+        start=start,
+        tokens=tokens,
+        kind=kind,
+        chunk_type=chunk_type,
+        P=room(most if order == 1 else 0, K * K),
+        M=room(most if risk else 0, K * K),
+        best=room(most, K),
+        back=np.zeros((most, K), np.int16),
+        E=room(most + 1, K * K),
+        p=room(2, K),
+        A=np.zeros(counts),
+        B=np.zeros(counts),
+    )

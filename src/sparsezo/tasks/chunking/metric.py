@@ -1,0 +1,89 @@
+"""Chunk F1 as conlleval counts it: the measure of the paper's chunking task (Sec. 5).
+
+A predicted chunk is correct when gold has one with the same first token, last token and type. Chunks never
+cross a sentence; an I- after O or after another type starts one, whatever the scheme says.
+
+    scores = score_chunks(gold.tags, predicted, gold.offsets)
+    scores.f1, scores.precision, scores.recall, scores.accuracy
+    scores.per_type["NP"].f1
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sparsezo.errors import UsageError
+from sparsezo.tasks.chunking.tags import iob
+
+
+@dataclass(frozen=True)
+class ChunkCounts:
+    """Counts of chunks, and the ratios made of them; a ratio to nothing is 0, as in conlleval."""
+
+    correct: int
+    predicted: int
+    gold: int
+
+    @property
+    def precision(self) -> float:
+        return self.correct / self.predicted if self.predicted else 0.0
+
+    @property
+    def recall(self) -> float:
+        return self.correct / self.gold if self.gold else 0.0
+
+    @property
+    def f1(self) -> float:
+        return 2 * self.correct / (self.predicted + self.gold) if self.correct else 0.0
+
+
+@dataclass(frozen=True)
+class ChunkScores(ChunkCounts):
+    """All types together, each type for itself, and how many tokens have the right tag."""
+
+    correct_tokens: int
+    tokens: int
+    per_type: Mapping[str, ChunkCounts] = field(hash=False)
+
+    @property
+    def accuracy(self) -> float:
+        return self.correct_tokens / self.tokens if self.tokens else 0.0
+
+
+def chunks(tags: Sequence[str], offsets: NDArray[np.int64]) -> list[tuple[int, int, str]]:
+    """(first token, last token + 1, type) of each chunk, in order."""
+    arrays = iob(tags, offsets)
+    inside = arrays.type_of >= 0
+    starts = arrays.starts
+    ends = inside.copy()  # a chunk's last token: the next one starts a chunk or is O
+    ends[:-1] &= starts[1:] | ~inside[1:]
+    firsts = np.flatnonzero(starts)
+    types = [arrays.types[t] for t in arrays.type_of[firsts].tolist()]
+    return list(zip(firsts.tolist(), (np.flatnonzero(ends) + 1).tolist(), types, strict=True))
+
+
+def score_chunks(gold: Sequence[str], predicted: Sequence[str], offsets: NDArray[np.int64]) -> ChunkScores:
+    """Compare predicted tags with gold tags; sentence s is tags ``offsets[s]:offsets[s + 1]`` of both."""
+    if not len(gold) == len(predicted) == offsets[-1]:
+        raise UsageError(
+            f"{len(gold)} gold tags, {len(predicted)} predicted tags, {offsets[-1]} tokens; give one of each a token"
+        )
+    gold_chunks, predicted_chunks = chunks(gold, offsets), chunks(predicted, offsets)
+    correct = Counter(kind for _, _, kind in set(gold_chunks).intersection(predicted_chunks))
+    guessed = Counter(kind for _, _, kind in predicted_chunks)
+    wanted = Counter(kind for _, _, kind in gold_chunks)
+    return ChunkScores(
+        correct=correct.total(),
+        predicted=guessed.total(),
+        gold=wanted.total(),
+        correct_tokens=sum(map(str.__eq__, gold, predicted)),
+        tokens=len(gold),
+        per_type={
+            kind: ChunkCounts(correct[kind], guessed[kind], wanted[kind]) for kind in sorted({*guessed, *wanted})
+        },
+    )

@@ -1,0 +1,1 @@
+"""Reranking of n-best lists: everything about it is in this folder."""

@@ -1,0 +1,176 @@
+"""Reranking n-best lists of a decoder (paper Sec. 5, "Statistical Machine Translation"; domain adaptation).
+
+    store = import_nbest("train.nbest.xz")                              # references: train.ref
+    task = Reranking.fit(store, read_weights("weights.out-of-domain"))  # start from the decoder's own weights
+    problem, gold = task.problem(store), task.gold(store)
+    learner = Learner(problem, Settings(h=1e-4, mu=1e-2), task.initial_weights())
+    learner.run(gold, steps=800_000)
+    task.export("adapted", learner.weights())                           # adapted.weights (cdec), adapted.ini (Moses)
+
+The features are dense: every weight counts as active in every list, so perturbing all weights and perturbing the
+active ones is the same law (DESIGN 2), and there is no point in running both.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sparsezo.errors import SparsezoError, UsageError
+from sparsezo.kernels.inputs.dense import PADDED, dense_inputs, dots, read_only
+from sparsezo.tasks.base import Problem, Scores
+from sparsezo.tasks.rerank.decoder_weights import write_cdec_weights, write_moses_weights
+from sparsezo.tasks.rerank.kernel import RankGold, rank_task
+from sparsezo.tasks.rerank.metric import bleu_from_statistics, corpus_bleu, corpus_bleu_from_statistics
+from sparsezo.tasks.rerank.nbest import NBestList
+from sparsezo.tasks.rerank.store import NBestStore
+
+_BLOCK = 1 << 18  # candidates that are put in order at a time
+
+
+@dataclass(frozen=True, eq=False)
+class Reranking:
+    """Feature names, in the order of the weights, and the weights to start from.
+
+    First the training lists' features, as their store has them, then those that only the initial weights name: these
+    keep their weight, which counts where other lists have the feature. A feature that neither knows has no weight;
+    it counts as 0 in every list.
+    """
+
+    names: tuple[str, ...]
+    init: tuple[float, ...]
+
+    name = "rerank"
+    metric = "bleu"
+    n_labels = 1
+
+    @classmethod
+    def fit(cls, train: NBestStore, init: Mapping[str, float] | None = None) -> Reranking:
+        """The task of training lists; ``init``: a decoder's weights, 0 for features that it does not name."""
+        start = dict(init or {})
+        if start and not any(name in start for name in train.names):
+            raise UsageError(
+                f"no feature of the training lists has an initial weight: they have {_some(train.names)}, "
+                f"the weights are for {_some(tuple(start))}; is it another decoder's file?"
+            )
+        names = (*train.names, *(name for name in start if name not in train.names))
+        return cls(names, tuple(float(start.get(name, 0.0)) for name in names))
+
+    @property
+    def n_features(self) -> int:
+        return len(self.names)
+
+    def initial_weights(self) -> NDArray[np.float64]:
+        """M x 1."""
+        return np.array(self.init, np.float64).reshape(-1, 1)
+
+    def features(self, data: NBestStore) -> NDArray[np.float32]:
+        """The lists' features in the order of the weights: as they lie on disk where that is it, else a copy."""
+        if data.names == self.names[: len(data.names)]:
+            return data.features
+        columns = data.columns_of(self.names)
+        known = np.flatnonzero(columns >= 0)
+        if not known.size:
+            raise SparsezoError(
+                f"{data.folder}: its lists have {_some(data.names)}, none of the model's features, {_some(self.names)}"
+            )
+        out = np.zeros((data.n_candidates, self.n_features), np.float32)
+        for begin in range(0, data.n_candidates, _BLOCK):
+            out[begin : begin + _BLOCK, known] = data.features[begin : begin + _BLOCK][:, columns[known]]
+        return out
+
+    def problem(self, data: NBestStore, *, learn: bool = True, risk: bool = False) -> Problem:
+        inputs = dense_inputs(self.features(data), data.offsets, learn)
+        N, M = len(data), inputs.features.shape[1]
+        return Problem(
+            inputs=inputs,
+            task=rank_task(data.offsets),
+            n_features=self.n_features,
+            n_labels=1,
+            output_start=np.arange(N + 1, dtype=np.int64),
+            n_active=np.full(N, M, np.int64),
+            n_score=inputs.ranks if learn else np.zeros(N, np.int64),
+            max_rows=int(np.diff(data.offsets).max()),
+            max_columns=M,
+            dtype=np.float64,
+        )
+
+    def gold(self, data: NBestStore) -> RankGold:
+        return RankGold(data.offsets, np.asarray(data.losses), np.asarray(data.statistics))
+
+    def quality(self, problem: Problem, gold: RankGold, outputs: NDArray[np.int32]) -> float:
+        """Corpus BLEU, from the chosen candidates' statistics."""
+        return corpus_bleu_from_statistics(gold.statistics[gold.offsets[:-1] + outputs]).bleu
+
+    def scores(self, data: NBestStore, outputs: NDArray[np.int32]) -> Scores:
+        """sacrebleu's own score of the texts. Sentence BLEU, the loss, likes longer outputs: see the length ratio."""
+        result = corpus_bleu(self.words(data, outputs), data.references)
+        sentence_bleu = bleu_from_statistics(data.statistics[data.offsets[:-1] + outputs])
+        report: dict[str, Any] = {
+            "bleu": result.bleu,
+            "signature": result.signature,
+            "length_ratio": result.length_ratio,
+            "sentence_bleu": float(sentence_bleu.mean()),
+            "sentences": len(data),
+        }
+        return Scores(self.metric, result.bleu, report)
+
+    def words(self, data: NBestStore, outputs: NDArray[np.int32]) -> list[str]:
+        """The chosen hypotheses; an output is the candidate's place in its list."""
+        return [data.hypothesis(j) for j in (data.offsets[:-1] + outputs).tolist()]
+
+    def order(self, nbest: NBestList, W: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """(places from the best candidate to the worst, the score of each candidate) of a list as it was read."""
+        names, features = nbest.names, nbest.features
+        w, column = np.zeros((len(names), 1)), {name: k for k, name in enumerate(names)}
+        for name, value in zip(self.names, np.asarray(W, np.float64).reshape(-1).tolist(), strict=True):
+            if name in column:
+                w[column[name]] = value
+        totals = np.empty((len(features), 1))
+        dots(read_only(features), 0, len(features), w, np.empty(PADDED), totals)
+        return np.argsort(-totals[:, 0], kind="stable"), totals[:, 0]
+
+    def reranked(self, nbest: NBestList, W: NDArray[Any]) -> Iterator[str]:
+        """A list's candidates as cdec writes them, ``id ||| hypothesis ||| features ||| score``, best score first."""
+        order, totals = self.order(nbest, W)
+        for j in order.tolist():
+            # str of a float32 is short and reads back as the same number
+            pairs = zip(nbest.names, nbest.features[j], strict=True)
+            values = " ".join(f"{name}={value!s}" for name, value in pairs if value != 0)
+            yield f"{nbest.id} ||| {nbest.hypotheses[j]} ||| {values} ||| {totals[j]:.9g}"
+
+    def export(self, path: str | os.PathLike[str], W: NDArray[Any]) -> list[Path]:
+        """PATH.weights as cdec and Joshua read it, PATH.ini as Moses does; returns both."""
+        cdec, moses = Path(f"{os.fspath(path)}.weights"), Path(f"{os.fspath(path)}.ini")
+        w = np.asarray(W, np.float64).reshape(-1)
+        write_cdec_weights(cdec, self.names, w)
+        write_moses_weights(moses, self.names, w)
+        return [cdec, moses]
+
+    def defaults(self, rule: str, step: str, perturb: str | None) -> tuple[float, float]:
+        """From a decoder's weights, which are near the best ones already: small steps. mu is the paper's largest."""
+        mu = 0.01
+        if rule == "supervised":
+            return 0.01, mu
+        if rule == "first-order":
+            return (0.01 if step == "adagrad" else 1e-3), mu
+        if step == "adagrad":
+            return 0.1, mu
+        return (1e-4 if rule in ("two-point", "symmetric") else 1e-5), mu
+
+    def to_arrays(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        return {"names": list(self.names)}, {"init": np.array(self.init, np.float64)}
+
+    @classmethod
+    def from_arrays(cls, settings: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Reranking:
+        return cls(tuple(settings["names"]), tuple(arrays["init"].tolist()))
+
+
+def _some(names: tuple[str, ...]) -> str:
+    return ", ".join(names[:3]) + (", ..." if len(names) > 3 else "")

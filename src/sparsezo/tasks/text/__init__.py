@@ -1,0 +1,1 @@
+"""Text classification: everything about it is in this folder."""

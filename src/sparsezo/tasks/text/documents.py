@@ -1,0 +1,294 @@
+"""Documents for text classification (the paper's appendix, RCV1), in the formats people have.
+
+=========  ====================================================================================================
+tsv        ``label TAB text``, one document a line
+text       one document a line, without labels: for predict only
+svmlight   ``label index:value ...``, RCV1's published vectors; index i is feature i - 1
+lyrl       RCV1-v2's token files (``.I id``, ``.W``, lines of tokens), labelled by its topics qrels file
+=========  ====================================================================================================
+
+    train = read_documents(["a.tsv.gz", "b.tsv.gz"])        # the format is found by content
+    classes = classes_of(train)
+    gold = class_numbers(read_documents("test.tsv"), classes)
+    split = read_rcv1("RCV1/")                              # the paper's train, dev and test sets
+"""
+
+from __future__ import annotations
+
+import lzma
+import os
+import zlib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sparsezo.errors import DataError, UsageError
+from sparsezo.storage.files import numbered_lines, open_bytes
+from sparsezo.tasks.text.lyrl import QRELS, TOPICS, lyrl_blocks, present, read_topics, topics_beside
+from sparsezo.tasks.text.svmlight import Vectors, read_svmlight
+
+FORMATS = ("tsv", "text", "svmlight", "lyrl")
+_SNIFF = 1 << 16
+
+PathLike = str | os.PathLike[str]
+
+
+@dataclass(frozen=True, eq=False)
+class Documents:
+    """Documents in file order, either as ``texts`` or as ``vectors``; ``labels`` is None where the files have none.
+
+    ``tokenised`` texts are tokens parted by blanks, to be taken as they are.
+    """
+
+    paths: tuple[str, ...]
+    file_of: NDArray[np.int32]
+    lines: NDArray[np.int64]
+    labels: list[str] | None
+    texts: list[str] | None = None
+    vectors: Vectors | None = None
+    tokenised: bool = False
+
+    def __len__(self) -> int:
+        return len(self.lines)
+
+    @property
+    def kind(self) -> str:
+        """``text``, ``tokens`` or ``vectors``: what a vectoriser has to do with them."""
+        if self.vectors is not None:
+            return "vectors"
+        return "tokens" if self.tokenised else "text"
+
+    def where(self, i: int) -> str:
+        """``path:line`` of document i, for messages."""
+        return f"{self.paths[self.file_of[i]]}:{self.lines[i]}"
+
+    def take(self, chosen: slice | Sequence[int] | NDArray[np.int64]) -> Documents:
+        """The chosen documents: ``take(slice(0, 1000))`` is a dev set held out of train."""
+        rows = np.arange(len(self))[chosen]
+        return Documents(
+            self.paths,
+            self.file_of[rows],
+            self.lines[rows],
+            None if self.labels is None else [self.labels[i] for i in rows],
+            None if self.texts is None else [self.texts[i] for i in rows],
+            None if self.vectors is None else self.vectors.take(rows),
+            self.tokenised,
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Rcv1Split:
+    """The paper's split of RCV1."""
+
+    train: Documents
+    dev: Documents
+    test: Documents
+
+
+def read_documents(
+    paths: PathLike | Sequence[PathLike],
+    format: str | None = None,
+    *,
+    labelled: bool = True,
+    allow_empty: bool = False,
+    topics: PathLike | None = None,
+) -> Documents:
+    """Read one or several files as one set of documents, in the order given.
+
+    ``labelled``: every document must have a label (train, dev, test). Without it, files that have no labels are read
+    too. ``allow_empty`` lets documents without words pass where their format can tell them from a mistake (not in tsv).
+    ``topics`` is the qrels file of lyrl tokens; default: ``rcv1-v2.topics.qrels`` beside the first of them.
+    """
+    files = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
+    if not files:
+        raise UsageError("no file of documents is named; give at least one")
+    if format is not None and format not in FORMATS:
+        raise UsageError(f"'{format}' is no format of documents; choose one of {', '.join(FORMATS)}")
+    if format == "text" and labelled:
+        raise UsageError("the format text has no labels; training and evaluation need tsv, svmlight or lyrl")
+    parts: list[Documents] = []
+    topic_of: dict[int, str] | None = None
+    for path in files:
+        found = format or detect_format(path)
+        if found == "svmlight":
+            parts.append(_read_vectors(path, allow_empty))
+        elif found == "lyrl":
+            if topic_of is None and (labelled or topics is not None):
+                topic_of = read_topics(topics if topics is not None else topics_beside(path))
+            parts.append(_read_lyrl(path, topic_of, allow_empty))
+        else:
+            parts.append(_read_lines(path, labelled or found == "tsv", allow_empty))
+    return _joined(parts)
+
+
+def detect_format(path: PathLike) -> str:
+    """One of ``FORMATS``, by the first lines; a line with a TAB that is not svmlight makes it tsv."""
+    with open_bytes(path) as stream:
+        try:
+            head = stream.read(_SNIFF)
+        except (OSError, EOFError, lzma.LZMAError, zlib.error) as error:
+            raise DataError(f"{path}:1", f"cannot be read ({error}); is the file cut off?") from None
+    lines = [line for line in head.removeprefix(b"\xef\xbb\xbf").split(b"\n") if line.strip()]
+    if not lines:
+        raise DataError(str(path), "is empty; a file of documents has at least one")
+    if lines[0].startswith(b".I"):
+        return "lyrl"
+    if len(head) == _SNIFF and len(lines) > 1:
+        del lines[-1]  # it may be cut
+    if _looks_svmlight(lines[:20]):
+        return "svmlight"
+    return "tsv" if any(b"\t" in line for line in lines) else "text"
+
+
+def _looks_svmlight(lines: list[bytes]) -> bool:
+    """Most lines are a label, a pair and then at least half pairs; a file with mistakes gets svmlight's messages."""
+    fields = [line.split(b"#", 1)[0].split()[1:] for line in lines]
+    looks = [_is_pair(some[0]) and 2 * sum(map(_is_pair, some)) >= len(some) for some in fields if some]
+    return 2 * sum(looks) > len(looks)
+
+
+def _is_pair(field: bytes) -> bool:
+    index, colon, _ = field.partition(b":")
+    return bool(colon) and index.removeprefix(b"-").isdigit()
+
+
+def _read_lines(path: PathLike, labelled: bool, allow_empty: bool) -> Documents:
+    labels: list[str] = []
+    texts: list[str] = []
+    names: dict[str, str] = {}
+    for number, line in numbered_lines(path):
+        where, text = f"{path}:{number}", line
+        if labelled:
+            label, tab, text = line.partition("\t")
+            label = label.strip()
+            if not tab:
+                what = f"no TAB in '{_shown(line)}'" if label else "the line is blank"
+                raise DataError(where, f"{what}; write label TAB text, one document a line")
+            if not label:
+                raise DataError(where, f"the label before '{_shown(text)}' is empty; write label TAB text")
+            labels.append(names.setdefault(label, label))  # one string for all documents of a class
+        if not text.strip() and (labelled or not allow_empty):
+            raise DataError(where, "an empty document; give it some words or remove the line")
+        texts.append(text)
+    if not texts:
+        raise DataError(str(path), "is empty; a file of documents has at least one")
+    lines = np.arange(1, len(texts) + 1)
+    return Documents((str(path),), np.zeros(len(texts), np.int32), lines, labels if labelled else None, texts)
+
+
+def _read_vectors(path: PathLike, allow_empty: bool) -> Documents:
+    file = read_svmlight(path)
+    empty = np.flatnonzero(np.diff(file.vectors.indptr) == 0)
+    if len(empty) and not allow_empty:
+        raise DataError(
+            f"{path}:{file.lines[empty[0]]}", "an empty document; give it some index:value or remove the line"
+        )
+    return Documents((str(path),), np.zeros(len(file.lines), np.int32), file.lines, file.labels, vectors=file.vectors)
+
+
+def _read_lyrl(path: PathLike, topic_of: dict[int, str] | None, allow_empty: bool) -> Documents:
+    """With topics, the documents that have one; without, all of them and no labels."""
+    labels: list[str] = []
+    texts: list[str] = []
+    lines: list[int] = []
+    for number, document, text in lyrl_blocks(path):
+        if topic_of is not None:
+            if document not in topic_of:
+                continue
+            labels.append(topic_of[document])
+        if not text and not allow_empty:
+            raise DataError(f"{path}:{number}", f"document {document} is an empty document; remove it")
+        texts.append(text)
+        lines.append(number)
+    if not texts:
+        what = "no document has exactly one of " + ", ".join(TOPICS) if topic_of is not None else "is empty"
+        raise DataError(str(path), f"{what}; are these LYRL2004 tokens and their qrels file?")
+    return Documents(
+        (str(path),),
+        np.zeros(len(texts), np.int32),
+        np.array(lines, np.int64),
+        None if topic_of is None else labels,
+        texts,
+        tokenised=True,
+    )
+
+
+def read_rcv1(folder: PathLike) -> Rcv1Split:
+    """The paper's split: train = test_pt0 to test_pt2, dev = every 8th of test_pt3, test = train.dat.
+
+    "Every 8th" counts the documents kept (exactly one of the four topics): the 8th, the 16th and so on.
+    """
+    folder = Path(folder)
+    names = [f"lyrl2004_tokens_test_pt{part}.dat" for part in range(4)] + ["lyrl2004_tokens_train.dat"]
+    files = [present(folder, name) for name in names]
+    topic_of = read_topics(present(folder, QRELS))
+    train = _joined([_read_lyrl(path, topic_of, False) for path in files[:3]])
+    dev = _read_lyrl(files[3], topic_of, False).take(slice(7, None, 8))
+    return Rcv1Split(train, dev, _read_lyrl(files[4], topic_of, False))
+
+
+def _joined(parts: Sequence[Documents]) -> Documents:
+    first = parts[0]
+    if len(parts) == 1:
+        return first
+    for part in parts[1:]:
+        if part.kind != first.kind or (part.labels is None) != (first.labels is None):
+            raise DataError(
+                part.paths[0],
+                f"holds {_described(part)}, but {first.paths[0]} {_described(first)}; give files of one format",
+            )
+    vectors = None
+    if first.vectors is not None:
+        held = [part.vectors for part in parts if part.vectors is not None]
+        sizes = np.concatenate([np.diff(some.indptr) for some in held])
+        vectors = Vectors(
+            np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)]),
+            np.concatenate([some.indices for some in held]),
+            np.concatenate([some.values for some in held]),
+        )
+    return Documents(
+        tuple(path for part in parts for path in part.paths),
+        np.repeat(np.arange(len(parts), dtype=np.int32), [len(part) for part in parts]),
+        np.concatenate([part.lines for part in parts]),
+        None if first.labels is None else [label for part in parts for label in part.labels or []],
+        None if first.texts is None else [text for part in parts for text in part.texts or []],
+        vectors,
+        first.tokenised,
+    )
+
+
+def _described(part: Documents) -> str:
+    return part.kind + (" without labels" if part.labels is None else "")
+
+
+def classes_of(documents: Documents) -> list[str]:
+    """The classes of a training set, sorted; fewer than two cannot be learned."""
+    classes = sorted(set(documents.labels or []))
+    if len(classes) < 2:
+        held = f"only the class '{classes[0]}'" if classes else "no labels"
+        raise DataError(
+            ", ".join(documents.paths), f"{held} in the training documents; at least two classes are needed"
+        )
+    return classes
+
+
+def class_numbers(documents: Documents, classes: Iterable[str]) -> NDArray[np.int32]:
+    """Each document's place in ``classes``; a label unseen in train is an error at its line."""
+    number_of = {name: number for number, name in enumerate(classes)}
+    if documents.labels is None:
+        raise DataError(", ".join(documents.paths), "has no labels; write label TAB text, one document a line")
+    try:
+        return np.array([number_of[label] for label in documents.labels], np.int32)
+    except KeyError:
+        i = next(i for i, label in enumerate(documents.labels) if label not in number_of)
+        known = _shown(", ".join(number_of), 200)
+        raise DataError(
+            documents.where(i), f"label '{documents.labels[i]}' was not in the training documents, which have {known}"
+        ) from None
+
+
+def _shown(text: str, most: int = 40) -> str:
+    return text if len(text) <= most else text[:most] + "..."

@@ -1,0 +1,121 @@
+"""Classification for the training loop: the scores of the classes to one of them (the paper's appendix, multiclass).
+
+Delta is 0 or 1, p_w(y given x) is the softmax of the scores, and the expected loss of eq. (annealed) is 1 - p(gold).
+
+    task, gold = class_task(4), ClassGold(labels)
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sparsezo.kernels import protocol
+from sparsezo.kernels.exponential import exp_nonpositive
+from sparsezo.kernels.jit import kernel
+from sparsezo.kernels.protocol import implements
+from sparsezo.kernels.random import uniform
+
+
+class ClassTask(NamedTuple):
+    n_classes: int
+    p: NDArray[np.float32]  # room: p_w(. given x), left by ``sample`` for ``score_gradient``
+
+
+class ClassGold(NamedTuple):
+    """The correct classes: only the feedback sees them."""
+
+    labels: NDArray[np.int32]
+
+
+def class_task(n_classes: int) -> ClassTask:
+    return ClassTask(n_classes, np.zeros(n_classes, np.float32))
+
+
+@kernel
+def _best(S: Any, n: Any) -> Any:
+    """(class, score) of the best; the first wins a tie, and NaN wins over all, so that it does not go unseen."""
+    arg, top = 0, S[0, 0]
+    for k in range(1, n):
+        s = S[0, k]
+        better = s > top or s != s
+        arg = k if better else arg
+        top = s if better else top
+    return arg, top
+
+
+@kernel
+def _softmax(task: Any, S: Any) -> Any:
+    """task.p = softmax of S; returns the best score."""
+    p = task.p
+    _, top = _best(S, task.n_classes)
+    total = np.float32(0)
+    for k in range(task.n_classes):
+        p[k] = exp_nonpositive(S[0, k] - top)
+        total += p[k]
+    for k in range(task.n_classes):
+        p[k] /= total
+    return top
+
+
+@kernel
+def _class_minus_p(task: Any, k: Any, D: Any) -> None:
+    """D = onehot(k) - p."""
+    for j in range(task.n_classes):
+        D[0, j] = -task.p[j]
+    D[0, k] += np.float32(1)
+
+
+@implements(protocol.outputs, ClassTask)
+def _outputs(task: Any, x: Any) -> Any:
+    return 1
+
+
+@implements(protocol.decode, ClassTask)
+def _decode(task: Any, x: Any, S: Any, y: Any) -> Any:
+    y[0], top = _best(S, task.n_classes)
+    return top
+
+
+@implements(protocol.sample, ClassTask)
+def _sample(task: Any, x: Any, S: Any, key: Any, step: Any, y: Any) -> Any:
+    top = _softmax(task, S)
+    rest = uniform(key, step, 0)
+    k = 0
+    while k < task.n_classes - 1 and rest >= task.p[k]:
+        rest -= task.p[k]
+        k += 1
+    y[0] = k
+    return top
+
+
+@implements(protocol.score_gradient, ClassTask)
+def _score_gradient(task: Any, x: Any, S: Any, y: Any, D: Any) -> None:
+    _class_minus_p(task, y[0], D)
+
+
+@implements(protocol.supervise, ClassGold)
+def _supervise(gold: Any, task: Any, x: Any, S: Any, D: Any) -> None:
+    _softmax(task, S)
+    _class_minus_p(task, gold.labels[x], D)
+
+
+@implements(protocol.delta, ClassGold)
+def _delta(gold: Any, task: Any, x: Any, y: Any) -> Any:
+    return 0.0 if y[0] == gold.labels[x] else 1.0
+
+
+@implements(protocol.risk, ClassGold)
+def _risk(gold: Any, task: Any, x: Any, S: Any, gamma: Any) -> Any:
+    """1 - p_{w,gamma}(gold), in float64; summed over the other classes, so that it is exact near 0 too."""
+    _, top = _best(S, task.n_classes)
+    right, wrong = 0.0, 0.0
+    for k in range(task.n_classes):
+        weight = np.exp(gamma * (np.float64(S[0, k]) - np.float64(top)))
+        if k == gold.labels[x]:
+            right += weight
+        else:
+            wrong += weight
+    return wrong / (right + wrong)

@@ -1,0 +1,146 @@
+"""Text classification (the paper's appendix, multiclass classification of RCV1).
+
+A document is one row of tf-idf values, an output is one of the classes, and its loss is 0 or 1. Vectors are made once:
+what ``fit`` and ``seen`` give carries them, and the loop reads them where they are.
+
+    train = read_documents(["a.tsv.gz", "b.tsv.gz"])
+    task, train = TextClassification.fit(train)         # classes, vocabulary and idf; documents with their vectors
+    test = task.seen(read_documents("test.tsv"))
+    problem, gold = task.problem(train), task.gold(train)
+    task.scores(test, predict(task.problem(test, learn=False), W))
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sparsezo.errors import DataError, UsageError
+from sparsezo.kernels.inputs.rows import row_inputs
+from sparsezo.tasks.base import Problem, Scores
+from sparsezo.tasks.text.documents import Documents, class_numbers, classes_of
+from sparsezo.tasks.text.kernel import ClassGold, class_task
+from sparsezo.tasks.text.metric import score_classes
+from sparsezo.tasks.text.tfidf import TOKEN_PATTERN, TextVectoriser
+
+_MOST_WEIGHTS = 2**31  # of a dense table of features x labels
+
+
+@dataclass(frozen=True, eq=False)
+class Prepared:
+    """Documents with their vectors, so that these are made once."""
+
+    documents: Documents
+    matrix: Any  # scipy CSR, documents x features, float32
+
+    def __len__(self) -> int:
+        return len(self.documents)
+
+
+@dataclass(frozen=True, eq=False)
+class TextClassification:
+    """Classes, and the vectoriser that was fitted on train."""
+
+    classes: tuple[str, ...]
+    vectoriser: TextVectoriser
+
+    name = "text"
+    metric = "accuracy"
+
+    @classmethod
+    def fit(
+        cls,
+        train: Documents,
+        *,
+        sublinear_tf: bool = True,
+        min_count: int = 1,
+        lowercase: bool = True,
+        token_pattern: str = TOKEN_PATTERN,
+    ) -> tuple[TextClassification, Prepared]:
+        """The task of training documents, and these with their vectors."""
+        classes = tuple(classes_of(train))
+        vectoriser = TextVectoriser(
+            sublinear_tf=sublinear_tf, min_count=min_count, lowercase=lowercase, token_pattern=token_pattern
+        )
+        task = cls(classes, vectoriser)
+        prepared = Prepared(train, vectoriser.fit_transform(train))
+        if task.n_features * task.n_labels > _MOST_WEIGHTS:
+            raise UsageError(
+                f"{task.n_features:,} features x {task.n_labels} classes are too many weights; use a higher --min-count"
+            )
+        return task, prepared
+
+    @property
+    def n_features(self) -> int:
+        return self.vectoriser.n_features
+
+    @property
+    def n_labels(self) -> int:
+        return len(self.classes)
+
+    def seen(self, documents: Documents) -> Prepared:
+        """Documents with their vectors as the task sees them: words that train does not have are left out."""
+        return Prepared(documents, self.vectoriser.transform(documents))
+
+    def problem(self, data: Documents | Prepared, *, learn: bool = True, risk: bool = False) -> Problem:
+        """Learning and the annealed criterion need nothing more than decoding."""
+        matrix = (data if isinstance(data, Prepared) else self.seen(data)).matrix
+        inputs = row_inputs(matrix)
+        words = np.diff(inputs.indptr)
+        return Problem(
+            inputs=inputs,
+            task=class_task(self.n_labels),
+            n_features=self.n_features,
+            n_labels=self.n_labels,
+            output_start=np.arange(len(data) + 1),
+            n_active=words * self.n_labels,
+            n_score=(inputs.norm > 0) * np.int64(self.n_labels),
+            max_rows=1,
+            max_columns=int(words.max(initial=0)),
+        )
+
+    def gold(self, data: Documents | Prepared) -> ClassGold:
+        return ClassGold(class_numbers(_documents(data), self.classes))
+
+    def quality(self, problem: Problem, gold: ClassGold, outputs: NDArray[np.int32]) -> float:
+        return float(np.mean(outputs == gold.labels))
+
+    def scores(self, data: Documents | Prepared, outputs: NDArray[np.int32]) -> Scores:
+        documents = _documents(data)
+        if documents.labels is None:
+            raise DataError(", ".join(documents.paths), "has no labels to compare with; write label TAB text")
+        result = score_classes(documents.labels, self.words(outputs))
+        return Scores(self.metric, result.accuracy, {**result.as_dict(), "documents": len(documents)})
+
+    def words(self, outputs: NDArray[np.int32]) -> list[str]:
+        """Class names of outputs."""
+        return [self.classes[k] for k in outputs.tolist()]
+
+    def export(self, path: Path, W: NDArray[Any]) -> list[Path]:
+        return []
+
+    def defaults(self, rule: str, step: str, perturb: str | None) -> tuple[float, float]:
+        """The more weights move, the smaller their steps (docs/results)."""
+        if perturb is None:
+            return 1.0, 1.0
+        return (0.3 if step == "adagrad" else {"all": 1e-3, "active": 0.01}.get(perturb, 0.1)), 1.0
+
+    def to_arrays(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        settings = {"classes": list(self.classes), "vectoriser": self.vectoriser.settings}
+        return settings, self.vectoriser.to_arrays()
+
+    @classmethod
+    def from_arrays(cls, settings: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> TextClassification:
+        return cls(tuple(settings["classes"]), TextVectoriser.from_arrays(arrays, settings["vectoriser"]))
+
+
+def _documents(data: Documents | Prepared) -> Documents:
+    return data.documents if isinstance(data, Prepared) else data
+
+
+__all__ = ["Prepared", "TextClassification"]

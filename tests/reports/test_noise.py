@@ -1,0 +1,264 @@
+"""Raters that err: the plan with several feedback models, its report on results made for the purpose, and its runs."""
+
+from __future__ import annotations
+
+import csv
+import json
+from dataclasses import replace
+
+import pytest
+
+from sparsezo.cli.experiments import _plans, run_reproduce
+from sparsezo.engines.local import fixed_runs
+from sparsezo.errors import DataError, UsageError
+from sparsezo.experiments import sources
+from sparsezo.experiments.plan import PAPER, LearnerSpec, builtin, parse_experiment
+from sparsezo.experiments.runs import Run
+from sparsezo.perturbations import PERTURBATIONS
+from sparsezo.raters import parse_feedback
+from sparsezo.reports.figures.noise import noise_figure
+from sparsezo.reports.noise import noise_lines, noise_sentences
+from sparsezo.reports.reading import read_experiment
+from sparsezo.reports.report import write_report
+from sparsezo.reports.tables import signature
+from sparsezo.settings import Settings
+
+pytest.importorskip("matplotlib")
+
+SMALL = """
+name = "small"
+task = "chunking"
+iterations = 300
+seeds = 2
+[data]
+train = "train.txt"
+dev = 20
+test = "test.txt"
+options = { only = "NP" }
+[fixed]
+h = 0.001
+mu = 0.1
+[[learner]]
+rule = "preference"
+perturb = "score"
+feedback = ["exact", "flip:0.1"]
+[[learner]]
+rule = "first-order"
+feedback = "binary"
+"""
+LEVEL = {
+    "comparison": 0.84,
+    "preference": 0.83,
+    "two-point": 0.91,
+    "symmetric": 0.92,
+    "baseline": 0.89,
+    "first-order": 0.9,
+}
+
+
+def parse(text):
+    return parse_experiment(text, "small.toml")
+
+
+def f1_of(spec, seed):
+    """An F1 by formula: exact best, worse with noise, a little apart by seed."""
+    feedback = parse_feedback(spec.feedback)
+    loss = {"exact": 0.0, "binary": 0.05, "rating": 0.01 + 0.2 * feedback.noise, "flip": 0.9 * feedback.noise**2}
+    return LEVEL[spec.rule] + 0.02 * (spec.perturb == "score") - loss[feedback.model] + (seed - 1) * 0.002
+
+
+def write_results(out, plan, test=f1_of):
+    """Runs as the runner leaves them, without doing any."""
+    for spec in plan.learners:
+        for seed in plan.seeds:
+            folder = out / "runs" / f"{spec.name}-{seed}".replace(" ", "-")
+            folder.mkdir(parents=True)
+            result = {"metric": "f1", "average_loss": 0.2, "dev": 0.9, "test": test(spec, seed), "version": "0.1.0"}
+            record = {"experiment": plan.name, "task": plan.task, "learner": spec.name, "phase": "fixed", "seed": seed}
+            record |= {"settings": spec.settings(seed).as_dict(), "iterations": plan.iterations, "result": result}
+            (folder / "run.json").write_text(json.dumps(record))
+            curve = [f"{step},{0.5 - step / 1e7},{0.5 + step / 4e6}" for step in range(0, 1_000_001, 250_000)]
+            (folder / "curve.csv").write_text("\n".join(["iterations,average_loss,dev", *curve, ""]))
+    (out / "experiment.toml").write_text(plan.to_toml())
+    return out
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory):
+    return write_results(tmp_path_factory.mktemp("noise"), builtin("noise"))
+
+
+# The plan
+
+
+def test_a_list_of_models_stands_for_as_many_learners():
+    plan = parse(SMALL)
+    assert [spec.name for spec in plan.learners] == [
+        "preference score",
+        "preference score flip:0.1",
+        "first-order binary",
+    ]
+    assert [spec.settings(0).feedback for spec in plan.learners] == ["exact", "flip:0.1", "binary"]
+    assert not plan.has_grid
+    assert parse(plan.to_toml()) == plan
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ('"flip:0.1"]', "0.1]", "learner 1.feedback: must be a feedback model, or a list of them"),
+        ('["exact", "flip:0.1"]', "[]", "learner 1.feedback: must be a feedback model, or a list of them"),
+        ('["exact", "flip:0.1"]', "0.1", "learner 1.feedback is 0.1; give a feedback model, or a list of them"),
+        ('"flip:0.1"]', '"flip:2"]', "learner 1: --feedback flip:2: write exact, binary, flip:P"),
+        ('"flip:0.1"]', '"exact"]', "learner 'preference score' is there twice"),
+        (
+            '"binary"',
+            '"flip:0.1"',
+            "learner 2: --feedback flip:0.1 is of comparisons; rule first-order asks for losses",
+        ),
+    ],
+)
+def test_a_model_that_cannot_be_is_said_in_one_line(old, new, message):
+    assert old in SMALL
+    with pytest.raises(DataError, match=message) as caught:
+        parse(SMALL.replace(old, new, 1))
+    assert "\n" not in str(caught.value)
+
+
+def test_the_experiment_has_every_rule_at_every_noise():
+    plan, chunking = builtin("noise"), builtin("chunking")
+    assert (plan.data, plan.task, plan.iterations, len(plan.seeds)) == (chunking.data, "chunking", 500_000, 3)
+    assert len(plan.learners) == 96
+    assert len({(spec.perturb, spec.h, spec.mu) for spec in plan.learners}) == 4
+    flips = {"exact", "flip:0.05", "flip:0.1", "flip:0.2", "flip:0.3", "flip:0.4"}
+    ratings = {"exact", "binary", "rating:5,0,0", "rating:5,0.1,0.1", "rating:5,0.3,0.1", "rating:5,0.5,0.1"}
+    families: dict[tuple[str, str | None], set[str]] = {}
+    for spec in plan.learners:
+        families.setdefault((spec.rule, spec.perturb), set()).add(spec.feedback)
+    assert families == {
+        **{(rule, perturb): flips for rule in ("comparison", "preference") for perturb in PERTURBATIONS},
+        **{(rule, perturb): ratings for rule in ("two-point", "symmetric", "baseline") for perturb in PERTURBATIONS},
+        ("first-order", None): ratings,
+    }
+
+
+def test_all_stands_for_the_papers_three():
+    assert [plan.name for plan in _plans("all")] == list(PAPER) == ["chunking", "smt", "text"]
+    assert [plan.name for plan in _plans("noise")] == ["noise"]
+
+
+def test_exact_feedback_is_known_by_what_it_was_known_by():
+    """A plan that says nothing of raters has the runs that it had."""
+    spec = LearnerSpec("two-point", "score", 0.01, 0.1)
+    plan = replace(builtin("chunking"), learners=(spec,), seeds=(0,), iterations=1000)
+    same = Run("chunking", "chunking", "two-point score", "fixed", Settings(h=0.01, mu=0.1), 1000, 10, "data")
+    assert fixed_runs(plan, "data") == [same]
+    flipped = replace(plan, learners=(replace(spec, rule="preference", feedback="flip:0.1"),))
+    told_well = replace(plan, learners=(replace(spec, rule="preference"),))
+    assert fixed_runs(flipped, "data")[0].hash != fixed_runs(told_well, "data")[0].hash
+
+
+# The report
+
+
+def test_lines_run_by_rising_noise(results):
+    lines = {line.name: line for line in noise_lines(read_experiment(results))}
+    assert len(lines) == 16
+    preference, first_order = lines["preference score"], lines["first-order"]
+    assert [point.written for point in preference.flips] == [
+        *("exact", "flip:0.05", "flip:0.1", "flip:0.2", "flip:0.3", "flip:0.4")
+    ]
+    assert [point.feedback.noise for point in first_order.ratings] == [0.0, 0.1, 0.3, 0.5]
+    assert not first_order.flips
+    assert first_order.at("binary").test.mean == pytest.approx(0.85)
+
+
+def test_what_noise_costs_is_said_for_every_rule(results):
+    sentences = list(noise_sentences(read_experiment(results)))
+    assert len(sentences) == 6
+    assert (
+        "In test F1, flip:0.1 costs comparison 0.0090 with all (0.8400 to 0.8310) and "
+        "0.0090 with active (0.8400 to 0.8310) and 0.0090 with score (0.8600 to 0.8510)."
+    ) in sentences
+    assert "In test F1, rating:5,0.1,0.1 costs first-order 0.0300 (0.9000 to 0.8700)." in sentences
+
+
+def test_a_cost_within_seed_noise_is_called_so(tmp_path):
+    plan = parse(SMALL)
+    write_results(tmp_path, plan, lambda spec, seed: 0.8 + 0.01 * seed - 0.002 * (spec.feedback == "flip:0.1"))
+    (sentence,) = noise_sentences(read_experiment(tmp_path))
+    assert sentence.endswith("flip:0.1 costs preference 0.0020 with score (0.8050 to 0.8030, within seed noise).")
+
+
+def test_the_report_has_the_figure_and_the_sentences(results, tmp_path):
+    page = write_report([results], tmp_path, command="sparsezo reproduce noise").read_text("utf-8")
+    names = sorted(path.name for path in (tmp_path / "figures").iterdir())
+    assert names == [f"{kind}-noise.{ending}" for kind in ("dev", "loss", "noise", "test") for ending in ("png", "svg")]
+    assert page.count("<svg") == 4
+    assert "flip:0.1 costs comparison 0.0090 with all" in page
+    assert page.count("Exact feedback only.") >= 3
+    assert "For comparison: first-order reaches 0.9000 ± 0.0020." in page
+    assert "There is no tuned phase" not in page
+    assert "Missing or odd" not in page
+    with open(tmp_path / "table.csv", encoding="utf-8", newline="") as stream:
+        table = {row["learner"]: row for row in csv.DictReader(stream)}
+    assert len(table) == 96
+    assert table["preference score flip:0.1"]["feedback"] == "flip:0.1"
+    assert table["two-point score"]["feedback"] == "exact"
+
+
+def test_signatures_name_the_models(results, tmp_path):
+    experiment = read_experiment(results)
+    figure = noise_figure(experiment, tmp_path, "noise")
+    assert figure is not None
+    assert "|learners:96|h:0.0001..0.01|mu:0.1|seeds:0,1,2|iterations:500k|" in figure.signature
+    assert "|feedback:binary;exact;flip:0.05;" in figure.signature
+    assert "biases have standard deviation 0, 0.1" in figure.caption
+    assert "feedback" not in signature(experiment, "fixed", experiment.drawn)
+    assert len(experiment.drawn) == 16
+
+
+def test_claims_are_of_exact_feedback(results):
+    experiment = read_experiment(results)
+    assert experiment.find("two-point", "score").name == "two-point score"
+    assert all(item.plain == (item.feedback == "exact") for item in experiment.learners)
+
+
+def test_one_panel_where_there_is_one_kind_of_noise(tmp_path):
+    plan = parse(SMALL)
+    experiment = read_experiment(write_results(tmp_path / "out", plan))
+    assert [line.name for line in noise_lines(experiment)] == ["preference score"]
+    figure = noise_figure(experiment, tmp_path, "small")
+    assert figure is not None
+    assert "thumb" not in figure.caption
+
+
+def test_thumbs_alone_and_a_single_seed(tmp_path):
+    plan = parse(SMALL.replace('["exact", "flip:0.1"]', '["exact", "binary"]').replace("seeds = 2", "seeds = 1"))
+    figure = noise_figure(read_experiment(write_results(tmp_path / "out", plan)), tmp_path, "small")
+    assert figure is not None
+    assert "a single seed, so no spread" in figure.caption
+
+
+def test_raters_of_one_kind_make_no_such_figure(tmp_path):
+    plan = parse(SMALL.replace('["exact", "flip:0.1"]', '"exact"').replace('"binary"', '"exact"'))
+    experiment = read_experiment(write_results(tmp_path / "out", plan))
+    assert noise_figure(experiment, tmp_path, "small") is None
+    assert not list(noise_sentences(experiment))
+    assert experiment.drawn == experiment.learners
+
+
+# The runs
+
+
+def test_without_a_grid_there_is_no_tuned_phase(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(sources, "_SIZES", {"chunking": (40, 20, 20)})
+    path, out = tmp_path / "small.toml", tmp_path / "out"
+    path.write_text(SMALL)
+    with pytest.raises(UsageError, match="small: no learner has a grid, so there is nothing to tune; use --phases fix"):
+        run_reproduce(str(path), "generated", phases="tuned", out=out)
+    assert not out.exists()
+    run_reproduce(str(path), "generated", processes=1, out=out)
+    assert "small: no learner has a grid, so there is no tuned phase\n" in capsys.readouterr().err
+    assert len(list(out.glob("runs/*/run.json"))) == 6
+    assert (out / "report" / "figures" / "noise-small.svg").exists()

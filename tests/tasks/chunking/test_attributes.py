@@ -1,0 +1,163 @@
+"""AttributeIndex against a twin that builds CRF++'s strings, token by token."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import sparsezo.tasks.chunking.attributes as attributes
+from sparsezo.errors import DataError, UsageError
+from sparsezo.tasks.chunking.attributes import AttributeIndex
+from sparsezo.tasks.chunking.conll import Corpus, read_conll
+from sparsezo.tasks.chunking.templates import Template, default_templates, parse_templates
+
+TEMPLATES = parse_templates(
+    ["U0:%x[0,0]", "U1:%x[-1,0]/%x[0,0]", "U2:%x[2,1]/%x[-3,0]/%x[0,1]/%x[1,0]", "U3:%x[-2,1]q", "U4:"], "test"
+)
+
+
+def corpus_of(sentences: list[list[tuple[str, ...]]], n_columns: int = 2) -> Corpus:
+    rows = [row for sentence in sentences for row in sentence]
+    columns = tuple([row[j] for row in rows] for j in range(n_columns))
+    return Corpus("f.txt", columns, None, np.cumsum([0, *map(len, sentences)]))
+
+
+def strings(corpus: Corpus, templates: tuple[Template, ...]) -> list[list[str]]:
+    """Each token's attributes, as CRF++ writes them."""
+    result = []
+    for s in range(len(corpus)):
+        start, stop = corpus.offsets[s : s + 2].tolist()
+        for i in range(start, stop):
+            row_of_names = []
+            for template in templates:
+                text = str(template)
+                for row, column in template.parts:
+                    at = i + row
+                    if at < start:
+                        value = f"_B-{start - at}"
+                    elif at >= stop:
+                        value = f"_B+{at - stop + 1}"
+                    else:
+                        value = corpus.columns[column][at]
+                    text = text.replace(f"%x[{row},{column}]", value, 1)
+                row_of_names.append(text)
+            result.append(row_of_names)
+    return result
+
+
+words = st.sampled_from(["a", "b", "c", "d", "é"])
+corpora = st.lists(st.lists(st.tuples(words, words), min_size=1, max_size=5), min_size=1, max_size=5).map(corpus_of)
+
+
+@pytest.mark.parametrize("limit", [2**62, 100, 1])  # small limits make it rank after every other part, or each
+@settings(deadline=None)
+@given(train=corpora, test=corpora, min_count=st.integers(1, 3))
+def test_against_strings(limit, train, test, min_count):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(attributes, "_KEY_LIMIT", limit)
+        train_names, test_names = strings(train, TEMPLATES), strings(test, TEMPLATES)
+        counts = Counter(name for row in train_names for name in row)
+        kept = {name for name, count in counts.items() if count >= min_count}
+        if not kept:
+            with pytest.raises(DataError, match="no attribute occurs"):
+                AttributeIndex.fit(train, TEMPLATES, min_count)
+            return
+        index, fitted = AttributeIndex.fit_transform(train, TEMPLATES, min_count)
+        names = index.names()
+        assert len(index) == len(names) == len(kept)
+        assert set(names) == kept
+        assert [counts[name] for name in names] == sorted((counts[name] for name in kept), reverse=True)
+        number = {name: i for i, name in enumerate(names)}
+        assert fitted.tolist() == [[number.get(name, -1) for name in row] for row in train_names]
+        assert index.transform(train).tolist() == fitted.tolist()
+        assert index.transform(test).tolist() == [[number.get(name, -1) for name in row] for row in test_names]
+        restored = AttributeIndex.from_arrays(TEMPLATES, index.to_arrays())
+        assert restored.names() == names
+        assert restored.transform(test).tolist() == index.transform(test).tolist()
+
+
+def test_types_and_ties():
+    corpus = corpus_of([[("a", "x"), ("b", "x")]])
+    index, C = AttributeIndex.fit_transform(corpus, parse_templates(["U0:%x[0,0]", "U1:%x[0,1]", "U2:%x[1,0]"], "t"))
+    assert C.dtype == index.transform(corpus).dtype == np.int32
+    assert index.names() == ["U1:x", "U0:a", "U0:b", "U2:_B+1", "U2:b"]  # by count, then template, then code
+    assert C.tolist() == [[1, 0, 4], [2, 0, 3]]
+
+
+def test_keys_past_int64_are_ranked():
+    """Ten parts of 1000 words: 1000^10 combinations."""
+    rng = np.random.default_rng(0)
+    sentence = [(f"w{i}", "x") for i in rng.permutation(np.repeat(np.arange(1000), 2))]
+    corpus = corpus_of([sentence, sentence[:50]])
+    text = "U0:" + "/".join(f"%x[{row},0]" for row in range(-5, 5))
+    templates = parse_templates([text], "test")
+    index, C = AttributeIndex.fit_transform(corpus, templates)
+    assert index.to_arrays()["n_ranks"].tolist() == [1]
+    names = index.names()
+    assert [[names[i] for i in row] for row in C.tolist()] == strings(corpus, templates)
+    assert (index.transform(corpus) == C).all()
+    other = corpus_of([[*sentence[:20], ("new", "x"), *sentence[21:40]]])
+    number = {name: i for i, name in enumerate(names)}
+    assert index.transform(other).ravel().tolist() == [number.get(row[0], -1) for row in strings(other, templates)]
+
+
+def test_a_slash_in_a_word_mixes_nothing_up():
+    corpus = corpus_of([[("a/b", "c"), ("a", "b/c")]])
+    index, C = AttributeIndex.fit_transform(corpus, parse_templates(["U0:%x[0,0]/%x[0,1]"], "t"))
+    assert len(index) == 2
+    assert len(np.unique(C)) == 2
+
+
+def test_unused_columns_take_no_room():
+    index = AttributeIndex.fit(corpus_of([[("a", "x", "z")]], 3), parse_templates(["U0:%x[0,1]"], "t"))
+    arrays = index.to_arrays()
+    assert [len(arrays[f"vocabulary_{j}"]) for j in range(3)] == [0, 1, 0]
+    assert AttributeIndex.from_arrays(index.templates, arrays).names() == ["U0:x"]
+
+
+def test_survives_npz_without_pickle(tmp_path):
+    corpus = corpus_of([[("é", "x"), ("b\u2028", "y")]])
+    index = AttributeIndex.fit(corpus, TEMPLATES)
+    np.savez(tmp_path / "index.npz", **index.to_arrays())
+    with np.load(tmp_path / "index.npz", allow_pickle=False) as arrays:
+        assert AttributeIndex.from_arrays(TEMPLATES, arrays).names() == index.names()
+
+
+def test_refusals():
+    corpus = corpus_of([[("a", "x")]])
+    index = AttributeIndex.fit(corpus, TEMPLATES)
+    with pytest.raises(UsageError, match="smallest count of an attribute is 0; give 1 or more"):
+        AttributeIndex.fit(corpus, TEMPLATES, 0)
+    with pytest.raises(DataError, match=r"^f.txt: no attribute occurs 2 times"):
+        AttributeIndex.fit(corpus, TEMPLATES, 2)
+    with pytest.raises(DataError, match=r"^test:3: %x\[2,1\] reads column 1, but f.txt has 1 before the tag"):
+        AttributeIndex.fit(corpus_of([[("a",)]], 1), TEMPLATES)
+    with pytest.raises(DataError, match=r"^f.txt: columns before the tag: 1, in the training data: 2"):
+        index.transform(corpus_of([[("a",)]], 1))
+    with pytest.raises(UsageError, match="column 0 holds an empty word or a line end inside one"):
+        AttributeIndex.fit(corpus_of([[("a\nb", "x")]]), TEMPLATES).to_arrays()
+
+
+@pytest.mark.data
+@pytest.mark.skipif("SPARSEZO_DATA" not in os.environ, reason="SPARSEZO_DATA is not set: no CoNLL-2000")
+def test_conll2000():
+    corpus = read_conll(Path(os.environ["SPARSEZO_DATA"]) / "conll2000" / "train.txt.gz")
+    templates = default_templates()
+    dev, train = corpus[:1000], corpus[1000:]
+    start = time.perf_counter()
+    index, C = AttributeIndex.fit_transform(train, templates)
+    D = index.transform(dev)
+    assert time.perf_counter() - start < 5  # about 0.5 s; far more means a loop over tokens has crept in
+    assert len(index) == 312_522
+    assert C.min() == 0
+    number = {name: i for i, name in enumerate(index.names())}
+    few = dev[:50]
+    expected = [[number.get(name, -1) for name in row] for row in strings(few, templates)]
+    assert D[: few.n_tokens].tolist() == expected

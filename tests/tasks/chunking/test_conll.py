@@ -1,0 +1,203 @@
+"""Column files: what is read back is what was written, and every bad file is named with its line."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import lzma
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sparsezo.errors import DataError, UsageError
+from sparsezo.tasks.chunking.conll import Corpus, read_conll, write_conll
+
+TWO_SENTENCES = "The DT B-NP\ndog NN I-NP\nbarks VBZ O\n\nIt PRP B-NP\n"
+
+
+@pytest.fixture
+def write(tmp_path: Path):
+    def _write(text: str, name: str = "train.txt") -> Path:
+        path = tmp_path / name
+        path.write_bytes(text.encode("utf-8"))
+        return path
+
+    return _write
+
+
+def message(path: Path, **options: object) -> str:
+    with pytest.raises(DataError) as error:
+        read_conll(path, **options)
+    return str(error.value)
+
+
+def test_reads_columns_tags_offsets_and_lines(write):
+    corpus = read_conll(write(TWO_SENTENCES))
+    assert corpus.columns == (["The", "dog", "barks", "It"], ["DT", "NN", "VBZ", "PRP"])
+    assert corpus.tags == ["B-NP", "I-NP", "O", "B-NP"]
+    assert corpus.offsets.tolist() == [0, 3, 4]
+    assert corpus.lines.tolist() == [1, 2, 3, 5]
+    assert (len(corpus), corpus.n_tokens) == (2, 4)
+    assert corpus.where(3).endswith("train.txt:5")
+
+
+def test_equal_strings_are_one_object(write):
+    words = read_conll(write("dog NN O\ndog NN O\n\ndog NN O\n")).columns[0]
+    assert words[0] is words[1] is words[2]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "\n\n" + TWO_SENTENCES.replace("\n\n", "\n\n \t\n\n") + "\n\n",
+        TWO_SENTENCES.replace(" ", "\t"),
+        TWO_SENTENCES.replace(" ", " \t  "),
+        TWO_SENTENCES.replace("\n", "  \n"),
+        TWO_SENTENCES.replace("\n", "\r\n"),
+        TWO_SENTENCES.removesuffix("\n"),
+        "\ufeff" + TWO_SENTENCES,
+    ],
+    ids=["blank lines", "tabs", "mixed", "trailing spaces", "CRLF", "no last line end", "byte order mark"],
+)
+def test_spacing_does_not_matter(write, text):
+    corpus = read_conll(write(text))
+    assert corpus.columns == (["The", "dog", "barks", "It"], ["DT", "NN", "VBZ", "PRP"])
+    assert corpus.tags == ["B-NP", "I-NP", "O", "B-NP"]
+    assert corpus.offsets.tolist() == [0, 3, 4]
+
+
+def test_a_no_break_space_stays_inside_its_token(write):
+    assert read_conll(write("a\u00a0b NN O\n")).columns[0] == ["a\u00a0b"]
+
+
+@pytest.mark.parametrize(("name", "compress"), [("t.gz", gzip.compress), ("t.xz", lzma.compress)])
+def test_compressed(tmp_path, name, compress):
+    (tmp_path / name).write_bytes(compress(TWO_SENTENCES.encode()))
+    assert read_conll(tmp_path / name).n_tokens == 4
+
+
+def test_document_starts_are_left_out_only_where_alone(write):
+    path = write("-DOCSTART- O\n\n" + TWO_SENTENCES + "\n-DOCSTART- -X- O\n\n-DOCSTART- NN O\nhere RB O\n")
+    assert read_conll(path).columns[0] == ["The", "dog", "barks", "It", "-DOCSTART-", "here"]
+
+
+def test_ragged(write):
+    path = write("\nThe DT B-NP\ndog I-NP\n")
+    assert message(path) == (
+        f"{path}:3: has 2 columns where line 2 has 3; every token needs the same columns, separated by spaces or tabs"
+    )
+
+
+def test_ragged_in_a_later_sentence(write):
+    path = write(TWO_SENTENCES + "\nnow RB O x\n")
+    assert message(path).startswith(f"{path}:7: has 4 columns where line 1 has 3;")
+
+
+@pytest.mark.parametrize("text", ["", "\n \n\n", "-DOCSTART- -X- O\n"])
+def test_no_token(write, text):
+    path = write(text)
+    assert message(path).startswith(f"{path}: holds no token; expected one token a line")
+
+
+def test_one_column_has_no_tag(write):
+    path = write("The\ndog\n")
+    assert message(path) == f"{path}:1: has 1 column where at least 2 are needed; the last one must be the tag"
+
+
+def test_cut_off_and_missing_files(tmp_path):
+    cut = tmp_path / "cut.gz"
+    cut.write_bytes(gzip.compress(TWO_SENTENCES.encode())[:-12])
+    assert "is the file cut off?" in message(cut)
+    assert "no such file" in message(tmp_path / "none.txt")
+
+
+def test_not_utf8(tmp_path):
+    path = tmp_path / "latin1.txt"
+    path.write_bytes(b"The DT O\ncaf\xe9 NN O\n")
+    assert message(path).startswith(f"{path}:2: is not UTF-8 text")
+
+
+def test_input_for_prediction(write):
+    path = write(TWO_SENTENCES)
+    with_tags = read_conll(path, tagged=False, n_columns=2)
+    assert with_tags.tags == ["B-NP", "I-NP", "O", "B-NP"]
+    assert len(with_tags.columns) == 2
+    without = read_conll(path, tagged=False, n_columns=3)
+    assert without.tags is None
+    assert len(without.columns) == 3
+    assert len(read_conll(path, tagged=False).columns) == 3
+    assert message(path, tagged=False, n_columns=1) == (f"{path}:1: has 3 columns; expected 1, or 2 with the tag last")
+    assert message(path, tagged=False, n_columns=4).startswith(f"{path}:1: has 3 columns; expected 4, or 5")
+    assert message(path, n_columns=3) == f"{path}:1: has 3 columns; expected 4, 3 and the tag"
+
+
+def test_parts(write):
+    corpus = read_conll(write(TWO_SENTENCES + "\nnow RB O\nthen RB O\n"))
+    part = corpus[1:]
+    assert part.columns[0] == ["It", "now", "then"]
+    assert part.tags == ["B-NP", "O", "O"]
+    assert part.offsets.tolist() == [0, 1, 3]
+    assert part.lines.tolist() == [5, 7, 8]
+    assert corpus[:2].columns[0] == corpus.part(0, 2).columns[0] == ["The", "dog", "barks", "It"]
+    assert corpus[-1:].columns[0] == ["now", "then"]
+    assert len(corpus.part(2, 99)) == 1
+    assert len(corpus[3:]) == 0
+    assert corpus[3:].n_tokens == 0
+    with pytest.raises(UsageError, match="step 2; use step 1"):
+        corpus[::2]
+
+
+def test_writes_what_conlleval_reads(write, tmp_path):
+    corpus = read_conll(write(TWO_SENTENCES))
+    predicted = ["B-NP", "O", "O", "O"]
+    stream = io.StringIO()
+    write_conll(stream, corpus, predicted)
+    assert stream.getvalue() == "The DT B-NP B-NP\ndog NN I-NP O\nbarks VBZ O O\n\nIt PRP B-NP O\n\n"
+    for name in ("out.txt", "out.gz", "out.xz"):
+        write_conll(tmp_path / name, corpus, predicted)
+        assert read_conll(tmp_path / name).tags == predicted
+
+
+def test_writes_without_gold(write):
+    stream = io.StringIO()
+    write_conll(stream, read_conll(write("The DT\n"), tagged=False), ["O"])
+    assert stream.getvalue() == "The DT O\n\n"
+
+
+def test_one_predicted_tag_a_token(write):
+    with pytest.raises(UsageError, match="1 predicted tags for 4 tokens; give one a token"):
+        write_conll(io.StringIO(), read_conll(write(TWO_SENTENCES)), ["O"])
+
+
+# Anything but what separates columns and lines; \ufeff alone would be taken for a byte order mark.
+cells = st.text(st.characters(codec="utf-8", exclude_characters=" \t\n\r\ufeff"), min_size=1, max_size=4)
+sentences = st.lists(st.lists(st.tuples(cells, cells, cells), min_size=1, max_size=4), min_size=1, max_size=4)
+
+
+@settings(deadline=None)
+@given(sentences)
+def test_round_trip(tmp_path_factory, sentences):
+    rows = [row for sentence in sentences for row in sentence]
+    words, pos, tags = (list(column) for column in zip(*rows, strict=True))
+    offsets = np.cumsum([0, *map(len, sentences)])
+    path = tmp_path_factory.mktemp("round") / "trip.txt"
+    write_conll(path, Corpus("made", (words, pos), None, offsets), tags)
+    kept = [s for s in sentences if len(s) > 1 or s[0][0] != "-DOCSTART-"]
+    if not kept:
+        return
+    corpus = read_conll(path)
+    assert list(zip(*corpus.columns, corpus.tags, strict=True)) == [row for s in kept for row in s]
+    assert corpus.offsets.tolist() == np.cumsum([0, *map(len, kept)]).tolist()
+
+
+@pytest.mark.data
+@pytest.mark.skipif("SPARSEZO_DATA" not in os.environ, reason="SPARSEZO_DATA is not set: no CoNLL-2000")
+def test_conll2000():
+    folder = Path(os.environ["SPARSEZO_DATA"]) / "conll2000"
+    train, test = read_conll(folder / "train.txt.gz"), read_conll(folder / "test.txt.gz")
+    assert (len(train), train.n_tokens) == (8936, 211727)
+    assert (len(test), test.n_tokens) == (2012, 47377)

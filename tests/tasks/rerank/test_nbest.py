@@ -1,0 +1,180 @@
+"""The n-best reader: every decoder's spelling, and every way a file can be wrong."""
+
+from __future__ import annotations
+
+import gzip
+import lzma
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sparsezo.errors import DataError
+from sparsezo.tasks.rerank.nbest import NBestList, read_nbest
+
+Write = Callable[[str], Path]
+
+
+@pytest.fixture
+def write(tmp_path: Path) -> Write:
+    def write(text: str) -> Path:
+        path = tmp_path / "x.nbest"
+        path.write_bytes(text.encode("utf-8"))
+        return path
+
+    return write
+
+
+def columns(nbest: NBestList) -> dict[str, list[float]]:
+    return {name: nbest.features[:, k].tolist() for k, name in enumerate(nbest.names)}
+
+
+def test_cdec_with_missing_and_late_features(write: Write) -> None:
+    path = write(
+        "0 ||| the cat ||| A=1 B=-2.5 ||| -3.2\n"
+        "0 ||| a cat ||| B=1e-1 ||| -4\n"
+        "1 ||| dogs ||| A=3 C=7 ||| -1\n"
+        "4 |||  ||| ||| 0\n"
+    )
+    first, second, third = read_nbest(path)
+    assert (first.id, first.line, first.names, first.hypotheses) == (0, 1, ("A", "B"), ["the cat", "a cat"])
+    assert columns(first) == {"A": [1, 0], "B": [-2.5, pytest.approx(0.1)]}
+    assert first.features.dtype == np.float32
+    assert (second.id, second.line, second.hypotheses) == (1, 3, ["dogs"])
+    assert columns(second) == {"A": [3], "B": [0], "C": [7]}
+    assert (third.id, third.hypotheses, columns(third)) == (4, [""], {"A": [0], "B": [0], "C": [0]})
+    assert len(first) == 2
+
+
+@pytest.mark.parametrize(
+    ("features", "expected"),
+    [
+        ("LM0= -3 TM0= 1 2 3", {"LM0": [-3], "TM0_1": [1], "TM0_2": [2], "TM0_3": [3]}),
+        ("d: 0 -1.5 lm: -3 w: -4", {"d_1": [0], "d_2": [-1.5], "lm": [-3], "w": [-4]}),
+        ("tm_pt_0=-1.25 lm_0=-3", {"tm_pt_0": [-1.25], "lm_0": [-3]}),
+        ("LM0= -3 sparse=2 TM0= 1 2", {"LM0": [-3], "sparse": [2], "TM0_1": [1], "TM0_2": [2]}),
+        ("a=b=1 Src:x=2", {"a=b": [1], "Src:x": [2]}),
+        ("", {}),
+    ],
+)
+def test_spellings(write: Write, features: str, expected: dict[str, list[float]]) -> None:
+    for line in (
+        f"0 ||| x y ||| {features} ||| -1.5 ||| 0-0 1-1\n",
+        f"0|||x y|||{features}|||-1\n",
+        f"0 ||| x y ||| {features}\r\n",
+    ):
+        (nbest,) = read_nbest(write(line))
+        assert columns(nbest) == expected
+        assert nbest.hypotheses == ["x y"]
+
+
+def test_spacing_may_change_within_a_list(write: Write) -> None:
+    (nbest,) = read_nbest(write("0 ||| x ||| A=1 ||| 0\n0||| y|||A=2|||0\n"))
+    assert columns(nbest) == {"A": [1, 2]}
+
+
+@pytest.mark.parametrize("opener", [gzip.open, lzma.open])
+def test_compressed(tmp_path: Path, opener: Callable[..., object]) -> None:
+    path = tmp_path / ("x.nbest.gz" if opener is gzip.open else "x.nbest.xz")
+    lines = "".join(f"{i} ||| é {j} ||| A={i} B={j} ||| 0\n" for i in range(300) for j in range(5))
+    with opener(path, "wb") as out:  # type: ignore[attr-defined]
+        out.write(("\ufeff" + lines).encode())
+    lists = list(read_nbest(path))
+    assert [nbest.id for nbest in lists] == list(range(300))
+    assert lists[7].hypotheses == [f"é {j}" for j in range(5)]
+    assert columns(lists[7]) == {"A": [7] * 5, "B": [0, 1, 2, 3, 4]}
+    path.write_bytes(path.read_bytes()[:-30])
+    with pytest.raises(DataError, match=r"x\.nbest\.[gx]z:\d+: cannot be read on \(.*\); is the file cut off\?"):
+        list(read_nbest(path))
+
+
+names = st.text(st.characters(codec="ascii", categories=["L", "N"]), min_size=1, max_size=4)
+values = st.floats(width=32, allow_nan=False, allow_infinity=False)
+candidates = st.tuples(
+    st.lists(st.sampled_from(["a", "é", "日"]), max_size=4), st.dictionaries(names, values, max_size=5)
+)
+
+
+@settings(max_examples=80, deadline=None)
+@given(st.lists(st.lists(candidates, min_size=1, max_size=4), min_size=1, max_size=4), st.sampled_from([" ", ""]))
+def test_what_is_written_is_read(tmp_path_factory: pytest.TempPathFactory, lists: list, space: str) -> None:
+    bar = f"{space}|||{space}"
+    path = tmp_path_factory.mktemp("nbest") / "x.nbest"
+    rows = [
+        bar.join([str(i), " ".join(tokens), " ".join(f"{k}={v!r}" for k, v in features.items()), "0"])
+        for i, nbest in enumerate(lists)
+        for tokens, features in nbest
+    ]
+    path.write_text("".join(row + "\n" for row in rows), encoding="utf-8")
+    read = list(read_nbest(path))
+    assert len(read) == len(lists)
+    for nbest, expected in zip(read, lists, strict=True):
+        assert nbest.hypotheses == [" ".join(tokens) for tokens, _ in expected]
+        for row, (_, features) in zip(nbest.features, expected, strict=True):
+            named = dict(zip(nbest.names, row.tolist(), strict=True))
+            assert named == {name: np.float32(features.get(name, 0.0)) for name in nbest.names}
+
+
+GOOD = "0 ||| the cat ||| A=1 B=2 ||| -3\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", r"x\.nbest: is empty; a line reads: id \|\|\| hypothesis \|\|\| features \|\|\| score"),
+        (GOOD + "0 ||| a cat ||| A=1 B=", r":2: the last line has no line end: the file is cut off; copy it anew"),
+        (GOOD + "0 ||| a cat ||| A=1 B=2 ||| -3", r":2: the last line has no line end"),
+        (
+            GOOD + "0 ||| a cat ||| A=1 B=2\n",
+            r":2: has 3 fields between \|\|\|; the lines before have 4; is it cut off\?",
+        ),
+        (GOOD + "0\n", r":2: has 1 field between \|\|\|; the lines before have 4"),
+        (GOOD + "\n" + GOOD, r":2: has nothing between \|\|\|"),
+        ("0 ||| the cat\n", r":1: has 2 fields between \|\|\|; a line reads: id"),
+        ("2" + GOOD[1:] + "1" + GOOD[1:], r":2: id 1 comes after id 2; sort the candidates by id"),
+        (GOOD + "1" + GOOD[1:] + GOOD, r":3: id 0 comes after id 1; sort"),
+        (GOOD[1:], r":1: a candidate without a list: its id is missing; a line reads: id"),
+        (GOOD + GOOD[1:], r":2: a candidate without a list"),
+        ("x" + GOOD[1:], r":1: the id 'x' is not a whole number from 0"),
+        ("-1" + GOOD[1:], r":1: the id '-1' is not a whole number from 0"),
+        ("0 ||| x ||| A=1 B=2 A=3 ||| 0\n", r":1: feature 'A' is named twice; name each feature once"),
+        ("0 ||| x ||| T= 1 2 T_1=3 ||| 0\n", r":1: feature 'T_1' is named twice"),
+        (GOOD + "0 ||| x ||| A=1 B=nan ||| 0\n", r":2: feature 'B' is nan; it must be a finite float32"),
+        (GOOD + "0 ||| x ||| A=-inf ||| 0\n", r":2: feature 'A' is -inf; it must be a finite"),
+        (GOOD + "0 ||| x ||| A=1e39 ||| 0\n", r":2: feature 'A' is 1e\+39; it must be a finite float32"),
+        ("0 ||| x ||| lm: nan ||| 0\n", r":1: feature 'lm' is nan"),
+        ("0 ||| x ||| A=1 B=two ||| 0\n", r":1: feature 'B' has the value 'two', which is not a number"),
+        ("0 ||| x ||| lm: 1 two ||| 0\n", r":1: feature 'lm' has the value 'two', which is not a number"),
+        ("0 ||| x ||| A=1 B=|||0\n", r":1: feature 'B' has no value; is the line cut off\?"),
+        ("0 ||| x ||| A= B= 2 ||| 0\n", r":1: feature 'A' has no value"),
+        ("0 ||| x ||| A=1 five ||| 0\n", r":1: 'five' is no feature; write name=value"),
+        ("0 ||| x ||| A=1 5 ||| 0\n", r":1: '5' is no feature"),
+        ("0 ||| x ||| =5 ||| 0\n", r":1: a feature has no name before its '='; write name=value"),
+        ("0 ||| x ||| T= 1 2 ||| 0\n0 ||| x ||| T= 1 ||| 0\n", r":2: feature 'T' has 1 values here but 2 before"),
+    ],
+)
+def test_bad_input(write: Write, text: str, message: str) -> None:
+    path = write(text)
+    with pytest.raises(DataError, match=message) as caught:
+        list(read_nbest(path))
+    assert str(caught.value).startswith(str(path))
+    assert "\n" not in str(caught.value)
+
+
+def test_not_utf8_and_not_there(tmp_path: Path) -> None:
+    path = tmp_path / "x.nbest"
+    path.write_bytes(GOOD.encode() + b"0 ||| caf\xe9 ||| A=1 ||| 0\n")
+    with pytest.raises(DataError, match=r"x\.nbest:2: is not UTF-8 text"):
+        list(read_nbest(path))
+    with pytest.raises(DataError, match=r"y\.nbest: no such file"):
+        list(read_nbest(tmp_path / "y.nbest"))
+
+
+def test_lists_before_a_bad_line_are_given(write: Write) -> None:
+    lists = read_nbest(write(GOOD + "1" + GOOD[1:] + "1 ||| x ||| A=two ||| 0\n"))
+    assert next(lists).id == 0
+    with pytest.raises(DataError, match=r":3: feature 'A'"):
+        next(lists)

@@ -1,0 +1,166 @@
+"""The vectoriser against scikit-learn's own, before and after saving."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sparsezo.errors import DataError, UsageError
+from sparsezo.tasks.text.documents import Documents, read_documents
+from sparsezo.tasks.text.svmlight import Vectors
+from sparsezo.tasks.text.tfidf import TextVectoriser
+
+sklearn_text = pytest.importorskip("sklearn.feature_extraction.text")
+DATA = os.environ.get("SPARSEZO_DATA")
+TRAIN = ["The puck, the goal and a puck", "A cell in Space", "the goal of a cell; the END", "Ünïcode puck"]
+TEST = ["goal goal PUCK unseen", "nothing shared", "cell the cell"]
+
+
+def words(texts: list[str], tokenised: bool = False) -> Documents:
+    n = len(texts)
+    return Documents(("a.tsv",), np.zeros(n, np.int32), np.arange(1, n + 1), None, texts, tokenised=tokenised)
+
+
+def vectors(rows: list[dict[int, float]]) -> Documents:
+    held = Vectors(
+        np.cumsum([0, *map(len, rows)]),
+        np.array([index for row in rows for index in sorted(row)], np.int32),
+        np.array([row[index] for row in rows for index in sorted(row)], np.float32),
+    )
+    n = len(rows)
+    return Documents(("a.dat",), np.zeros(n, np.int32), np.arange(1, n + 1), None, vectors=held)
+
+
+def restored(vectoriser: TextVectoriser) -> TextVectoriser:
+    settings = json.loads(json.dumps(vectoriser.settings))
+    return TextVectoriser.from_arrays(vectoriser.to_arrays(), settings)
+
+
+def assert_same(X: Any, Y: Any) -> None:
+    assert X.shape == Y.shape
+    assert (X.dtype, X.indices.dtype) == (np.float32, np.int32)
+    for name in ("indptr", "indices", "data"):
+        np.testing.assert_array_equal(getattr(X, name), getattr(Y, name))
+
+
+@pytest.mark.parametrize(
+    ("options", "theirs"),
+    [
+        ({}, {"sublinear_tf": True}),
+        ({"sublinear_tf": False, "min_count": 2}, {"min_df": 2}),
+        ({"lowercase": False}, {"lowercase": False, "sublinear_tf": True}),
+        ({"token_pattern": r"\S+"}, {"token_pattern": r"\S+", "sublinear_tf": True}),
+    ],
+)
+def test_text_is_scikit_learns_tfidf(options: dict[str, Any], theirs: dict[str, Any]) -> None:
+    reference = sklearn_text.TfidfVectorizer(dtype=np.float32, **theirs)
+    vectoriser = TextVectoriser(**options)
+    assert_same(vectoriser.fit_transform(words(TRAIN)), reference.fit_transform(TRAIN))
+    assert vectoriser.vocabulary == reference.get_feature_names_out().tolist()
+    assert vectoriser.n_features == len(reference.vocabulary_)
+    for one in (vectoriser, restored(vectoriser)):
+        assert_same(one.transform(words(TEST)), reference.transform(TEST))
+        assert one.settings == vectoriser.settings
+    assert np.diff(vectoriser.transform(words(TEST)).indptr)[1] == 0  # no word shared with train: zeros
+
+
+def test_tokens_are_taken_as_they_are() -> None:
+    texts = ["a B-c b", "a,a x"]
+    vectoriser = TextVectoriser()
+    vectoriser.fit_transform(words(texts, tokenised=True))
+    assert vectoriser.vocabulary == ["B-c", "a", "a,a", "b", "x"]
+    assert (vectoriser.kind, restored(vectoriser).kind) == ("tokens", "tokens")
+    assert_same(restored(vectoriser).transform(words(texts)), vectoriser.transform(words(texts, tokenised=True)))
+
+
+def test_vectors_are_used_as_they_are() -> None:
+    vectoriser = TextVectoriser()
+    X = vectoriser.fit_transform(vectors([{0: 2.0, 4: -1.0}, {2: 3.0}]))
+    assert X.toarray().tolist() == [[2, 0, 0, 0, -1], [0, 0, 3, 0, 0]]
+    assert (X.dtype, X.indices.dtype) == (np.float32, np.int32)
+    assert (vectoriser.n_features, vectoriser.vocabulary) == (5, None)
+    for one in (vectoriser, restored(vectoriser)):
+        X = one.transform(vectors([{1: 9.0, 2: 1.0, 7: 1.0}, {}, {0: 1.0, 4: 5.0}]))  # 1 and 7 are unseen in train
+        assert X.toarray().tolist() == [[0, 0, 1, 0, 0], [0, 0, 0, 0, 0], [1, 0, 0, 0, 5]]
+        assert X.nnz == 3
+
+
+WORDS = st.lists(st.text("abßé' _1", max_size=12), min_size=1, max_size=6)
+
+
+@settings(max_examples=60, deadline=None)
+@given(train=WORDS, test=WORDS)
+def test_saving_changes_nothing(train: list[str], test: list[str]) -> None:
+    vectoriser = TextVectoriser()
+    vectoriser.fit_transform(words([text + " word" for text in train]))
+    assert_same(restored(vectoriser).transform(words(test)), vectoriser.transform(words(test)))
+
+
+def test_empty_documents_in_train() -> None:
+    with pytest.raises(DataError, match=r"a.tsv:2: an empty document: no words are found in it"):
+        TextVectoriser().fit_transform(words(["some words", "a ! b"]))
+    with pytest.raises(DataError, match=r"a.dat:1: an empty document"):
+        TextVectoriser().fit_transform(vectors([{}, {1: 1.0}]))
+    rare = words(["common words", "rare", "common sense"])
+    assert np.diff(TextVectoriser(min_count=2).fit_transform(rare).indptr).tolist() == [1, 0, 1]
+    with pytest.raises(DataError, match=r"a.tsv:2: an empty document"):
+        TextVectoriser(min_count=2).fit_transform(words(["common words", "?", "common sense"]))
+    with pytest.raises(DataError, match=r"a.tsv: no word is left .*lower min_count"):
+        TextVectoriser(min_count=3).fit_transform(words(TEST))
+    with pytest.raises(DataError, match=r"a.tsv: no word is left"):
+        TextVectoriser().fit_transform(words(["a", "b"]))
+
+
+def test_wrong_calls() -> None:
+    with pytest.raises(UsageError, match=r"min_count is 0"):
+        TextVectoriser(min_count=0)
+    with pytest.raises(UsageError, match=r"token_pattern '\(' is not a regular expression"):
+        TextVectoriser(token_pattern="(")
+    with pytest.raises(UsageError, match=r"has 2 groups"):
+        TextVectoriser(token_pattern="(a)(b)")
+    with pytest.raises(UsageError, match=r"not fitted"):
+        TextVectoriser().transform(words(TEST))
+    with pytest.raises(UsageError, match=r"no training documents"):
+        TextVectoriser().fit_transform(words([]))
+    vectoriser = TextVectoriser()
+    vectoriser.fit_transform(words(TRAIN))
+    with pytest.raises(DataError, match=r"a.dat: holds vectors, but the training documents were text"):
+        vectoriser.transform(vectors([{0: 1.0}]))
+    with pytest.raises(UsageError, match=r"idf values; the saved model is damaged"):
+        TextVectoriser.from_arrays(vectoriser.to_arrays() | {"idf": np.ones(1)}, vectoriser.settings)
+    vectoriser.fit_transform(vectors([{0: 1.0}]))
+    with pytest.raises(DataError, match=r"a.tsv: holds text, but the training documents were vectors \(svmlight\)"):
+        vectoriser.transform(words(TEST))
+    lines = TextVectoriser(token_pattern=r"a\nb")
+    lines.fit_transform(words(["a\nb"]))
+    with pytest.raises(UsageError, match=r"a word has a line end in it"):
+        lines.to_arrays()
+
+
+def test_without_scikit_learn(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "sklearn.feature_extraction.text", None)
+    with pytest.raises(UsageError, match=r"needs scikit-learn; install it with: pip install 'sparsezo\[text\]'"):
+        TextVectoriser().fit_transform(words(TRAIN))
+    monkeypatch.setitem(sys.modules, "scipy.sparse", None)
+    with pytest.raises(UsageError, match=r"pip install 'sparsezo\[text\]'"):
+        TextVectoriser().fit_transform(vectors([{0: 1.0}]))
+
+
+@pytest.mark.data
+@pytest.mark.skipif(not DATA, reason="SPARSEZO_DATA is not set")
+def test_twenty_newsgroups_has_93k_words() -> None:
+    folder = Path(str(DATA)) / "text"
+    vectoriser = TextVectoriser()
+    X = vectoriser.fit_transform(read_documents(folder / "20news4.train.tsv.gz"))
+    assert X.shape == (9650, 93371)
+    np.testing.assert_allclose(X.multiply(X).sum(axis=1), 1, rtol=1e-5)
+    test = read_documents(folder / "20news4.test.tsv.gz").take(slice(0, 500))
+    assert_same(restored(vectoriser).transform(test), vectoriser.transform(test))
