@@ -22,7 +22,7 @@ ALL, ACTIVE, SCORE = range(3)
 MAP, ANNEALED = range(2)
 
 # places in State.counts and State.sums
-ASKED, STEP, SETTLEMENTS, UPDATES = range(N_COUNTS := 4)
+ASKED, STEP, SETTLEMENTS, UPDATES, READINGS = range(N_COUNTS := 5)
 LOSS, TOLD, Q_TOTAL = range(N_SUMS := 3)
 
 
@@ -49,7 +49,7 @@ class State(NamedTuple):
     W: NDArray[np.float32]  # n features x L
     q: NDArray[np.float32]  # Adagrad's sums, or empty
     Q_row: NDArray[np.float64]  # ALL: Q when each row was last touched, or empty
-    counts: NDArray[np.int64]  # ASKED, STEP, SETTLEMENTS, UPDATES
+    counts: NDArray[np.int64]  # ASKED, STEP, SETTLEMENTS, UPDATES, READINGS
     sums: NDArray[np.float64]  # LOSS (true), TOLD (as told), Q_TOTAL
 
 
@@ -130,8 +130,15 @@ def apply(inputs: Any, params: Any, x: Any, step: Any, c: Any, state: Any, work:
 
 
 @kernel
+def move_again(inputs: Any, params: Any, x: Any, step: Any, c: Any, state: Any, work: Any) -> None:
+    """Move the weights for a perturbation made earlier, which is rebuilt from its step and its input."""
+    perturb(inputs, params, x, step, state, work)
+    apply(inputs, params, x, step, c, state, work)
+
+
+@kernel
 def answer(inputs: Any, task: Any, params: Any, x: Any, step: Any, y: Any, c: Any, state: Any, work: Any) -> None:
-    """Move the weights for a proposal made earlier, which is rebuilt from its step, its input and its output y."""
+    """Likewise for a model's output y, which the first-order rule has sampled."""
     perturb(inputs, params, x, step, state, work)
     if params.rule == FIRST_ORDER:
         protocol.sample(task, x, work.S, params.keys[OUTPUT], step, work.incumbent)

@@ -19,7 +19,7 @@ Arrays = Mapping[str, NDArray[Any]]
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """Inputs as arrays, ready for the compiled loop; no gold in it."""
+    """Inputs as arrays, ready for the compiled loop; no gold in it, and nothing that is ever written."""
 
     inputs: Any  # a NamedTuple that kernels.protocol knows, like task
     task: Any
@@ -35,9 +35,22 @@ class Problem:
     def __len__(self) -> int:
         return self.output_start.size - 1
 
+    def private(self) -> tuple[Any, Any]:
+        """(inputs, task) with scratch of their own: what one learner works with.
+
+        The problem itself is only read, so it can serve any number of learners in any number of threads.
+        """
+        return _own_scratch(self.inputs), _own_scratch(self.task)
+
     @property
     def max_outputs(self) -> int:
         return int(np.diff(self.output_start).max(initial=1))
+
+
+def _own_scratch(part: Any) -> Any:
+    if not hasattr(part, "scratch"):
+        return part
+    return part._replace(scratch=type(part.scratch)(*(np.zeros_like(array) for array in part.scratch)))
 
 
 @dataclass(frozen=True)

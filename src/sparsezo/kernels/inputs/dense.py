@@ -36,6 +36,10 @@ TOLERANCE = 1e-5  # a row this near to the span of others, by the longest row wi
 _AHEAD = 4  # cache lines of the next list that are asked for in advance; the rest follows by itself
 
 
+class DenseScratch(NamedTuple):
+    padded: NDArray[np.float64]  # two weight vectors as the inner loop wants them
+
+
 class DenseInputs(NamedTuple):
     """N lists; list x has the rows offsets[x]:offsets[x+1] of features."""
 
@@ -44,7 +48,7 @@ class DenseInputs(NamedTuple):
     ranks: NDArray[np.int64]  # rank(C) of each list
     basis: NDArray[np.int32]  # [N, M]: candidates whose rows span those of C, as many as its rank
     solve: NDArray[np.float64]  # [N, M, M]: (C_B')^+ in the first rows. These three are empty where nothing is learned
-    padded: NDArray[np.float64]  # room for two weight vectors as the inner loop wants them
+    scratch: DenseScratch
 
 
 # ---- S = C W: eight rows at a time, in LLVM's vector types (simd.py says why) ----
@@ -174,7 +178,7 @@ def _rows(inputs: Any, x: Any) -> Any:
 
 @implements(protocol.scores, DenseInputs)
 def _scores(inputs: Any, x: Any, W: Any, S: Any) -> None:
-    dots(inputs.features, inputs.offsets[x], inputs.offsets[x + 1], W, inputs.padded[0], S)
+    dots(inputs.features, inputs.offsets[x], inputs.offsets[x + 1], W, inputs.scratch.padded[0], S)
 
 
 @implements(protocol.scores_with, DenseInputs)
@@ -185,7 +189,7 @@ def _scores_with(inputs: Any, x: Any, W: Any, Z: Any, S: Any, V: Any) -> None:
         _plain(features, first, last, W, S)
         _plain(features, first, last, Z, V)
         return
-    w, u = inputs.padded[0], inputs.padded[1]
+    w, u = inputs.scratch.padded[0], inputs.scratch.padded[1]
     _pad(W, M, w)
     _pad(Z, M, u)
     n = (last - first) // _LANES * _LANES
@@ -332,7 +336,7 @@ def dense_inputs(features: NDArray[np.float32], offsets: NDArray[np.int64], lear
         C_B = features[offsets[lists, None] + basis[lists, :r]].astype(np.float64)
         Q, T = np.linalg.qr(np.swapaxes(C_B, 1, 2))
         solve[lists, :r] = np.linalg.solve(T, np.swapaxes(Q, 1, 2))  # C_B' = Q T, so C_B' T^-1 Q' u = Q Q' u = P u
-    return DenseInputs(features, offsets, ranks, basis, solve, np.zeros((2, PADDED)))
+    return DenseInputs(features, offsets, ranks, basis, solve, DenseScratch(np.zeros((2, PADDED))))
 
 
 def read_only(array: NDArray[np.float32]) -> NDArray[np.float32]:

@@ -10,7 +10,20 @@ from numpy.typing import NDArray
 from sparsezo.kernels import protocol
 from sparsezo.kernels.jit import kernel
 from sparsezo.kernels.protocol import implements
-from sparsezo.tasks.chunking import chains as sequence
+from sparsezo.tasks.chunking import chains
+
+
+class ChunkScratch(NamedTuple):
+    """Room to work in, each learner's own."""
+
+    P: NDArray[np.float32]  # order 1: bigram potentials
+    M: NDArray[np.float32]  # annealed criterion: bigram marginals
+    best: NDArray[np.float32]  # tokens x tags
+    back: NDArray[np.int16]
+    E: NDArray[np.float32]  # tokens + 1 x tags^2
+    p: NDArray[np.float32]  # 2 x tags
+    A: NDArray[np.float64]  # annealed criterion: tags x chunks x chunks x 2, or empty
+    B: NDArray[np.float64]
 
 
 class ChunkTask(NamedTuple):
@@ -22,15 +35,7 @@ class ChunkTask(NamedTuple):
     tokens: NDArray[np.int64]
     kind: NDArray[np.int8]  # of each tag, also of those that only gold has: 0 outside, 1 begins, 2 inside
     chunk_type: NDArray[np.int32]  # of each tag; -1 for O
-    # room to work in
-    P: NDArray[np.float32]  # order 1: bigram potentials
-    M: NDArray[np.float32]  # annealed criterion: bigram marginals
-    best: NDArray[np.float32]  # tokens x tags
-    back: NDArray[np.int16]
-    E: NDArray[np.float32]  # tokens + 1 x tags^2
-    p: NDArray[np.float32]  # 2 x tags
-    A: NDArray[np.float64]  # annealed criterion: tags x chunks x chunks x 2, or empty
-    B: NDArray[np.float64]
+    scratch: ChunkScratch
 
 
 class ChunkGold(NamedTuple):
@@ -42,9 +47,9 @@ class ChunkGold(NamedTuple):
 
 @kernel
 def _expand(task: Any, x: Any, S: Any) -> None:
-    """Order 1: the bigram potentials in task.P. Order 2 has them in S as it is."""
+    """Order 1: the bigram potentials in task.scratch.P. Order 2 has them in S as it is."""
     if task.order == 1:
-        sequence.expand(S, task.tokens[x], task.n_tags, task.P)
+        chains.expand(S, task.tokens[x], task.n_tags, task.scratch.P)
 
 
 @implements(protocol.outputs, ChunkTask)
@@ -55,18 +60,18 @@ def _outputs(task: Any, x: Any) -> Any:
 @implements(protocol.decode, ChunkTask)
 def _decode(task: Any, x: Any, S: Any, y: Any) -> Any:
     _expand(task, x, S)
-    P = S if task.order == 2 else task.P
-    return sequence.viterbi(P, task.tokens[x], task.n_tags, task.start, task.best, task.back, y)
+    P = S if task.order == 2 else task.scratch.P
+    return chains.viterbi(P, task.tokens[x], task.n_tags, task.start, task.scratch.best, task.scratch.back, y)
 
 
 @implements(protocol.sample, ChunkTask)
 def _sample(task: Any, x: Any, S: Any, key: Any, step: Any, y: Any) -> Any:
     _expand(task, x, S)
-    P = S if task.order == 2 else task.P
+    P = S if task.order == 2 else task.scratch.P
     R, K = task.tokens[x], task.n_tags
-    sequence.relative(P, R, K, task.start, task.best, task.E)
-    sequence.sample_path(task.E, R, K, key, step, y)
-    return task.E[R, 0]  # a probability: not finite exactly when the scores are not
+    chains.relative(P, R, K, task.start, task.scratch.best, task.scratch.E)
+    chains.sample_path(task.scratch.E, R, K, key, step, y)
+    return task.scratch.E[R, 0]  # a probability: not finite exactly when the scores are not
 
 
 @implements(protocol.score_gradient, ChunkTask)
@@ -77,48 +82,48 @@ def _score_gradient(task: Any, x: Any, S: Any, y: Any, D: Any) -> None:
 @implements(protocol.supervise, ChunkGold)
 def _supervise(gold: Any, task: Any, x: Any, S: Any, D: Any) -> None:
     _expand(task, x, S)
-    P = S if task.order == 2 else task.P
-    sequence.relative(P, task.tokens[x], task.n_tags, task.start, task.best, task.E)
+    P = S if task.order == 2 else task.scratch.P
+    chains.relative(P, task.tokens[x], task.n_tags, task.start, task.scratch.best, task.scratch.E)
     _path_minus_marginals(task, x, gold.tags[gold.offsets[x] : gold.offsets[x + 1]], D)
 
 
 @kernel
 def _path_minus_marginals(task: Any, x: Any, y: Any, D: Any) -> None:
-    """D = onehot(y) - marginals, from what ``relative`` left in task.E."""
+    """D = onehot(y) - marginals, from what ``relative`` left in scratch."""
     R, K = task.tokens[x], task.n_tags
-    DP = D if task.order == 2 else task.P
+    DP = D if task.order == 2 else task.scratch.P
     DP[:R] = 0
-    sequence.add_path(y, R, K, task.start, DP)
-    sequence.subtract_marginals(task.E, R, K, task.start, task.p, DP)
+    chains.add_path(y, R, K, task.start, DP)
+    chains.subtract_marginals(task.scratch.E, R, K, task.start, task.scratch.p, DP)
     if task.order == 1:
-        sequence.contract(DP, R, K, D)
+        chains.contract(DP, R, K, D)
 
 
 @implements(protocol.delta, ChunkGold)
 def _delta(gold: Any, task: Any, x: Any, y: Any) -> Any:
     z = gold.tags[gold.offsets[x] : gold.offsets[x + 1]]
-    n_y, n_z, both = sequence.chunk_counts(y, z, task.tokens[x], task.kind, task.chunk_type)
-    return sequence.one_minus_f1(n_y, n_z, both)
+    n_y, n_z, both = chains.chunk_counts(y, z, task.tokens[x], task.kind, task.chunk_type)
+    return chains.one_minus_f1(n_y, n_z, both)
 
 
 @implements(protocol.risk, ChunkGold)
 def _risk(gold: Any, task: Any, x: Any, S: Any, gamma: Any) -> Any:
     _expand(task, x, S)
-    P = S if task.order == 2 else task.P
+    P = S if task.order == 2 else task.scratch.P
     R, K = task.tokens[x], task.n_tags
     gamma = P.dtype.type(gamma)
-    M = task.M
+    M = task.scratch.M
     for i in range(R):
         for j in range(K * K):
             M[i, j] = gamma * P[i, j]
-    sequence.relative(M, R, K, task.start, task.best, task.E)
+    chains.relative(M, R, K, task.start, task.scratch.best, task.scratch.E)
     M[:R] = 0
-    sequence.subtract_marginals(task.E, R, K, task.start, task.p, M)
+    chains.subtract_marginals(task.scratch.E, R, K, task.start, task.scratch.p, M)
     for i in range(R):
         for j in range(K * K):
             M[i, j] = -M[i, j]
     z = gold.tags[gold.offsets[x] : gold.offsets[x + 1]]
-    return sequence.expected_f1_loss(M, R, K, task.start, z, task.kind, task.chunk_type, task.A, task.B)
+    return chains.expected_f1_loss(M, R, K, task.start, z, task.kind, task.chunk_type, task.scratch.A, task.scratch.B)
 
 
 @kernel
@@ -127,9 +132,7 @@ def corpus_counts(gold: Any, task: Any, outputs: Any) -> Any:
     n_y, n_z, both = 0, 0, 0
     for x in range(task.tokens.size):
         begin, end = gold.offsets[x], gold.offsets[x + 1]
-        counts = sequence.chunk_counts(
-            outputs[begin:end], gold.tags[begin:end], end - begin, task.kind, task.chunk_type
-        )
+        counts = chains.chunk_counts(outputs[begin:end], gold.tags[begin:end], end - begin, task.kind, task.chunk_type)
         n_y += counts[0]
         n_z += counts[1]
         both += counts[2]
@@ -156,13 +159,7 @@ def chunk_task(
         return np.zeros(shape, np.float32)
 
     counts = (K, most + 2, most + 2, 2) if risk else (0, 0, 0, 0)
-    return ChunkTask(
-        n_tags=K,
-        order=order,
-        start=start,
-        tokens=tokens,
-        kind=kind,
-        chunk_type=chunk_type,
+    scratch = ChunkScratch(
         P=room(most if order == 1 else 0, K * K),
         M=room(most if risk else 0, K * K),
         best=room(most, K),
@@ -171,4 +168,13 @@ def chunk_task(
         p=room(2, K),
         A=np.zeros(counts),
         B=np.zeros(counts),
+    )
+    return ChunkTask(
+        n_tags=K,
+        order=order,
+        start=start,
+        tokens=tokens,
+        kind=kind,
+        chunk_type=chunk_type,
+        scratch=scratch,
     )

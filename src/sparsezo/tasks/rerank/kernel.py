@@ -19,13 +19,17 @@ from sparsezo.kernels.protocol import implements
 from sparsezo.kernels.random import uniform
 
 
+class RankScratch(NamedTuple):
+    p: NDArray[np.float64]  # the probabilities of the longest list
+    value: NDArray[np.float64]  # for argmax
+    place: NDArray[np.int64]
+
+
 class RankTask(NamedTuple):
-    """Where the lists begin, and room for the probabilities of the longest one."""
+    """Where the lists begin."""
 
     offsets: NDArray[np.int64]  # N + 1
-    p: NDArray[np.float64]
-    value: NDArray[np.float64]  # room for argmax
-    place: NDArray[np.int64]
+    scratch: RankScratch
 
 
 class RankGold(NamedTuple):
@@ -43,7 +47,7 @@ def _outputs(task: Any, x: Any) -> Any:
 
 @implements(protocol.decode, RankTask)
 def _decode(task: Any, x: Any, S: Any, y: Any) -> Any:
-    best, score = argmax(S, task.offsets[x + 1] - task.offsets[x], task.value, task.place)
+    best, score = argmax(S, task.offsets[x + 1] - task.offsets[x], task.scratch.value, task.scratch.place)
     y[0] = best
     return score
 
@@ -55,19 +59,19 @@ def _sample(task: Any, x: Any, S: Any, key: Any, step: Any, y: Any) -> Any:
     left = uniform(key, step, 0)
     y[0] = R - 1
     for j in range(R):
-        left -= task.p[j]
+        left -= task.scratch.p[j]
         if left < 0:
             y[0] = j
             break
-    while y[0] > 0 and task.p[y[0]] == 0:  # rounding used up the sum behind the last candidate that can be
+    while y[0] > 0 and task.scratch.p[y[0]] == 0:  # rounding used up the sum behind the last candidate that can be
         y[0] -= 1
     return total  # not finite where the scores are not
 
 
 @implements(protocol.score_gradient, RankTask)
 def _score_gradient(task: Any, x: Any, S: Any, y: Any, D: Any) -> None:
-    for j in range(task.offsets[x + 1] - task.offsets[x]):  # D = onehot(y) - p, from what ``sample`` left in task.p
-        D[j, 0] = -task.p[j]
+    for j in range(task.offsets[x + 1] - task.offsets[x]):  # D = onehot(y) - p, as ``sample`` left it
+        D[j, 0] = -task.scratch.p[j]
     D[y[0], 0] += 1.0
 
 
@@ -77,7 +81,7 @@ def _supervise(gold: Any, task: Any, x: Any, S: Any, D: Any) -> None:
     mean = protocol.risk(gold, task, x, S, 1.0)
     losses = gold.losses[gold.offsets[x] : gold.offsets[x + 1]]
     for j in range(losses.size):
-        D[j, 0] = -task.p[j] * (losses[j] - mean)
+        D[j, 0] = -task.scratch.p[j] * (losses[j] - mean)
 
 
 @implements(protocol.delta, RankGold)
@@ -91,15 +95,15 @@ def _risk(gold: Any, task: Any, x: Any, S: Any, gamma: Any) -> Any:
     softmax(task, S, losses.size, gamma)
     mean = 0.0
     for j in range(losses.size):
-        mean += losses[j] * task.p[j]
+        mean += losses[j] * task.scratch.p[j]
     return mean
 
 
 @kernel
 def softmax(task: Any, S: Any, R: Any, gamma: Any) -> Any:
-    """task.p[:R] = exp(gamma S) / sum; returns the sum with the largest term at 1, NaN where S is not finite."""
-    p = task.p
-    top = argmax(S, R, task.value, task.place)[1]
+    """p[:R] = exp(gamma S) / sum; returns the sum with the largest term at 1, NaN where S is not finite."""
+    p = task.scratch.p
+    top = argmax(S, R, task.scratch.value, task.scratch.place)[1]
     total = 0.0
     for j in range(R):
         p[j] = np.exp(gamma * (S[j, 0] - top))
@@ -169,4 +173,4 @@ def argmax(S: Any, R: Any, value: Any, place: Any) -> Any:
 
 def rank_task(offsets: NDArray[np.int64]) -> RankTask:
     p = np.zeros(max(int(np.diff(offsets).max(initial=0)), 1))
-    return RankTask(offsets, p, np.zeros(_LANES), np.zeros(_LANES, np.int64))
+    return RankTask(offsets, RankScratch(p, np.zeros(_LANES), np.zeros(_LANES, np.int64)))

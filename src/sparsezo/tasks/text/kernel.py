@@ -19,9 +19,13 @@ from sparsezo.kernels.protocol import implements
 from sparsezo.kernels.random import uniform
 
 
+class ClassScratch(NamedTuple):
+    p: NDArray[np.float32]  # p_w(. given x), left by ``sample`` for ``score_gradient``
+
+
 class ClassTask(NamedTuple):
     n_classes: int
-    p: NDArray[np.float32]  # room: p_w(. given x), left by ``sample`` for ``score_gradient``
+    scratch: ClassScratch
 
 
 class ClassGold(NamedTuple):
@@ -31,7 +35,7 @@ class ClassGold(NamedTuple):
 
 
 def class_task(n_classes: int) -> ClassTask:
-    return ClassTask(n_classes, np.zeros(n_classes, np.float32))
+    return ClassTask(n_classes, ClassScratch(np.zeros(n_classes, np.float32)))
 
 
 @kernel
@@ -48,8 +52,8 @@ def _best(S: Any, n: Any) -> Any:
 
 @kernel
 def _softmax(task: Any, S: Any) -> Any:
-    """task.p = softmax of S; returns the best score."""
-    p = task.p
+    """task.scratch.p = softmax of S; returns the best score."""
+    p = task.scratch.p
     _, top = _best(S, task.n_classes)
     total = np.float32(0)
     for k in range(task.n_classes):
@@ -64,7 +68,7 @@ def _softmax(task: Any, S: Any) -> Any:
 def _class_minus_p(task: Any, k: Any, D: Any) -> None:
     """D = onehot(k) - p."""
     for j in range(task.n_classes):
-        D[0, j] = -task.p[j]
+        D[0, j] = -task.scratch.p[j]
     D[0, k] += np.float32(1)
 
 
@@ -84,8 +88,8 @@ def _sample(task: Any, x: Any, S: Any, key: Any, step: Any, y: Any) -> Any:
     top = _softmax(task, S)
     rest = uniform(key, step, 0)
     k = 0
-    while k < task.n_classes - 1 and rest >= task.p[k]:
-        rest -= task.p[k]
+    while k < task.n_classes - 1 and rest >= task.scratch.p[k]:
+        rest -= task.scratch.p[k]
         k += 1
     y[0] = k
     return top

@@ -1,0 +1,427 @@
+"""Algorithm 1 (SZO-SP, paper Sec. 3) by ask and tell, for anyone's function of sparse weights.
+
+    optimizer = Optimizer(1_000_000, Settings("two-point", "active", h=0.01, mu=0.01))
+    proposal = optimizer.ask(active)                  # the numbers of the weights that the input at hand shows
+    F_plus = F(proposal.candidate)                    # w[active] + mu u
+    F_now = F(proposal.incumbent)                     # w[active]; symmetric: w[active] - mu u
+    optimizer.tell(proposal, (F_plus, F_now))         # w[active] moves; RULES says what each rule wants to be told
+    optimizer.weights()
+
+A step costs what the active weights cost, never n, under every perturbation. ``Learner`` is the same object with
+decoding: it shows outputs of a model instead of weights. Three rules hold for both:
+
+- A proposal is answered once. Answers may come late and in any order; one that was never asked for, was answered
+  before, or belongs to another optimizer is refused, and nothing changes.
+- Reading is an event. Under ``all`` sleeping weights are owed their share of every step, and ``weights`` pays it; what
+  follows depends on it. Readings that paid are counted in the state; asks, tells and readings can be watched
+  (``on_event``), and ``replay`` does them again, bit for bit.
+- Threads may share one object: every call holds its lock.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+import secrets
+import threading
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from sparsezo.errors import DataError, SparsezoError, UsageError
+from sparsezo.kernels import lazy, loop, random
+from sparsezo.kernels.coefficient import coefficient
+from sparsezo.kernels.inputs.one import OneInput
+from sparsezo.rules import RULES
+from sparsezo.settings import Settings
+from sparsezo.storage.container import pack, unpack
+
+Feedback = float | tuple[float, float] | list[float] | bool | str
+Event = dict[str, Any]  # {"event": "ask", "step", "x"}, {"event": "tell", "step", "feedback"} or {"event": "read"}
+
+_BLOCK = 1024  # rows that are settled with one call of the generator
+_EMPTY = np.zeros((0, 0))
+
+
+@dataclass(frozen=True, eq=False)
+class Proposal:
+    """A question: which of two is better, or how good is the one? Goes to JSON and back."""
+
+    owner: str  # the id of the optimizer or learner that asks
+    step: int  # with x it rebuilds the perturbation
+    x: Any  # what it is about: an input's number (Learner), or the numbers of the active weights (Optimizer)
+    candidate: NDArray[Any]  # Learner: the output decoded at w + mu u, first-order: sampled; Optimizer: w + mu u
+    incumbent: NDArray[Any] | None  # at w (symmetric: w - mu u); None where the rule compares nothing
+
+    def as_json(self) -> dict[str, Any]:
+        lists = {name: None if part is None else part.tolist() for name, part in self._arrays().items()}
+        return {"owner": self.owner, "step": self.step, "x": np.asarray(self.x).tolist(), **lists}
+
+    @classmethod
+    def from_json(cls, given: Mapping[str, Any]) -> Proposal:
+        try:
+            x, candidate, incumbent = given["x"], given["candidate"], given["incumbent"]
+            return cls(
+                str(given["owner"]),
+                operator.index(given["step"]),
+                operator.index(x) if not isinstance(x, list) else np.array(x, np.int64),
+                np.array(candidate),
+                None if incumbent is None else np.array(incumbent),
+            )
+        except (KeyError, TypeError, ValueError, OverflowError) as error:
+            raise UsageError(f"not a proposal: {error!r}") from None
+
+    def _arrays(self) -> dict[str, NDArray[Any] | None]:
+        return {"candidate": self.candidate, "incumbent": self.incumbent}
+
+    def same(self, other: Proposal) -> bool:
+        """Whether both ask the same."""
+        mine, its = (self.x, self.candidate, self.incumbent), (other.x, other.candidate, other.incumbent)
+        return self.step == other.step and all(np.array_equal(a, b) for a, b in zip(mine, its, strict=True))
+
+
+@dataclass(frozen=True)
+class Info:
+    """What a step did, for logs; nothing of it is needed to go on."""
+
+    step: int
+    c: float
+    average_loss: float
+
+
+class Asked(NamedTuple):
+    """An open proposal, and the input it is about where only the caller had it."""
+
+    proposal: Proposal
+    inputs: Any = None
+
+
+class Optimizer:
+    """``state`` is what learning carries from step to step; with the open proposals it goes to bytes and back."""
+
+    def __init__(self, n: int, settings: Settings, w0: ArrayLike | None = None) -> None:
+        rule = RULES[settings.rule]
+        if not rule.zeroth_order:
+            raise UsageError(f"rule {settings.rule} needs a model's own distribution; use Learner on a task")
+        if settings.criterion != "map":
+            raise UsageError(f"criterion {settings.criterion} is about a model's outputs; use Learner on a task")
+        self._begin(settings, whole("n", n, 1), 1, np.float64, w0)
+
+    def _begin(self, settings: Settings, n: int, L: int, dtype: Any, W: Any) -> None:
+        """n rows of L weights each, at 0 or at a copy of W."""
+        self.settings = settings
+        self.id = secrets.token_hex(8)
+        self.on_event: Callable[[Event], None] | None = None
+        self._params = settings.step_params()
+        self._lock = threading.RLock()
+        self._open: dict[int, Asked] = {}
+        self._work: loop.Workspace | None = None
+        self.state = loop.State(
+            W=np.zeros((n, L), dtype) if W is None else _start(W, n, L, dtype),
+            q=np.zeros((n if settings.step == "adagrad" else 0, L), dtype),
+            Q_row=np.zeros(n if settings.perturb == "all" else 0),
+            counts=np.zeros(loop.N_COUNTS, np.int64),
+            sums=np.zeros(loop.N_SUMS),
+        )
+
+    # What it has done
+
+    @property
+    def step(self) -> int:
+        """Steps that are done: asked and told."""
+        return int(self.state.counts[loop.STEP])
+
+    @property
+    def updates(self) -> int:
+        """Steps that moved the weights."""
+        return int(self.state.counts[loop.UPDATES])
+
+    @property
+    def readings(self) -> int:
+        """Readings of all weights that paid what sleeping ones were owed; 0 but under ``all``."""
+        return int(self.state.counts[loop.READINGS])
+
+    @property
+    def average_loss(self) -> float:
+        """The average cumulative loss of the candidates so far (paper Sec. 5)."""
+        return float(self.state.sums[loop.LOSS]) / max(self.step, 1)
+
+    @property
+    def open_proposals(self) -> list[Proposal]:
+        """Those that wait for their answer, oldest first."""
+        with self._lock:
+            return [asked.proposal for _, asked in sorted(self._open.items())]
+
+    def weights(self) -> NDArray[Any]:
+        """A copy of all weights, up to date: under ``all`` what sleeping ones are owed is paid first."""
+        with self._lock:
+            self._settle_all()
+            return self._copy()
+
+    def _copy(self) -> NDArray[Any]:
+        return self.state.W[:, 0].copy()
+
+    def _settle_all(self) -> None:
+        state = self.state
+        if not state.Q_row.size:
+            return
+        n, L = state.W.shape
+        paid = lazy.settle_all(
+            self._params.keys[random.DEBT],
+            state.counts[loop.SETTLEMENTS],
+            state.sums[loop.Q_TOTAL],
+            state.Q_row,
+            np.empty((min(n, _BLOCK), L), state.W.dtype),
+            state.W,
+        )
+        if paid != state.counts[loop.SETTLEMENTS]:
+            state.counts[loop.SETTLEMENTS] = paid
+            state.counts[loop.READINGS] += 1
+            self._tell_of({"event": "read"})
+
+    # Ask and tell
+
+    def ask(self, active: ArrayLike, C: ArrayLike | None = None) -> Proposal:
+        """A candidate and an incumbent for the weights ``active``, distinct numbers from 0 to n - 1.
+
+        C, rows x len(active): where the loss reads w through C w[active] alone; ``score`` wants it.
+        """
+        with self._lock:
+            indices = _indices(active, self.state.W.shape[0])
+            inputs = OneInput(indices, self._basis(indices, C))
+            work = self._room(indices.size)
+            step = int(self.state.counts[loop.ASKED])
+            loop.perturb(inputs, self._params, 0, step, self.state, work)
+            S, V = work.S[: indices.size, 0], work.V[: indices.size, 0]
+            mu, incumbent = self._params.mu, RULES[self.settings.rule].incumbent
+            before = {"w": S.copy(), "w - mu u": S - mu * V}.get(incumbent or "")
+            return self._opened(Proposal(self.id, step, indices, S + mu * V, before), inputs)
+
+    def tell(self, proposal: Proposal, feedback: Feedback) -> Info:
+        """Learn from the answer to a proposal. What an answer is depends on the rule (``RULES[...].feedback``):
+
+        two-point, symmetric: the two losses (candidate, incumbent); baseline, first-order: the candidate's loss;
+        comparison, preference: "candidate", "incumbent" or "tie" (True and False for the first two), or two losses.
+        """
+        with self._lock:
+            asked = self._asked(proposal)
+            F_plus, F_incumbent = losses_of(self.settings.rule, feedback)
+            params, state = self._params, self.state
+            mean = loop.count_step(params, F_plus, F_plus, state)
+            c = float(coefficient(params.rule, params.h, params.mu, F_plus, F_incumbent, mean))
+            del self._open[asked.proposal.step]
+            if c != 0:
+                self._move(asked, c)
+            self._tell_of({"event": "tell", "step": asked.proposal.step, "feedback": _plain(feedback)})
+            return Info(asked.proposal.step, c, self.average_loss)
+
+    def _opened(self, proposal: Proposal, inputs: Any = None) -> Proposal:
+        self.state.counts[loop.ASKED] += 1
+        self._open[proposal.step] = Asked(proposal, inputs)
+        self._tell_of({"event": "ask", "step": proposal.step, "x": np.asarray(proposal.x).tolist()})
+        return proposal
+
+    def _asked(self, proposal: Proposal) -> Asked:
+        """The open proposal as it was made; says why where there is none."""
+        if proposal.owner != self.id:
+            raise UsageError(f"step {proposal.step}: this proposal is of another learner ({proposal.owner})")
+        asked = self._open.get(proposal.step)
+        if asked is None:
+            never = not 0 <= proposal.step < self.state.counts[loop.ASKED]
+            why = "was never asked" if never else "has been answered already; a proposal is answered once"
+            raise UsageError(f"step {proposal.step}: {why}")
+        if not asked.proposal.same(proposal):
+            raise UsageError(f"step {proposal.step}: this is not what was asked; tell the proposal as ask() gave it")
+        return asked
+
+    def _move(self, asked: Asked, c: float) -> None:
+        step, work = asked.proposal.step, self._room(asked.proposal.x.size)
+        loop.move_again(asked.inputs, self._params, 0, step, c, self.state, work)
+
+    def _basis(self, active: NDArray[np.int64], C: ArrayLike | None) -> NDArray[np.float64]:
+        """Orthonormal columns that span the rows of C, for score; empty for the others, which take u as it is."""
+        if self.settings.perturb != "score":
+            return _EMPTY
+        if C is None:
+            raise UsageError("perturb score needs C, where the loss reads w through C w[active] alone")
+        rows = np.asarray(C, np.float64)
+        if rows.ndim != 2 or rows.shape[1] != active.size:
+            raise UsageError(f"C has shape {rows.shape}; make it rows x {active.size}, as active is long")
+        if not np.isfinite(rows).all():
+            raise SparsezoError("C is not finite")
+        _, sizes, directions = np.linalg.svd(rows, full_matrices=False)
+        rank = int((sizes > max(rows.shape) * np.finfo(float).eps * sizes.max(initial=0)).sum())
+        return np.ascontiguousarray(directions[:rank].T)
+
+    def _room(self, size: int) -> loop.Workspace:
+        """Scratch for so many active weights."""
+        if self._work is None or self._work.S.shape[0] < size:
+            self._work = workspace(size, size, 1, 1, np.float64)
+        return self._work
+
+    def _tell_of(self, event: Event) -> None:
+        if self.on_event is not None:
+            self.on_event(event)
+
+    # To bytes and back
+
+    def to_bytes(self) -> bytes:
+        """All that is needed to go on bit for bit, open proposals included. Nothing in it is pickled."""
+        with self._lock:
+            meta = {
+                "id": self.id,
+                "settings": self.settings.as_dict(),
+                "open": [asked.proposal.as_json() for asked in self._open.values()],
+            }
+            arrays = dict(self.state._asdict())
+            for step, asked in self._open.items():
+                if asked.inputs is not None:
+                    arrays[f"basis.{step}"] = asked.inputs.basis
+            return pack("state", meta, arrays)
+
+    @classmethod
+    def from_bytes(cls, raw: bytes) -> Self:
+        meta, arrays = unpack(raw, "state", "the state")
+        optimizer = cls(len(arrays["W"]), settings_of(meta))
+        optimizer._restore(meta, arrays)
+        return optimizer
+
+    def _restore(self, meta: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
+        for name, mine in self.state._asdict().items():
+            its = arrays.get(name)
+            if its is None or its.shape != mine.shape or its.dtype != mine.dtype:
+                raise DataError("the state", f"is of another problem or settings: {name} does not fit")
+            mine[...] = its
+        self.id = str(meta["id"])
+        for given in meta["open"]:
+            proposal = Proposal.from_json(given)
+            basis = arrays.get(f"basis.{proposal.step}")
+            inputs = None if basis is None else OneInput(proposal.x, np.ascontiguousarray(basis))
+            self._open[proposal.step] = Asked(proposal, inputs)
+
+
+def replay(optimizer: Optimizer, events: Iterable[Event], features: Callable[[Any], ArrayLike] | None = None) -> None:
+    """Do again what ``on_event`` told of: asks, tells and readings in their order. The weights end the same.
+
+    ``features``, for an Optimizer with score: the active weights' numbers to C, which no event holds.
+    """
+    asked: dict[int, Proposal] = {}
+    for event in events:
+        kind = event.get("event")
+        if kind == "ask":
+            x = event["x"]
+            given = (x,) if features is None else (x, features(x))
+            proposal = optimizer.ask(*given)
+            if proposal.step != event["step"]:
+                raise UsageError(f"step {event['step']} of the log would be step {proposal.step} here: not its start")
+            asked[proposal.step] = proposal
+        elif kind == "tell":
+            if event["step"] not in asked:
+                raise UsageError(f"step {event['step']}: the log answers what it never asked")
+            optimizer.tell(asked.pop(event["step"]), event["feedback"])
+        elif kind == "read":
+            optimizer.weights()
+        else:
+            raise UsageError(f"event {kind!r}: a log has ask, tell and read")
+
+
+def workspace(rows: int, columns: int, L: int, outputs: int, dtype: Any) -> loop.Workspace:
+    """Scratch for inputs of at most so many rows, columns and outputs."""
+    rows, columns, outputs = max(rows, 1), max(columns, 1), max(outputs, 1)
+
+    def table(n: int) -> NDArray[Any]:
+        return np.zeros((n, L), dtype)
+
+    return loop.Workspace(
+        S=table(rows),
+        T=table(rows),
+        V=table(rows),
+        Z=table(max(rows, columns)),
+        D=table(rows),
+        U=table(columns),
+        row=np.zeros(L, dtype),
+        y=np.zeros(outputs, np.int32),
+        incumbent=np.zeros(outputs, np.int32),
+    )
+
+
+_PREFERRED = {"candidate": (0.0, 1.0), "incumbent": (1.0, 0.0), "tie": (0.0, 0.0)}
+
+
+def losses_of(rule: str, feedback: object) -> tuple[float, float]:
+    """(F_plus, F_incumbent) of an answer; a bare preference is the loss 0 of the better one and 1 of the other."""
+    pair = RULES[rule].incumbent is not None
+    losses: tuple[float, float] | None = None
+    if isinstance(feedback, tuple | list):
+        losses = _numbers(feedback) if pair and len(feedback) == 2 else None
+    elif isinstance(feedback, str | bool | np.bool_):
+        if rule in ("comparison", "preference"):
+            word = feedback if isinstance(feedback, str) else ("candidate" if feedback else "incumbent")
+            losses = _PREFERRED.get(word)
+    elif not pair:
+        losses = _numbers((feedback, 0.0))
+    if losses is None:
+        raise UsageError(f"feedback {feedback!r}: rule {rule} takes {RULES[rule].feedback}")
+    if not all(math.isfinite(loss) for loss in losses):
+        raise SparsezoError(f"feedback {feedback!r}: a loss must be finite")
+    return losses
+
+
+def _numbers(pair: Iterable[Any]) -> tuple[float, float] | None:
+    try:
+        first, second = (float(each) for each in pair if not isinstance(each, str))
+    except (TypeError, ValueError, OverflowError):
+        return None
+    return first, second
+
+
+def _plain(feedback: Any) -> Any:
+    """As JSON has it."""
+    if isinstance(feedback, tuple | list):
+        return [float(each) for each in feedback]
+    return feedback if isinstance(feedback, str | bool) else np.asarray(feedback).item()
+
+
+def settings_of(meta: Mapping[str, Any]) -> Settings:
+    try:
+        return Settings(**meta["settings"])
+    except (KeyError, TypeError) as error:
+        raise DataError("the state", f"is damaged ({error!r})") from None
+
+
+def whole(name: str, value: object, least: int) -> int:
+    try:
+        number = operator.index(value)  # type: ignore[arg-type]
+    except TypeError:
+        number = least - 1
+    if number < least or isinstance(value, bool):
+        raise UsageError(f"{name} {value}: must be a whole number, {least} or more")
+    return number
+
+
+def _start(W: Any, n: int, L: int, dtype: Any) -> NDArray[Any]:
+    """A copy of the weights to start from."""
+    start = np.array(W, dtype)
+    if start.shape != (n, L) and not (L == 1 and start.shape == (n,)):
+        raise UsageError(f"the weights to start from have shape {start.shape}; make it {(n, L)}")
+    if not np.isfinite(start).all():
+        raise UsageError("the weights to start from must all be finite")
+    return start.reshape(n, L)
+
+
+def _indices(given: ArrayLike, n: int) -> NDArray[np.int64]:
+    a = np.asarray(given)
+    if a.ndim != 1 or (a.size and a.dtype.kind not in "iu"):
+        raise UsageError(f"active must be one row of whole numbers, not {a.dtype} of shape {a.shape}")
+    a = a.astype(np.int64)
+    if a.size:
+        ordered = np.sort(a)
+        if ordered[0] < 0 or ordered[-1] >= n:
+            wrong = ordered[0] if ordered[0] < 0 else ordered[-1]
+            raise UsageError(f"active has {wrong}; the {n} weights are 0 to {n - 1}")
+        if (ordered[1:] == ordered[:-1]).any():
+            raise UsageError("active names a weight twice; np.unique makes them distinct")
+    return a
