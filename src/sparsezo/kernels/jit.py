@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import numba
+from numba.core.options import DefaultOptions
 
 from sparsezo.storage.cache import cache_folder
 
@@ -70,13 +71,16 @@ def _prune(base: Path, unit: str) -> None:
         shutil.rmtree(stale, ignore_errors=True)
 
 
-CACHE = _cache_folder("loop", _sources())
+PLAIN = os.environ.get("SPARSEZO_PLAIN_KERNELS", "") not in ("", "0")  # leave Numba's private corners alone
+CACHE = _cache_folder("plain" if PLAIN else "loop", _sources())
 
 
 # No fastmath: a run is the same bit for bit, however it is inlined. No reference counting either (_nrt): a third of a
 # short step went to counting the views of arrays that live through the whole run. A kernel that allocates after all is
 # refused when it is compiled.
-OPTIONS = {"nogil": True, "error_model": "numpy", "_nrt": False}
+# _nrt is private to Numba; without it all works, more slowly.
+_ALLOCATING: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
+OPTIONS = _ALLOCATING if PLAIN or not hasattr(DefaultOptions, "_nrt") else {**_ALLOCATING, "_nrt": False}
 
 
 def kernel(function: F) -> F:
@@ -91,14 +95,14 @@ def inlined_kernel(function: F) -> F:
 
 def allocating_kernel(function: F) -> F:
     """Likewise, for preparing data: it may make new arrays."""
-    return _compile(function, {**OPTIONS, "_nrt": True})
+    return _compile(function, _ALLOCATING)
 
 
 def standalone_kernel(function: F) -> F:
     """Likewise, for what calls nothing outside its own file: an edit there compiles that file anew, and no more."""
     source = Path(function.__code__.co_filename)
     folder = _cache_folder(source.stem, [Path(__file__), source])
-    return _compile(function, {**OPTIONS, "_nrt": True}, folder)
+    return _compile(function, _ALLOCATING, folder)
 
 
 def _compile(function: F, options: dict[str, Any], folder: Path = CACHE) -> F:

@@ -1,100 +1,142 @@
-"""Two things that Numba has no words for: sums of rows in vector registers, and asking memory in advance.
+"""The inner loops that have a fast form in LLVM's vector types, each beside a plain twin that gives the same bits.
 
-``combine_lanes`` is the inner loop of nearly all this package does, a weighted sum of table rows.
-LLVM does not find this by itself: the lanes (labels) are the short inner loop, and the sum runs over the outer one.
-So the loop is written in LLVM's own vector types, which every processor that Numba knows can run. The order of
-additions within a lane is that of the plain loop in ``sparse.combine``, so both give the same bits.
+``combine_lanes`` is the inner loop of nearly all this package does, a weighted sum of table rows; ``dot_eights`` scores
+n-best lists; ``lane_leaders`` finds their best candidate; ``prefetch_element`` asks memory in advance.
+
+The fast forms (``intrinsics``) lean on private corners of Numba. Where they cannot be compiled, the plain ones are used
+and one warning says so; SPARSEZO_PLAIN_KERNELS=1 asks for them.
 """
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
-from llvmlite import ir
-from numba.core import cgutils, types
-from numba.extending import intrinsic
+import numba
+import numpy as np
 
-_FLOAT = ir.FloatType()
+from sparsezo.kernels import jit
+from sparsezo.kernels.jit import kernel, standalone_kernel
+
+LANES = 8
+PADDED = 2 * LANES  # a weight vector as ``dot_eights`` wants it
 
 
-@intrinsic
-def combine_lanes(
-    _context: Any, lanes: Any, table: Any, index: Any, value: Any, first: Any, last: Any, out: Any
-) -> Any:
+# Plain twins
+
+
+@kernel
+def plain_combine_lanes(lanes: Any, table: Any, index: Any, value: Any, first: Any, last: Any, out: Any) -> None:
     """out[:lanes] = sum over e in first..last-1 of value[e] * table[index[e], :lanes].
 
-    lanes is a literal; table (float32, 2d) has that many columns. None for value: 1; for index: the row is e - first.
+    None for value: 1; for index: the row is e - first.
     """
-    if not isinstance(lanes, types.IntegerLiteral):
-        return None
-    signature = types.void(lanes, table, index, value, types.int64, types.int64, out)
-    widths = _widths(lanes.literal_value)
-
-    def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        def data(position: int) -> Any:
-            return context.make_array(sig.args[position])(context, builder, args[position]).data
-
-        begin, end = args[4], args[5]
-        stride = ir.Constant(begin.type, lanes.literal_value)
-        types_ = [ir.VectorType(_FLOAT, w) if w > 1 else _FLOAT for w in widths]
-        sums = [cgutils.alloca_once_value(builder, ir.Constant(t, None)) for t in types_]
-        with cgutils.for_range_slice(builder, begin, end, ir.Constant(begin.type, 1)) as (e, _):
-            if sig.args[2] == types.none:
-                row = builder.sub(e, begin)
-            else:
-                row = builder.zext(builder.load(builder.gep(data(2), [e])), begin.type)
-            cell = builder.gep(data(1), [builder.mul(row, stride)])
-            weight = None if sig.args[3] == types.none else builder.load(builder.gep(data(3), [e]))
-            for t, w, s in zip(types_, widths, sums, strict=True):
-                term = builder.load(_as(builder, cell, t), align=4)
-                if weight is not None:
-                    term = builder.fmul(term, _broadcast(builder, weight, w))
-                builder.store(builder.fadd(builder.load(s), term), s)
-                cell = builder.gep(cell, [ir.Constant(begin.type, w)])
-        cell = data(6)
-        for t, w, s in zip(types_, widths, sums, strict=True):
-            builder.store(builder.load(s), _as(builder, cell, t), align=4)
-            cell = builder.gep(cell, [ir.Constant(begin.type, w)])
-        return context.get_dummy_value()
-
-    return signature, generate
+    sums = out.reshape(-1)
+    for l in range(lanes):
+        total = np.float32(0)
+        for e in range(first, last):
+            cell = table[e - first, l] if index is None else table[index[e], l]
+            total += cell if value is None else cell * value[e]
+        sums[l] = total
 
 
-@intrinsic
-def prefetch_element(_context: Any, array: Any, place: Any) -> Any:
-    """Ask the memory for array's element number ``place`` (counted flat), to be there when it is needed."""
-    signature = types.void(array, types.int64)
-
-    def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        cells = context.make_array(sig.args[0])(context, builder, args[0]).data
-        byte = ir.IntType(8).as_pointer()
-        number = ir.IntType(32)
-        kind = ir.FunctionType(ir.VoidType(), [byte, number, number, number])
-        declared = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
-        cell = builder.bitcast(builder.gep(cells, [args[1]]), byte)
-        builder.call(declared, [cell, *(ir.Constant(number, flag) for flag in (0, 2, 1))])  # read, second level, data
-        return context.get_dummy_value()
-
-    return signature, generate
+@kernel
+def plain_prefetch_element(array: Any, place: Any) -> None:
+    """Memory answers when it is asked."""
 
 
-def _widths(lanes: int) -> list[int]:
-    """9 -> 8 + 1; 4 -> 4; 7 -> 4 + 1 + 1 + 1."""
-    widths = []
-    for width in (8, 4, 1):
-        widths += [width] * (lanes // width)
-        lanes %= width
-    return widths
+@kernel
+def in_order(f: Any, w: Any) -> Any:
+    """The sum of one row times the weights, added in the order of ``dot_eights``: bit for bit the same.
+
+    w is padded: the weights of f's first eight columns, then those of its last eight, 0 for what came already.
+    """
+    g = f[f.size - LANES :]
+    t0, t4 = f[0] * w[0] + g[0] * w[8], f[4] * w[4] + g[4] * w[12]
+    t1, t5 = f[1] * w[1] + g[1] * w[9], f[5] * w[5] + g[5] * w[13]
+    t2, t6 = f[2] * w[2] + g[2] * w[10], f[6] * w[6] + g[6] * w[14]
+    t3, t7 = f[3] * w[3] + g[3] * w[11], f[7] * w[7] + g[7] * w[15]
+    return ((t0 + t4) + (t2 + t6)) + ((t1 + t5) + (t3 + t7))
 
 
-def _as(builder: Any, pointer: Any, to: Any) -> Any:
-    return builder.bitcast(pointer, to.as_pointer())
+@kernel
+def plain_dot_eights(features: Any, first: Any, n: Any, w: Any, S: Any) -> None:
+    """S[:n] = features[first:first+n] w, n divisible by 8."""
+    for j in range(n):
+        S[j, 0] = in_order(features[first + j], w)
 
 
-def _broadcast(builder: Any, scalar: Any, width: int) -> Any:
-    if width == 1:
-        return scalar
-    vector = ir.VectorType(_FLOAT, width)
-    zeros = ir.Constant(ir.VectorType(ir.IntType(32), width), None)
-    one = builder.insert_element(ir.Constant(vector, ir.Undefined), scalar, ir.Constant(ir.IntType(32), 0))
-    return builder.shuffle_vector(one, ir.Constant(vector, ir.Undefined), zeros)
+@kernel
+def plain_dot_eights_twice(features: Any, first: Any, n: Any, w: Any, u: Any, S: Any, V: Any) -> None:
+    """S[:n] = features[first:first+n] w and V[:n] = ... u, reading the features once."""
+    for j in range(n):
+        S[j, 0] = in_order(features[first + j], w)
+        V[j, 0] = in_order(features[first + j], u)
+
+
+@kernel
+def plain_lane_leaders(S: Any, n: Any, value: Any, place: Any) -> None:
+    """value[l], place[l] = the largest of S[l], S[l + 8], ... below n and where it first stands; n divisible by 8.
+
+    NaN never leads.
+    """
+    for l in range(LANES):
+        value[l], place[l] = -np.inf, 0
+        for j in range(l, n, LANES):
+            if S[j, 0] > value[l]:
+                value[l], place[l] = S[j, 0], j
+
+
+# Which are used
+
+
+def _fast() -> bool:
+    """Whether the fast forms are to be used and can be compiled."""
+    if jit.PLAIN:
+        return False
+    try:
+        from sparsezo.kernels import intrinsics
+
+        @standalone_kernel
+        def probe(table: Any, index: Any, w: Any, S: Any, place: Any) -> None:
+            intrinsics.combine_lanes(4, table, index, None, 0, 1, table[1])
+            intrinsics.prefetch_element(table, 0)
+            intrinsics.dot_eights(table, 0, 0, w, S)
+            intrinsics.dot_eights_twice(table, 0, 0, w, w, S, S)
+            intrinsics.lane_leaders(S, 0, w, place)
+
+        probe(np.zeros((2, 4), np.float32), np.zeros(1, np.int32), np.zeros(PADDED), np.zeros((8, 1)), np.zeros(8, int))
+    except Exception as error:  # whatever another Numba may say of them
+        warnings.warn(
+            f"the fast kernels cannot be compiled with Numba {numba.__version__} ({type(error).__name__}); "
+            "plain ones take their place: the same results, more slowly",
+            stacklevel=2,
+        )
+        return False
+    return True
+
+
+FAST = _fast()
+if FAST:
+    from sparsezo.kernels.intrinsics import (
+        combine_lanes,
+        dot_eights,
+        dot_eights_twice,
+        lane_leaders,
+        prefetch_element,
+    )
+else:
+    combine_lanes, prefetch_element = plain_combine_lanes, plain_prefetch_element
+    dot_eights, dot_eights_twice, lane_leaders = plain_dot_eights, plain_dot_eights_twice, plain_lane_leaders
+
+__all__ = [
+    "FAST",
+    "LANES",
+    "PADDED",
+    "combine_lanes",
+    "dot_eights",
+    "dot_eights_twice",
+    "in_order",
+    "lane_leaders",
+    "prefetch_element",
+]

@@ -9,20 +9,15 @@ span those of C, found once for each list: D_B = (C_B')^+ u.
     inputs = dense_inputs(features, offsets)            # float32 [candidates, M], in memory or memory-mapped
     scores(inputs, x, W, S)                             # W: M x 1, float64, like S
 
-Sums are float64 in one fixed order (``_in_order``), so equal candidates have equal scores and ties stay ties. Weights
-beyond the columns of C, if W has any, are not looked at.
+Sums are float64 in one fixed order (``simd.in_order``), so equal candidates have equal scores and ties stay ties.
+Weights beyond the columns of C, if W has any, are not looked at.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
-from llvmlite import ir
-from numba.core import cgutils, types
-from numba.extending import intrinsic
 from numpy.typing import NDArray
 
 from sparsezo.kernels import protocol
@@ -30,7 +25,7 @@ from sparsezo.kernels.adagrad import adagrad
 from sparsezo.kernels.jit import allocating_kernel, kernel
 from sparsezo.kernels.protocol import implements
 from sparsezo.kernels.random import fill_normals
-from sparsezo.kernels.simd import prefetch_element
+from sparsezo.kernels.simd import LANES, PADDED, dot_eights, dot_eights_twice, in_order, prefetch_element
 
 TOLERANCE = 1e-5  # a row this near to the span of others, by the longest row with columns scaled to length 1, is in it
 _AHEAD = 4  # cache lines of the next list that are asked for in advance; the rest follows by itself
@@ -51,97 +46,19 @@ class DenseInputs(NamedTuple):
     scratch: DenseScratch
 
 
-# ---- S = C W: eight rows at a time, in LLVM's vector types (simd.py says why) ----
+# ---- S = C W: eight rows at a time ----
 
-_DOUBLES, _FLOATS = ir.VectorType(ir.DoubleType(), 8), ir.VectorType(ir.FloatType(), 8)
-_LANES = 8
-PADDED = 2 * _LANES
-_LEAST, _MOST = _LANES, PADDED  # columns that two vectors cover; the paper's lists have 14
-# eight vectors to the vector of their sums: (lower half of a and b) + (upper half), then quarters, then eighths
-_HALVES = (
-    ((0, 1, 2, 3, 8, 9, 10, 11), (4, 5, 6, 7, 12, 13, 14, 15)),
-    ((0, 1, 8, 9, 4, 5, 12, 13), (2, 3, 10, 11, 6, 7, 14, 15)),
-    ((0, 8, 2, 10, 4, 12, 6, 14), (1, 9, 3, 11, 5, 13, 7, 15)),
-)
-
-
-def _row_sums(builder: Any, vectors: Sequence[Any]) -> Any:
-    for halves in _HALVES:
-        lower, upper = (ir.Constant(ir.VectorType(ir.IntType(32), _LANES), list(half)) for half in halves)
-        n = len(vectors) // 2
-        vectors = [
-            builder.fadd(builder.shuffle_vector(a, b, lower), builder.shuffle_vector(a, b, upper))
-            for a, b in zip(vectors[:n], vectors[n:], strict=True)
-        ]
-    return vectors[0]
-
-
-def _eights(n_sums: int, context: Any, builder: Any, sig: Any, args: Any) -> Any:
-    """Arguments: features, first row, number of rows, n_sums padded weights, n_sums places for the sums."""
-
-    def data(position: int) -> Any:
-        return context.make_array(sig.args[position])(context, builder, args[position]).data
-
-    def load(pointer: Any, place: Any, kind: Any, align: int) -> Any:
-        return builder.load(builder.bitcast(builder.gep(pointer, [place]), kind.as_pointer()), align=align)
-
-    first, n = args[1], args[2]
-
-    def number(k: int) -> Any:
-        return ir.Constant(first.type, k)
-
-    features = context.make_array(sig.args[0])(context, builder, args[0])
-    stride = builder.extract_value(features.shape, 1)
-    begins = (number(0), builder.sub(stride, number(_LANES)))  # of the two vectors within a row
-    weights = [[load(data(3 + k), number(half), _DOUBLES, 8) for half in (0, _LANES)] for k in range(n_sums)]
-    with cgutils.for_range_slice(builder, number(0), n, number(_LANES)) as (j, _):
-        products: list[list[Any]] = [[] for _ in range(n_sums)]
-        for i in range(_LANES):
-            cell = builder.mul(builder.add(first, builder.add(j, number(i))), stride)
-            f, g = (
-                builder.fpext(load(features.data, builder.add(cell, begin), _FLOATS, 4), _DOUBLES) for begin in begins
-            )
-            for k, (v, w) in enumerate(weights):
-                products[k].append(builder.fadd(builder.fmul(f, v), builder.fmul(g, w)))
-        for k in range(n_sums):
-            out = builder.bitcast(builder.gep(data(3 + n_sums + k), [j]), _DOUBLES.as_pointer())
-            builder.store(_row_sums(builder, products[k]), out, align=8)
-    return context.get_dummy_value()
-
-
-@intrinsic
-def _eights_one(_context: Any, features: Any, first: Any, n: Any, w: Any, S: Any) -> Any:
-    """S[:n] = features[first:first+n] w, n divisible by 8."""
-    signature = types.void(features, types.int64, types.int64, w, S)
-    return signature, partial(_eights, 1)
-
-
-@intrinsic
-def _eights_two(_context: Any, features: Any, first: Any, n: Any, w: Any, u: Any, S: Any, V: Any) -> Any:
-    """S[:n] = features[first:first+n] w and V[:n] = ... u, reading the features once."""
-    signature = types.void(features, types.int64, types.int64, w, u, S, V)
-    return signature, partial(_eights, 2)
+_LEAST, _MOST = LANES, PADDED  # columns that two vectors cover; the paper's lists have 14
 
 
 @kernel
 def _pad(W: Any, M: Any, w: Any) -> None:
-    """w = W's first M numbers as _eights wants them: 0 to 7, then the last eight with 0 for those that came already."""
-    for m in range(_LANES):
+    """w = W's first M numbers for ``dot_eights``: 0 to 7, then the last eight with 0 for those that came already."""
+    for m in range(LANES):
         w[m] = W[m, 0]
-        w[m + _LANES] = 0
-    for m in range(_LANES, M):
-        w[m + 2 * _LANES - M] = W[m, 0]
-
-
-@kernel
-def _in_order(f: Any, w: Any) -> Any:
-    """One row's sum, added in the order of _eights: bit for bit the same."""
-    g = f[f.size - _LANES :]
-    t0, t4 = f[0] * w[0] + g[0] * w[8], f[4] * w[4] + g[4] * w[12]
-    t1, t5 = f[1] * w[1] + g[1] * w[9], f[5] * w[5] + g[5] * w[13]
-    t2, t6 = f[2] * w[2] + g[2] * w[10], f[6] * w[6] + g[6] * w[14]
-    t3, t7 = f[3] * w[3] + g[3] * w[11], f[7] * w[7] + g[7] * w[15]
-    return ((t0 + t4) + (t2 + t6)) + ((t1 + t5) + (t3 + t7))
+        w[m + LANES] = 0
+    for m in range(LANES, M):
+        w[m + 2 * LANES - M] = W[m, 0]
 
 
 @kernel
@@ -162,10 +79,10 @@ def dots(features: Any, first: Any, last: Any, W: Any, w: Any, S: Any) -> None:
         _plain(features, first, last, W, S)
         return
     _pad(W, M, w)
-    n = (last - first) // _LANES * _LANES
-    _eights_one(features, first, n, w, S)
+    n = (last - first) // LANES * LANES
+    dot_eights(features, first, n, w, S)
     for j in range(n, last - first):
-        S[j, 0] = _in_order(features[first + j], w)
+        S[j, 0] = in_order(features[first + j], w)
 
 
 # ---- the operations ----
@@ -192,11 +109,11 @@ def _scores_with(inputs: Any, x: Any, W: Any, Z: Any, S: Any, V: Any) -> None:
     w, u = inputs.scratch.padded[0], inputs.scratch.padded[1]
     _pad(W, M, w)
     _pad(Z, M, u)
-    n = (last - first) // _LANES * _LANES
-    _eights_two(features, first, n, w, u, S, V)
+    n = (last - first) // LANES * LANES
+    dot_eights_twice(features, first, n, w, u, S, V)
     for j in range(n, last - first):
-        S[j, 0] = _in_order(features[first + j], w)
-        V[j, 0] = _in_order(features[first + j], u)
+        S[j, 0] = in_order(features[first + j], w)
+        V[j, 0] = in_order(features[first + j], u)
 
 
 @implements(protocol.spread, DenseInputs)

@@ -8,15 +8,13 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from llvmlite import ir
-from numba.core import cgutils, types
-from numba.extending import intrinsic
 from numpy.typing import NDArray
 
 from sparsezo.kernels import protocol
 from sparsezo.kernels.jit import kernel
 from sparsezo.kernels.protocol import implements
 from sparsezo.kernels.random import uniform
+from sparsezo.kernels.simd import LANES, lane_leaders
 
 
 class RankScratch(NamedTuple):
@@ -113,45 +111,6 @@ def softmax(task: Any, S: Any, R: Any, gamma: Any) -> Any:
     return total
 
 
-_LANES = 8
-_VALUES, _PLACES = ir.VectorType(ir.DoubleType(), _LANES), ir.VectorType(ir.IntType(64), _LANES)
-
-
-@intrinsic
-def _lane_leaders(_context: Any, S: Any, n: Any, value: Any, place: Any) -> Any:
-    """value[l], place[l] = the largest of S[l], S[l + 8], ... below n and where it first stands; n divisible by 8.
-
-    LLVM makes no vector code of a search for a maximum by itself, as it must keep NaN's order; here NaN never leads.
-    """
-    signature = types.void(S, types.int64, value, place)
-
-    def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        def data(position: int) -> Any:
-            return context.make_array(sig.args[position])(context, builder, args[position]).data
-
-        def vector(pointer: Any, kind: Any) -> Any:
-            return builder.bitcast(pointer, kind.as_pointer())
-
-        def number(k: int) -> Any:
-            return ir.Constant(args[1].type, k)
-
-        best = cgutils.alloca_once_value(builder, ir.Constant(_VALUES, [float("-inf")] * _LANES))
-        best_at = cgutils.alloca_once_value(builder, ir.Constant(_PLACES, [0] * _LANES))
-        here_at = cgutils.alloca_once_value(builder, ir.Constant(_PLACES, list(range(_LANES))))
-        with cgutils.for_range_slice(builder, number(0), args[1], number(_LANES)) as (j, _):
-            s = builder.load(vector(builder.gep(data(0), [j]), _VALUES), align=8)
-            top, at, here = builder.load(best), builder.load(best_at), builder.load(here_at)
-            leads = builder.fcmp_ordered(">", s, top)
-            builder.store(builder.select(leads, s, top), best)
-            builder.store(builder.select(leads, here, at), best_at)
-            builder.store(builder.add(here, ir.Constant(_PLACES, [_LANES] * _LANES)), here_at)
-        builder.store(builder.load(best), vector(data(2), _VALUES), align=8)
-        builder.store(builder.load(best_at), vector(data(3), _PLACES), align=8)
-        return context.get_dummy_value()
-
-    return signature, generate
-
-
 @kernel
 def argmax(S: Any, R: Any, value: Any, place: Any) -> Any:
     """(place, value) of the largest of S[:R]; the first of equals. value, place: room for a number a lane.
@@ -159,10 +118,10 @@ def argmax(S: Any, R: Any, value: Any, place: Any) -> Any:
     Weights that are not finite show: a feature times such a weight is never a finite number, so no score is, and the
     value is infinite.
     """
-    n = R // _LANES * _LANES
-    _lane_leaders(S, n, value, place)
+    n = R // LANES * LANES
+    lane_leaders(S, n, value, place)
     best, top = 0, -np.inf
-    for l in range(_LANES):
+    for l in range(LANES):
         if value[l] > top or (value[l] == top and place[l] < best):
             best, top = place[l], value[l]
     for j in range(n, R):
@@ -173,4 +132,4 @@ def argmax(S: Any, R: Any, value: Any, place: Any) -> Any:
 
 def rank_task(offsets: NDArray[np.int64]) -> RankTask:
     p = np.zeros(max(int(np.diff(offsets).max(initial=0)), 1))
-    return RankTask(offsets, RankScratch(p, np.zeros(_LANES), np.zeros(_LANES, np.int64)))
+    return RankTask(offsets, RankScratch(p, np.zeros(LANES), np.zeros(LANES, np.int64)))

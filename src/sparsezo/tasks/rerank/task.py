@@ -23,7 +23,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparsezo.errors import SparsezoError, UsageError
-from sparsezo.kernels.inputs.dense import PADDED, dense_inputs, dots, read_only
+from sparsezo.kernels.inputs.dense import dense_inputs, dots, read_only
+from sparsezo.kernels.simd import PADDED
 from sparsezo.tasks.base import Problem, Scores
 from sparsezo.tasks.rerank.decoder_weights import write_cdec_weights, write_moses_weights
 from sparsezo.tasks.rerank.kernel import RankGold, rank_task

@@ -1,0 +1,212 @@
+"""What Numba has no words for, in LLVM's own vector types, which every processor that Numba knows can run.
+
+LLVM does not find these by itself: in a weighted sum of table rows the lanes (labels) are the short inner loop, and the
+sum runs over the outer one; a search for a maximum must keep NaN's order. All of it is here and nowhere else, because
+it leans on parts of Numba and llvmlite that may change. ``simd`` has a plain twin of each, which gives the same bits,
+and takes those where these cannot be compiled.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+from llvmlite import ir
+from numba.core import cgutils, types
+from numba.extending import intrinsic
+
+LANES = 8  # float64 numbers that are worked on at once; the compiler makes of it what the processor has
+_FLOAT = ir.FloatType()
+
+
+@intrinsic
+def combine_lanes(
+    _context: Any, lanes: Any, table: Any, index: Any, value: Any, first: Any, last: Any, out: Any
+) -> Any:
+    """out[:lanes] = sum over e in first..last-1 of value[e] * table[index[e], :lanes].
+
+    lanes is a literal; table (float32, 2d) has that many columns. None for value: 1; for index: the row is e - first.
+    """
+    if not isinstance(lanes, types.IntegerLiteral):
+        return None
+    signature = types.void(lanes, table, index, value, types.int64, types.int64, out)
+    widths = _widths(lanes.literal_value)
+
+    def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        def data(position: int) -> Any:
+            return context.make_array(sig.args[position])(context, builder, args[position]).data
+
+        begin, end = args[4], args[5]
+        stride = ir.Constant(begin.type, lanes.literal_value)
+        types_ = [ir.VectorType(_FLOAT, w) if w > 1 else _FLOAT for w in widths]
+        sums = [cgutils.alloca_once_value(builder, ir.Constant(t, None)) for t in types_]
+        with cgutils.for_range_slice(builder, begin, end, ir.Constant(begin.type, 1)) as (e, _):
+            if sig.args[2] == types.none:
+                row = builder.sub(e, begin)
+            else:
+                row = builder.zext(builder.load(builder.gep(data(2), [e])), begin.type)
+            cell = builder.gep(data(1), [builder.mul(row, stride)])
+            weight = None if sig.args[3] == types.none else builder.load(builder.gep(data(3), [e]))
+            for t, w, s in zip(types_, widths, sums, strict=True):
+                term = builder.load(_as(builder, cell, t), align=4)
+                if weight is not None:
+                    term = builder.fmul(term, _broadcast(builder, weight, w))
+                builder.store(builder.fadd(builder.load(s), term), s)
+                cell = builder.gep(cell, [ir.Constant(begin.type, w)])
+        cell = data(6)
+        for t, w, s in zip(types_, widths, sums, strict=True):
+            builder.store(builder.load(s), _as(builder, cell, t), align=4)
+            cell = builder.gep(cell, [ir.Constant(begin.type, w)])
+        return context.get_dummy_value()
+
+    return signature, generate
+
+
+@intrinsic
+def prefetch_element(_context: Any, array: Any, place: Any) -> Any:
+    """Ask the memory for array's element number ``place`` (counted flat), to be there when it is needed."""
+    signature = types.void(array, types.int64)
+
+    def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        cells = context.make_array(sig.args[0])(context, builder, args[0]).data
+        byte = ir.IntType(8).as_pointer()
+        number = ir.IntType(32)
+        kind = ir.FunctionType(ir.VoidType(), [byte, number, number, number])
+        declared = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
+        cell = builder.bitcast(builder.gep(cells, [args[1]]), byte)
+        builder.call(declared, [cell, *(ir.Constant(number, flag) for flag in (0, 2, 1))])  # read, second level, data
+        return context.get_dummy_value()
+
+    return signature, generate
+
+
+def _widths(lanes: int) -> list[int]:
+    """9 -> 8 + 1; 4 -> 4; 7 -> 4 + 1 + 1 + 1."""
+    widths = []
+    for width in (8, 4, 1):
+        widths += [width] * (lanes // width)
+        lanes %= width
+    return widths
+
+
+def _as(builder: Any, pointer: Any, to: Any) -> Any:
+    return builder.bitcast(pointer, to.as_pointer())
+
+
+def _broadcast(builder: Any, scalar: Any, width: int) -> Any:
+    if width == 1:
+        return scalar
+    vector = ir.VectorType(_FLOAT, width)
+    zeros = ir.Constant(ir.VectorType(ir.IntType(32), width), None)
+    one = builder.insert_element(ir.Constant(vector, ir.Undefined), scalar, ir.Constant(ir.IntType(32), 0))
+    return builder.shuffle_vector(one, ir.Constant(vector, ir.Undefined), zeros)
+
+
+# Products of rows with a vector of weights
+
+_DOUBLES, _FLOATS = ir.VectorType(ir.DoubleType(), 8), ir.VectorType(ir.FloatType(), 8)
+# eight vectors to the vector of their sums: (lower half of a and b) + (upper half), then quarters, then eighths
+_HALVES = (
+    ((0, 1, 2, 3, 8, 9, 10, 11), (4, 5, 6, 7, 12, 13, 14, 15)),
+    ((0, 1, 8, 9, 4, 5, 12, 13), (2, 3, 10, 11, 6, 7, 14, 15)),
+    ((0, 8, 2, 10, 4, 12, 6, 14), (1, 9, 3, 11, 5, 13, 7, 15)),
+)
+
+
+def _row_sums(builder: Any, vectors: Sequence[Any]) -> Any:
+    for halves in _HALVES:
+        lower, upper = (ir.Constant(ir.VectorType(ir.IntType(32), LANES), list(half)) for half in halves)
+        n = len(vectors) // 2
+        vectors = [
+            builder.fadd(builder.shuffle_vector(a, b, lower), builder.shuffle_vector(a, b, upper))
+            for a, b in zip(vectors[:n], vectors[n:], strict=True)
+        ]
+    return vectors[0]
+
+
+def _eights(n_sums: int, context: Any, builder: Any, sig: Any, args: Any) -> Any:
+    """Arguments: features, first row, number of rows, n_sums padded weights, n_sums places for the sums."""
+
+    def data(position: int) -> Any:
+        return context.make_array(sig.args[position])(context, builder, args[position]).data
+
+    def load(pointer: Any, place: Any, kind: Any, align: int) -> Any:
+        return builder.load(builder.bitcast(builder.gep(pointer, [place]), kind.as_pointer()), align=align)
+
+    first, n = args[1], args[2]
+
+    def number(k: int) -> Any:
+        return ir.Constant(first.type, k)
+
+    features = context.make_array(sig.args[0])(context, builder, args[0])
+    stride = builder.extract_value(features.shape, 1)
+    begins = (number(0), builder.sub(stride, number(LANES)))  # of the two vectors within a row
+    weights = [[load(data(3 + k), number(half), _DOUBLES, 8) for half in (0, LANES)] for k in range(n_sums)]
+    with cgutils.for_range_slice(builder, number(0), n, number(LANES)) as (j, _):
+        products: list[list[Any]] = [[] for _ in range(n_sums)]
+        for i in range(LANES):
+            cell = builder.mul(builder.add(first, builder.add(j, number(i))), stride)
+            f, g = (
+                builder.fpext(load(features.data, builder.add(cell, begin), _FLOATS, 4), _DOUBLES) for begin in begins
+            )
+            for k, (v, w) in enumerate(weights):
+                products[k].append(builder.fadd(builder.fmul(f, v), builder.fmul(g, w)))
+        for k in range(n_sums):
+            out = builder.bitcast(builder.gep(data(3 + n_sums + k), [j]), _DOUBLES.as_pointer())
+            builder.store(_row_sums(builder, products[k]), out, align=8)
+    return context.get_dummy_value()
+
+
+@intrinsic
+def dot_eights(_context: Any, features: Any, first: Any, n: Any, w: Any, S: Any) -> Any:
+    """S[:n] = features[first:first+n] w, n divisible by 8."""
+    signature = types.void(features, types.int64, types.int64, w, S)
+    return signature, partial(_eights, 1)
+
+
+@intrinsic
+def dot_eights_twice(_context: Any, features: Any, first: Any, n: Any, w: Any, u: Any, S: Any, V: Any) -> Any:
+    """S[:n] = features[first:first+n] w and V[:n] = ... u, reading the features once."""
+    signature = types.void(features, types.int64, types.int64, w, u, S, V)
+    return signature, partial(_eights, 2)
+
+
+# The largest of many
+
+_VALUES, _PLACES = ir.VectorType(ir.DoubleType(), LANES), ir.VectorType(ir.IntType(64), LANES)
+
+
+@intrinsic
+def lane_leaders(_context: Any, S: Any, n: Any, value: Any, place: Any) -> Any:
+    """value[l], place[l] = the largest of S[l], S[l + 8], ... below n and where it first stands; n divisible by 8.
+
+    LLVM makes no vector code of a search for a maximum by itself, as it must keep NaN's order; here NaN never leads.
+    """
+    signature = types.void(S, types.int64, value, place)
+
+    def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        def data(position: int) -> Any:
+            return context.make_array(sig.args[position])(context, builder, args[position]).data
+
+        def vector(pointer: Any, kind: Any) -> Any:
+            return builder.bitcast(pointer, kind.as_pointer())
+
+        def number(k: int) -> Any:
+            return ir.Constant(args[1].type, k)
+
+        best = cgutils.alloca_once_value(builder, ir.Constant(_VALUES, [float("-inf")] * LANES))
+        best_at = cgutils.alloca_once_value(builder, ir.Constant(_PLACES, [0] * LANES))
+        here_at = cgutils.alloca_once_value(builder, ir.Constant(_PLACES, list(range(LANES))))
+        with cgutils.for_range_slice(builder, number(0), args[1], number(LANES)) as (j, _):
+            s = builder.load(vector(builder.gep(data(0), [j]), _VALUES), align=8)
+            top, at, here = builder.load(best), builder.load(best_at), builder.load(here_at)
+            leads = builder.fcmp_ordered(">", s, top)
+            builder.store(builder.select(leads, s, top), best)
+            builder.store(builder.select(leads, here, at), best_at)
+            builder.store(builder.add(here, ir.Constant(_PLACES, [LANES] * LANES)), here_at)
+        builder.store(builder.load(best), vector(data(2), _VALUES), align=8)
+        builder.store(builder.load(best_at), vector(data(3), _PLACES), align=8)
+        return context.get_dummy_value()
+
+    return signature, generate
