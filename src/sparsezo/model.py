@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sparsezo.errors import DataError
+from sparsezo.errors import DataError, UsageError
 from sparsezo.learner import predict
 from sparsezo.storage.container import read_container, write_container
-from sparsezo.tasks import load_task
 from sparsezo.tasks.base import Task
+from sparsezo.tasks.registry import kind, names
 
 _TASK = "task."  # what the task's own arrays are called in the file
 
@@ -53,9 +53,11 @@ def load_model(path: str | os.PathLike[str], task: str | None = None) -> Model:
     name = meta.get("task")
     if task is not None and name != task:
         raise DataError(str(path), f"is a model of task {name}, not of {task}")
+    if name not in names():
+        raise UsageError(f"{path}: is a model of task {name}; this sparsezo knows {', '.join(names())}")
     try:
         own = {key.removeprefix(_TASK): values for key, values in arrays.items() if key.startswith(_TASK)}
-        loaded = load_task(str(name), meta["task_settings"], own)
+        loaded = kind(str(name)).from_arrays(meta["task_settings"], own)
         W = arrays["W"]
         if W.shape != (loaded.n_features, loaded.n_labels):
             raise ValueError(f"weights of shape {W.shape} for {loaded.n_features} features, {loaded.n_labels} labels")

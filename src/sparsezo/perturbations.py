@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sparsezo.kernels import loop as codes
+from sparsezo.kernels import codes
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ import math
 from dataclasses import dataclass
 
 from sparsezo.errors import UsageError
-from sparsezo.kernels import raters as codes
+from sparsezo.kernels import codes
 
 MODELS = {"exact": codes.EXACT, "flip": codes.FLIP, "rating": codes.RATING, "binary": codes.BINARY}
 _SPREAD = 0.1  # of a rating's noise, and of raters' biases, where nothing is said
@@ -50,5 +50,5 @@ def parse_feedback(text: str) -> Feedback:
     except (ValueError, OverflowError):
         pass
     raise UsageError(
-        f"--feedback {text}: write exact, binary, flip:P with P from 0 to 1, or rating:K[,NOISE,BIAS] with K at least 2"
+        f"`feedback` {text}: write exact, binary, flip:P with P from 0 to 1, or rating:K[,NOISE,BIAS] with K at least 2"
     )

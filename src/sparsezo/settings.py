@@ -1,81 +1,126 @@
-"""The settings of a learner, checked when they are made: a combination works or is refused here, with the reason.
+"""The settings of a learner: THE list of its options, each with its text, default and check.
 
 >>> Settings(rule="two-point", perturb="score", h=0.001, mu=0.1)
 Settings(rule='two-point', perturb='score', h=0.001, mu=0.1, ...)
+
+A combination works or is refused when it is made, with the reason. The command line of train and tune, learners in
+TOML, signatures and reports are made from the fields below: a new option is one more of them, and its number in
+``step_params`` where the loop needs it.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Collection
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
-from typing import Any
-
-import numpy as np
+from typing import TYPE_CHECKING, Any, Self
 
 from sparsezo.errors import UsageError
-from sparsezo.kernels import loop, random
+from sparsezo.kernels import codes
+from sparsezo.options import check_options, described, option
 from sparsezo.perturbations import PERTURBATIONS
 from sparsezo.raters import parse_feedback
 from sparsezo.rules import RULES
 
-CRITERIA = {"map": loop.MAP, "annealed": loop.ANNEALED}
+if TYPE_CHECKING:
+    from sparsezo.kernels.loop import StepParams
+
+Defaults = Callable[[str, str, str | None], tuple[float, float]]  # (rule, step, perturb) -> (h, mu)
+
+CRITERIA = {"map": codes.MAP, "annealed": codes.ANNEALED}
 STEPS = ("constant", "adagrad")
+
+
+def _but(default: Any, text: str = "{}") -> Callable[[Any], str | None]:
+    """A word for a value that is not the plain run's."""
+    return lambda value: None if value == default else text.format(value)
+
+
+def _number(name: str) -> Callable[[Any], str | None]:
+    return lambda value: None if value is None else f"{name} {value:g}"
 
 
 @dataclass(frozen=True)
 class Settings:
-    rule: str = "two-point"
-    perturb: str | None = "score"  # None for first-order and supervised, which perturb nothing
-    h: float = 0.001
-    mu: float | None = 0.1  # None likewise
-    step: str = "constant"
-    criterion: str = "map"
-    gamma: float = 1.0
-    baseline: bool = False  # first-order: subtract the mean loss so far
-    seed: int = 0
-    feedback: str = "exact"  # how the simulated rater answers (feedback.py)
+    rule: str = option("two-point", "What a learner makes of its feedback.", choices=RULES, word=str)
+    perturb: str | None = option(
+        "score",
+        "Which weights are perturbed: all of them, those active in the input, or what its scores can see of these.",
+        choices=PERTURBATIONS,
+        word=lambda value: value,
+        shown="score; nothing for first-order and supervised",
+    )
+    h: float = option(0.001, "Learning rate.", positive=True, sign=_number("h"))
+    mu: float | None = option(0.1, "Size of the perturbation.", positive=True, sign=_number("mu"))
+    step: str = option("constant", "How long a step is.", choices=STEPS, word=_but("constant"))
+    criterion: str = option(
+        "map",
+        "What is minimised: the loss of the best output, or the expected loss.",
+        choices=CRITERIA,
+    )
+    gamma: float = option(1.0, "Temperature of the annealed criterion.", positive=True)
+    baseline: bool = option(
+        False,
+        "first-order: subtract the mean loss so far.",
+        word=lambda value: "with baseline" if value else None,
+        sign=lambda value: "baseline" if value else None,
+    )
+    seed: int = option(0, "Same seed, same run, bit for bit.", sign=lambda value: f"seed {value}")
+    feedback: str = option(
+        "exact",
+        "How the simulated rater answers: exact, binary, flip:P (comparisons wrong with probability P), "
+        "rating:K[,NOISE,BIAS] (K grades).",
+        word=_but("exact"),
+        sign=_but("exact", "feedback {}"),
+    )
 
     def __post_init__(self) -> None:
-        _one_of("rule", self.rule, RULES)
-        _one_of("criterion", self.criterion, CRITERIA)
-        _one_of("step", self.step, STEPS)
-        _positive("h", self.h)
-        _positive("gamma", self.gamma)
-        if not 0 <= self.seed < 2**63:
-            raise UsageError(f"--seed {self.seed}: must be a whole number from 0 to 2^63 - 1")
+        check_options(self)
+        if not (isinstance(self.seed, int) and 0 <= self.seed < 2**63):
+            raise UsageError(f"`seed` {self.seed}: must be a whole number from 0 to 2^63 - 1")
         rule = RULES[self.rule]
         if rule.zeroth_order:
             if self.perturb is None or self.mu is None:
-                raise UsageError(f"rule {self.rule} perturbs the weights: give --perturb and --mu")
-            _one_of("perturb", self.perturb, PERTURBATIONS)
-            _positive("mu", self.mu)
+                raise UsageError(f"rule {self.rule} perturbs the weights: give `perturb` and `mu`")
         elif self.perturb is not None or self.mu is not None:
-            raise UsageError(f"rule {self.rule} perturbs nothing: leave out --perturb and --mu")
+            raise UsageError(f"rule {self.rule} perturbs nothing: leave out `perturb` and `mu`")
         elif self.criterion != "map":
-            raise UsageError(f"rule {self.rule} has a criterion of its own: leave out --criterion {self.criterion}")
+            raise UsageError(f"rule {self.rule} has a criterion of its own: leave out `criterion` {self.criterion}")
         if self.step == "adagrad" and self.perturb == "all":
             raise UsageError(
-                "--step adagrad with --perturb all would move every weight at every step; use active or score"
+                "`step` adagrad with `perturb` all would move every weight at every step; use active or score"
             )
         model = parse_feedback(self.feedback).model
         if model == "flip" and self.rule not in ("comparison", "preference"):
-            raise UsageError(f"--feedback {self.feedback} is of comparisons; rule {self.rule} asks for losses")
+            raise UsageError(f"`feedback` {self.feedback} is of comparisons; rule {self.rule} asks for losses")
         if model != "exact" and self.rule == "supervised":
-            raise UsageError(f"--feedback {self.feedback}: rule supervised sees the correct output, no rater")
+            raise UsageError(f"`feedback` {self.feedback}: rule supervised sees the correct output, no rater")
         if self.baseline and self.rule != "first-order":
-            raise UsageError(f"--baseline belongs to rule first-order, not to {self.rule}")
+            raise UsageError(f"`baseline` belongs to rule first-order, not to {self.rule}")
+
+    @classmethod
+    def complete(cls, given: Mapping[str, Any], defaults: Defaults) -> Self:
+        """What was given, with the rest by default: h and mu by ``defaults(rule, step, perturb)``, a task's own."""
+        rule = given.get("rule", cls.rule)
+        perturbs = rule not in RULES or RULES[rule].zeroth_order
+        perturb = given.get("perturb", cls.perturb if perturbs else None)
+        h, mu = defaults(rule, given.get("step", cls.step), perturb)
+        return cls(**{"perturb": perturb, "h": h, "mu": mu if perturbs else None, **given})
 
     @property
     def scale_free(self) -> bool:
         """Only h / mu^2 counts, for weights that start at 0 (docs/theory.md, "Scale")."""
         return RULES[self.rule].zeroth_order and self.criterion == "map" and self.step == "constant"
 
-    def step_params(self) -> loop.StepParams:
+    def step_params(self) -> StepParams:
+        """As the compiled loop wants them."""
+        import numpy as np
+
+        from sparsezo.kernels import loop, random
+
         rater = parse_feedback(self.feedback)
         return loop.StepParams(
             rule=RULES[self.rule].code,
-            perturbation=PERTURBATIONS[self.perturb].code if self.perturb else loop.SCORE,
+            perturbation=PERTURBATIONS[self.perturb].code if self.perturb else codes.SCORE,
             criterion=CRITERIA[self.criterion],
             control=int(self.baseline),
             h=float(self.h),
@@ -89,22 +134,30 @@ class Settings:
         )
 
     def as_dict(self) -> dict[str, Any]:
-        return asdict(self)
+        return {name: value for name, value in asdict(self).items() if name in SETTINGS}
 
     def __str__(self) -> str:
         """The signature that tables, plots and saved models carry."""
-        parts = [self.rule, self.perturb, f"h {self.h:g}", f"mu {self.mu:g}" if self.mu else None]
-        parts += [self.step if self.step != "constant" else None, "baseline" if self.baseline else None]
-        parts += [f"annealed gamma {self.gamma:g}" if self.criterion == "annealed" else None]
-        parts += [f"feedback {self.feedback}" if self.feedback != "exact" else None, f"seed {self.seed}"]
-        return ", ".join(part for part in parts if part)
+        return ", ".join(self._words("annealed gamma {:g}", signature=True))
+
+    @property
+    def name(self) -> str:
+        """What a learner is called: its signature without h, mu and seed."""
+        return " ".join(self._words("annealed {:g}", signature=False))
+
+    def _words(self, annealed: str, *, signature: bool) -> list[str]:
+        words = []
+        for name in (*LEARNER_KEYS, "seed"):
+            each = SETTINGS[name]
+            say = each.about.sign if signature and each.about.sign is not None else each.about.word
+            if name == "gamma":  # criterion and gamma are one thing to say
+                word = annealed.format(self.gamma) if self.criterion == "annealed" else None
+            else:
+                word = say(getattr(self, name))
+            words.append(word)
+        return [word for word in words if word]
 
 
-def _one_of(name: str, value: object, choices: Collection[str]) -> None:
-    if value not in choices:
-        raise UsageError(f"--{name} {value}: choose from {', '.join(choices)}")
+SETTINGS = described(Settings)  # name -> what the option is
 
-
-def _positive(name: str, value: float) -> None:
-    if not (math.isfinite(value) and value > 0):
-        raise UsageError(f"--{name} {value}: must be positive and finite")
+LEARNER_KEYS = tuple(name for name in SETTINGS if name != "seed")  # of a learner in TOML

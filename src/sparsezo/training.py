@@ -33,6 +33,7 @@ from sparsezo.model import Model
 from sparsezo.settings import Settings
 from sparsezo.storage.container import read_container, write_container
 from sparsezo.tasks.base import Problem, Scores, Task
+from sparsezo.tasks.loading import Data
 
 EVALUATIONS = 100  # of the dev set in a run
 _SLICE_SECONDS = 0.1  # of compiled work between looks at the clock
@@ -41,15 +42,6 @@ _SLICE_SECONDS = 0.1  # of compiled work between looks at the clock
 def default_interval(iterations: int) -> int:
     """Steps between looks at dev, unless they are given."""
     return max(1, math.ceil(iterations / EVALUATIONS))
-
-
-@dataclass(frozen=True, eq=False)
-class Data:
-    """What a task's reader gave for each part; dev and test may be missing."""
-
-    train: Any
-    dev: Any = None
-    test: Any = None
 
 
 @dataclass(frozen=True)
@@ -86,9 +78,9 @@ class Training:
         W: NDArray[Any] | None = None,
     ) -> None:
         if iterations < 1:
-            raise UsageError(f"--iterations {iterations}: must be at least 1")
+            raise UsageError(f"`iterations` {iterations}: must be at least 1")
         if evaluate_every is not None and evaluate_every < 1:
-            raise UsageError(f"--evaluate-every {evaluate_every}: must be at least 1")
+            raise UsageError(f"`evaluate_every` {evaluate_every}: must be at least 1")
         self.task, self.data, self.settings, self.iterations = task, data, settings, iterations
         self.evaluate_every = evaluate_every or default_interval(iterations)
         self.checkpoint = Path(checkpoint) if checkpoint is not None else None

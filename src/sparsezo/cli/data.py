@@ -9,10 +9,9 @@ What the commands need is imported when they are called, so that --help answers 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from pathlib import Path
-from typing import IO, Annotated, cast
+from typing import Annotated
 
 import typer
 
@@ -103,56 +102,40 @@ def make(
     show.note(f"wrote {', '.join(map(str, written))}")
 
 
-_ENDINGS = {"chunking": ".txt", "text": ".tsv", "rerank": ".nbest"}
-_SIZES = {"chunking": "2000", "text": "4000", "rerank": "300"}
-_PACKED = (".gz", ".xz")
-
-
 def make_data(task: str, output: str, n: str | None, seed: int, format: str | None = None) -> list[Path]:
     """The files written. A file that the user did not name is never replaced, unless with the one it belongs to."""
     from sparsezo.cli.values import whole_number
     from sparsezo.errors import SparsezoError, UsageError
+    from sparsezo.storage.packing import bare_name
+    from sparsezo.tasks.registry import kind
 
-    if task not in _SIZES:
-        raise UsageError(f"task {task}: choose from {', '.join(_SIZES)}")
-    if format is not None and task != "text":
+    making = kind(task).make()
+    if format is not None and not making.FORMATS:
         raise UsageError(f"--format does not belong to task {task}")
-    if format not in (None, "tsv", "svmlight"):
-        raise UsageError(f"--format {format}: choose from tsv, svmlight")
-    size = whole_number(_SIZES[task] if n is None else n, "-n")
+    if format is not None and format not in making.FORMATS:
+        raise UsageError(f"--format {format}: choose from {', '.join(making.FORMATS)}")
+    size = making.SIZE if n is None else whole_number(n, "-n")
     target = Path(output)
     if target.is_dir() or output.endswith(("/", os.sep)):
-        ending = ".dat" if format == "svmlight" else _ENDINGS[task]
+        ending = ".dat" if format == "svmlight" else making.ENDING
         parts = {"train": (size, seed), "dev": (max(1, size // 4), seed + 1), "test": (max(1, size // 2), seed + 2)}
         jobs = {target / f"{part}{ending}": of for part, of in parts.items()}
-        weights = "weights."
-        _refuse_existing([file for job in jobs for file in _files(task, job, target / weights)])
+        weights = target / "weights."
+        _refuse_existing([file for job in jobs for file in making.paths(job, weights)])
         target.mkdir(parents=True, exist_ok=True)
     else:
-        if task == "rerank" and not _bare(target).endswith(".nbest"):
-            raise UsageError(f"-o {output}: name it NAME.nbest, .nbest.gz or .nbest.xz, or a folder with a / behind it")
+        weights = target.with_name(f"{bare_name(target).removesuffix(making.ENDING)}.weights.")
+        files = making.paths(target, weights)
         if not target.resolve().parent.is_dir():
             raise SparsezoError(f"{output}: there is no folder {target.resolve().parent}; make it first")
         jobs = {target: (size, seed)}
-        weights = f"{_bare(target).removesuffix('.nbest')}.weights."
         if not target.exists():
-            _refuse_existing(_files(task, target, target.parent / weights))
+            _refuse_existing(files)
     written: dict[Path, None] = {}
     for job, (inputs, job_seed) in jobs.items():
-        written |= dict.fromkeys(_write(task, job, job.parent / weights, inputs, job_seed, format))
+        making.write(job, weights, inputs, job_seed, format)
+        written |= dict.fromkeys(making.paths(job, weights))
     return list(written)
-
-
-def _bare(path: Path) -> str:
-    return path.stem if path.suffix in _PACKED else path.name
-
-
-def _files(task: str, target: Path, weights: Path) -> list[Path]:
-    """All files that are written for ``target``; ``weights`` is how the names of weights begin."""
-    if task != "rerank":
-        return [target]
-    reference = target.with_name(_bare(target).removesuffix(".nbest") + ".ref")
-    return [target, reference, *(weights.with_name(weights.name + domain) for domain in ("out-of-domain", "in-domain"))]
 
 
 def _refuse_existing(files: Iterable[Path]) -> None:
@@ -163,52 +146,3 @@ def _refuse_existing(files: Iterable[Path]) -> None:
             raise UsageError(
                 f"{file}: is there already and would be replaced; remove it, or name another place with -o"
             )
-
-
-def _write(task: str, target: Path, weights: Path, n: int, seed: int, format: str | None) -> list[Path]:
-    files = _files(task, target, weights)
-    if task == "chunking":
-        from sparsezo.tasks.chunking.generate import chunking_columns, generate_chunking
-
-        _lines(target, (chunking_columns([sentence]) for sentence in generate_chunking(n, seed)))
-    elif task == "rerank":
-        from sparsezo.tasks.rerank.generate import IN_DOMAIN, OUT_OF_DOMAIN, generate_nbest, weights_text
-
-        lists = generate_nbest(n, seed)
-        texts = (lists.nbest(), lists.ref(), weights_text(OUT_OF_DOMAIN), weights_text(IN_DOMAIN))
-        for file, text in zip(files, texts, strict=True):
-            _lines(file, [text])
-    elif format == "svmlight":
-        from sparsezo.tasks.text.generate import generate_text, write_svmlight
-
-        some = generate_text(n, seed)
-        write_svmlight(target, some.vectors, some.names())
-    else:
-        from sparsezo.tasks.text.generate import generate_texts
-
-        _lines(target, (f"{label}\t{text}\n" for label, text in generate_texts(n, seed)))
-    return files
-
-
-def _lines(path: Path, texts: Iterable[str]) -> None:
-    with _packing(path) as stream:
-        stream.writelines(text.encode() for text in texts)
-
-
-@contextmanager
-def _packing(path: Path) -> Iterator[IO[bytes]]:
-    """Packed by the name's ending, the same bytes every time; whole or not there."""
-    import gzip
-    import lzma
-
-    from sparsezo.storage.files import atomic_write
-
-    with atomic_write(path) as out:
-        if path.suffix == ".gz":
-            with gzip.GzipFile(fileobj=out, mode="wb", mtime=0, filename="") as packed:
-                yield cast(IO[bytes], packed)
-        elif path.suffix == ".xz":
-            with lzma.LZMAFile(out, "wb", preset=1) as squeezed:
-                yield squeezed
-        else:
-            yield out

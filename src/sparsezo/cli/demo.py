@@ -13,7 +13,8 @@ from sparsezo.rules import RULES
 from sparsezo.settings import Settings
 from sparsezo.tasks.chunking.generate import chunking_corpus
 from sparsezo.tasks.chunking.task import Chunking
-from sparsezo.training import Data, Training
+from sparsezo.tasks.loading import Data
+from sparsezo.training import Training
 
 _SENTENCES = {"train": (2000, 1), "dev": (500, 2), "test": (1000, 3)}  # how many, seed
 _REPORT_STEPS = "50k"

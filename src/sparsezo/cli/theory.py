@@ -110,10 +110,11 @@ class Dimensions:
 
 def measure(task: str, data: tuple[str, ...], options: dict[str, Any]) -> Dimensions:
     """Read the files as train does and count."""
-    from sparsezo.tasks.loading import Files, front
+    from sparsezo.tasks.loading import Files
+    from sparsezo.tasks.registry import kind
     from sparsezo.theory import n_bar_of
 
-    loaded = front(task).load(Files(train=data, options=options))
+    loaded = kind(task).load(Files(train=data, options=options))
     problem = loaded.task.problem(loaded.data.train)
     return Dimensions(
         task=task,

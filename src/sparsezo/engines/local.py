@@ -28,8 +28,9 @@ from sparsezo.engines.progress import Board, Failure, Overview
 from sparsezo.errors import SparsezoError, UsageError
 from sparsezo.experiments import CHECKPOINT_SECONDS
 from sparsezo.experiments.plan import Experiment
-from sparsezo.experiments.runs import Bench, Loaded, Run, execute, find
+from sparsezo.experiments.runs import Bench, Run, execute, find
 from sparsezo.interrupts import DeferredSignals
+from sparsezo.tasks.loading import Loaded
 from sparsezo.training import Progress
 
 Load = Callable[[], Loaded]
@@ -216,7 +217,7 @@ class _Worker:
         if code >= 0:
             return f"ended with code {code}"
         name = signal.Signals(-code).name
-        return f"was ended by {name}" + ("; if memory is short, use fewer --processes" if name == "SIGKILL" else "")
+        return f"was ended by {name}" + ("; if memory is short, use fewer `processes`" if name == "SIGKILL" else "")
 
     def dismiss(self, stop: bool) -> None:
         if stop:
@@ -285,7 +286,7 @@ def _described(error: Exception) -> str:
     if isinstance(error, SparsezoError):
         return str(error)
     if isinstance(error, MemoryError):
-        return "out of memory; use fewer --processes"
+        return "out of memory; use fewer `processes`"
     if isinstance(error, OSError):
         return f"{error.filename}: {error.strerror}" if error.filename else str(error)
     place = traceback.extract_tb(error.__traceback__)[-1]

@@ -20,63 +20,35 @@ import os
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from importlib import resources
 from typing import Any
 
 from sparsezo.errors import DataError, SparsezoError, UsageError
 from sparsezo.rules import RULES
-from sparsezo.settings import Settings
+from sparsezo.settings import LEARNER_KEYS, SETTINGS, Settings
 from sparsezo.storage.files import open_bytes
-from sparsezo.tasks import TASKS
+from sparsezo.tasks.kind import Grid
+from sparsezo.tasks.registry import experiments, kind
 from sparsezo.training import default_interval
-
-PAPER = ("chunking", "smt", "text")  # what "all" stands for
-BUILTIN = (*PAPER, "noise")
 
 
 @dataclass(frozen=True)
-class LearnerSpec:
-    """A learner: rule x perturbation x criterion, the h and mu of the figure, and the grid of the table."""
+class LearnerSpec(Settings):
+    """A learner: its settings with the h and mu of the figure, and the grid of the table. Its runs bring the seeds."""
 
-    rule: str
-    perturb: str | None
-    h: float
-    mu: float | None
-    step: str = "constant"
-    criterion: str = "map"
-    gamma: float = 1.0
-    baseline: bool = False
-    feedback: str = "exact"
     grid_h: tuple[float, ...] = ()
     grid_mu: tuple[float, ...] = ()  # empty where nothing is perturbed
     paper: float | None = None  # the paper's figure on test
 
     def __post_init__(self) -> None:
-        self.settings(0)
+        super().__post_init__()
         for h, mu in self.grid():
             self.settings(0, h, mu)
 
-    @property
-    def name(self) -> str:
-        parts = [self.rule, self.perturb, self.step if self.step != "constant" else None]
-        parts += [f"annealed {self.gamma:g}" if self.criterion == "annealed" else None]
-        parts += ["with baseline" if self.baseline else None, self.feedback if self.feedback != "exact" else None]
-        return " ".join(part for part in parts if part)
-
     def settings(self, seed: int, h: float | None = None, mu: float | None = None) -> Settings:
         """At the fixed h and mu, or at others."""
-        return Settings(
-            rule=self.rule,
-            perturb=self.perturb,
-            h=self.h if h is None else h,
-            mu=self.mu if mu is None else mu,
-            step=self.step,
-            criterion=self.criterion,
-            gamma=self.gamma,
-            baseline=self.baseline,
-            seed=seed,
-            feedback=self.feedback,
-        )
+        fixed = self.as_dict()
+        other = {"seed": seed, "h": self.h if h is None else h, "mu": self.mu if mu is None else mu}
+        return Settings(**(fixed | other))
 
     def grid(self) -> list[tuple[float, float | None]]:
         """All (h, mu) of the grid; mu is None where nothing is perturbed."""
@@ -114,14 +86,15 @@ class Experiment:
         return self.init is None and "init" not in self.data.options
 
     def __post_init__(self) -> None:
-        _require(self.task in TASKS, f"task {self.task}: choose from {', '.join(TASKS)}")
+        kind(self.task)  # known
         _require(bool(self.learners), "it has no [[learner]]; give at least one")
         _require(bool(self.data.train), "data has no train; name a file")
         _require(self.iterations >= 1, f"iterations {self.iterations}: must be at least 1")
         _require(bool(self.seeds) and len(set(self.seeds)) == len(self.seeds), "seeds: give at least one, each once")
         _require(self.evaluate_every is None or self.evaluate_every >= 1, "evaluate_every: must be at least 1")
         _require(all(isinstance(path, str) for path in self.bounds.values()), "bounds: give name = path")
-        _require(self.task == "rerank" or not (self.init or self.bounds), "init and bounds belong to task rerank")
+        can_start = "init" in kind(self.task).options
+        _require(can_start or not (self.init or self.bounds), f"init and bounds do not belong to task {self.task}")
         names = [learner.name for learner in self.learners]
         twice = next((name for k, name in enumerate(names) if name in names[:k]), None)
         _require(twice is None, f"learner '{twice}' is there twice; a learner is known by its name")
@@ -151,23 +124,33 @@ class Experiment:
         for title, table in (("data.options", self.data.options), ("bounds", self.bounds)):
             lines += ["", f"[{title}]", *_pairs(table)] if table else []
         for learner in self.learners:
-            own = {name: getattr(learner, name) for name in _LEARNER}
+            own = {name: getattr(learner, name) for name in (*LEARNER_KEYS, "paper")}
             grid = {"grid.h": learner.grid_h or None, "grid.mu": learner.grid_mu or None}
             lines += ["", "[[learner]]", *_pairs({**own, **grid}, bare=True)]
         return "\n".join(lines) + "\n"
 
 
 _TOP = ("name", "task", "note", "origin", "identity", "iterations", "evaluate_every", "seeds", "init")
-_LEARNER = ("rule", "perturb", "h", "mu", "step", "criterion", "gamma", "baseline", "feedback", "paper")
 _NUMBER = (int, float)
 
 
 def builtin(name: str) -> Experiment:
     """One of the paper's experiments, or of ours."""
-    if name not in BUILTIN:
-        raise UsageError(f"experiment {name}: choose from {', '.join(BUILTIN)}, or name a .toml file")
-    text = resources.files("sparsezo.experiments").joinpath("builtin", f"{name}.toml").read_text("utf-8")
-    return parse_experiment(text, f"{name}.toml")
+    known = experiments()
+    if name not in known:
+        raise UsageError(f"experiment {name}: choose from {', '.join(known)}, or name a .toml file")
+    return parse_experiment(known[name].experiment_text(name), f"{name}.toml")
+
+
+def grid_of(task: str) -> Grid:
+    """Where tune looks for h and mu: the task's own grid, or that of the paper's experiment."""
+    one = kind(task)
+    if one.grid is not None:
+        return one.grid
+    if one.paper is None:
+        raise UsageError(f"task {task} has no grid of its own; give values of h and mu")
+    learner = builtin(one.paper).learners[0]
+    return learner.grid_h, learner.grid_mu
 
 
 def read_experiment(path: str | os.PathLike[str]) -> Experiment:
@@ -215,29 +198,33 @@ def _learners(table: _Table, common: dict[str, Any], grids: dict[str, Any]) -> l
     rule = table.text("rule", required=True)
     perturbs = rule not in RULES or RULES[rule].zeroth_order
     grid = table.table("grid")
-    own_h, own_mu, grid_h, grid_mu = table.number("h"), table.number("mu"), grid.numbers("h"), grid.numbers("mu")
-    h = common["h"] if own_h is None else own_h
-    if h is None:
+    given = {name: _setting(table, name) for name in LEARNER_KEYS if name not in ("rule", "feedback")}
+    if given["h"] is None and common["h"] is None:
         raise DataError(table.where, f"{table.title}: it has no h, and there is none in [fixed]")
-    fields: dict[str, Any] = {
+    grid_h, grid_mu = grid.numbers("h"), grid.numbers("mu")
+    fixed = {"h": common["h"], "mu": common["mu"] if perturbs else None, "perturb": None}
+    fields = {
+        **fixed,
+        **{name: value for name, value in given.items() if value is not None},
         "rule": rule,
-        "perturb": table.text("perturb"),
-        "h": h,
-        "mu": own_mu if own_mu is not None else (common["mu"] if perturbs else None),
         "grid_h": grid_h or grids["h"],
         "grid_mu": grid_mu or (grids["mu"] if perturbs else ()),
         "paper": table.number("paper"),
     }
-    rest = {"step": table.text("step"), "criterion": table.text("criterion"), "gamma": table.number("gamma")}
-    rest["baseline"] = table.take("baseline", (bool,), "true or false")
-    given = {name: value for name, value in rest.items() if value is not None}
-    feedbacks = table.texts("feedback", "a feedback model, or a list of them", default="exact")
+    feedbacks = table.texts("feedback", "a feedback model, or a list of them", default=Settings.feedback)
     grid.finish()
     table.finish()
     try:
-        return [LearnerSpec(**fields, **given, feedback=feedback) for feedback in feedbacks]
+        return [LearnerSpec(**fields, feedback=feedback) for feedback in feedbacks]
     except UsageError as error:
         raise DataError(table.where, f"{table.title}: {error}") from None
+
+
+def _setting(table: _Table, name: str) -> Any:
+    """By the setting's own type."""
+    if SETTINGS[name].kind is bool:
+        return table.take(name, (bool,), "true or false")
+    return table.number(name) if SETTINGS[name].kind is float else table.text(name)
 
 
 def _train(data: _Table) -> tuple[str, ...]:

@@ -23,7 +23,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, Protocol, cast
+from typing import Any, cast
 
 from sparsezo import __version__
 from sparsezo.errors import DataError
@@ -31,20 +31,10 @@ from sparsezo.experiments import CHECKPOINT_SECONDS
 from sparsezo.settings import Settings
 from sparsezo.storage.files import write_text
 from sparsezo.tasks.base import Problem, Task
-from sparsezo.training import Data, Progress, Training
+from sparsezo.tasks.loading import Loaded
+from sparsezo.training import Progress, Training
 
 PHASES = ("fixed", "tune", "tuned")
-
-
-class Loaded(Protocol):
-    """What a task's loader gives; W is where learning starts, None for 0."""
-
-    @property
-    def task(self) -> Task: ...
-    @property
-    def data(self) -> Data: ...
-    @property
-    def W(self) -> Any: ...
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,8 @@ from numpy.typing import NDArray
 
 from sparsezo import __version__
 from sparsezo.errors import SparsezoError
-from sparsezo.kernels.coefficient import TWO_POINT, coefficient
+from sparsezo.kernels.codes import TWO_POINT
+from sparsezo.kernels.coefficient import coefficient
 from sparsezo.theory import mu_tilde
 
 PERTURBS = ("all", "active", "score")

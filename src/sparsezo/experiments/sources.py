@@ -10,27 +10,17 @@ known by content: a folder may move, and the same work is not done again.
 
 from __future__ import annotations
 
-import gzip
 import hashlib
-import itertools
 import json
-import lzma
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from sparsezo.errors import DataError, UsageError
 from sparsezo.experiments.plan import Experiment
-from sparsezo.storage.files import atomic_write
-from sparsezo.tasks.chunking.generate import chunking_columns, generate_chunking
-from sparsezo.tasks.rerank.generate import IN_DOMAIN, OUT_OF_DOMAIN, generate_nbest, weights_text
-from sparsezo.tasks.rerank.store import default_references
-
-_PATHS = ("template", "topics", "init", "train_ref", "dev_ref", "test_ref")  # options that name files
-_PLACES = ("store",)  # options that name a place to write: no part of what the data is
-_SIZES = {"chunking": (2000, 500, 1000), "text": (4000, 1000, 2000), "rerank": (300, 150, 300)}  # train, dev, test
+from sparsezo.tasks.registry import kind
 
 
 @dataclass(frozen=True)
@@ -48,7 +38,8 @@ class Source:
     def identity(self) -> str:
         """A hash of the files' content and of the options that say how they are read."""
         parts = [[role, _content(Path(path))] for role, path in self._files()]
-        options = {name: self.options[name] for name in self.options if name not in (*_PATHS, *_PLACES)}
+        elsewhere = (*self._named(file=True), *self._named(place=True))
+        options = {name: self.options[name] for name in self.options if name not in elsewhere}
         known_by = {"task": self.task, "parts": parts, "options": options, "dev": self.held_out}
         return hashlib.blake2b(json.dumps(known_by, sort_keys=True).encode(), digest_size=16).hexdigest()
 
@@ -61,10 +52,19 @@ class Source:
         parts = {"train": self.train, "dev": dev, "test": (self.test,) if self.test else ()}
         for role, paths in parts.items():
             yield from ((role, path) for path in paths)
-            if self.task == "rerank" and f"{role}_ref" not in self.options:
-                yield from ((f"{role}_ref", str(default_references(path))) for path in paths)
-        for name in _PATHS:
+            beside = kind(self.task).companions
+            if beside is not None and f"{role}_ref" not in self.options:
+                yield from ((f"{role}_ref", beside(path)) for path in paths)
+        for name in self._named(file=True):
             yield from ((name, path) for path in _listed(self.options.get(name)))
+
+    def _named(self, **wanted: bool) -> list[str]:
+        """The task's options that name files, or places."""
+        return [
+            name
+            for name, each in kind(self.task).options.items()
+            if all(getattr(each.about, key) == value for key, value in wanted.items())
+        ]
 
     def missing(self) -> list[str]:
         named = [*(path for _, path in self._files()), *self.bounds.values()]
@@ -76,8 +76,8 @@ def in_folder(plan: Experiment, folder: str | os.PathLike[str]) -> Source:
     source = _placed(plan, Path(folder))
     if missing := source.missing():
         raise UsageError(
-            f"{plan.name} needs {missing[0]}, which is not there; name the folder that has the data with --data DIR or "
-            "SPARSEZO_DATA ('sparsezo data list' says how to get it), or use --data generated"
+            f"{plan.name} needs {missing[0]}, which is not there; name the folder that has the data with `data` DIR or "
+            "SPARSEZO_DATA ('sparsezo data list' says how to get it), or use `data` generated"
         )
     return source
 
@@ -93,7 +93,8 @@ def generated(plan: Experiment, folder: Path) -> Source:
     if source.missing():
         for path in map(Path, source.train):
             path.parent.mkdir(parents=True, exist_ok=True)
-        {"chunking": _write_chunking, "text": _write_text, "rerank": _write_rerank}[plan.task](source)
+        _refuse_files(source)
+        kind(plan.task).make().write_source(source)
     return source
 
 
@@ -103,8 +104,11 @@ def _placed(plan: Experiment, folder: Path) -> Source:
     def place(path: str) -> str:
         return str(folder / path)
 
+    known = kind(plan.task).options
     options: dict[str, Any] = {
-        name: ([place(v) for v in value] if isinstance(value, list) else place(value)) if name in _PATHS else value
+        name: ([place(v) for v in value] if isinstance(value, list) else place(value))
+        if name in known and known[name].about.file
+        else value
         for name, value in data.options.items()
     }
     if plan.init is not None:
@@ -138,65 +142,9 @@ def _content(path: Path) -> str:
     return digest.hexdigest()
 
 
-def _write_chunking(source: Source) -> None:
-    _require_plain(source)
-    train, dev, test = _SIZES["chunking"]
-    _share(source.train, generate_chunking(train + int(source.held_out or 0), 1), chunking_columns)
-    for path, size, seed in ((source.dev, dev, 2), (source.test, test, 3)):
-        if path and path != source.held_out:
-            _write(path, chunking_columns(generate_chunking(size, seed)))
-
-
-def _write_text(source: Source) -> None:
-    from sparsezo.tasks.text.generate import generate_texts
-
-    _require_plain(source)
-    train, dev, test = _SIZES["text"]
-    train += int(source.held_out or 0)
-    documents = generate_texts(train + dev + test, seed=1)  # one seed: another would be another language
-
-    def tsv(pairs: list[tuple[str, str]]) -> str:
-        return "".join(f"{label}\t{text}\n" for label, text in pairs)
-
-    _share(source.train, list(itertools.islice(documents, train)), tsv)
-    for path, size in ((source.dev, dev), (source.test, test)):
-        some = list(itertools.islice(documents, size))
-        if path and path != source.held_out:
-            _write(path, tsv(some))
-
-
-def _write_rerank(source: Source) -> None:
-    _require_plain(source, "init")
-    for path, size, seed in zip((source.train[0], source.dev, source.test), _SIZES["rerank"], (1, 2, 3), strict=True):
-        if path:
-            lists = generate_nbest(size, seed)
-            _write(path, lists.nbest())
-            _write(str(default_references(path)), lists.ref())
-    weights = {name: OUT_OF_DOMAIN if "out" in name else IN_DOMAIN for name in source.bounds}
-    for name, path in source.bounds.items():
-        _write(path, weights_text(weights[name]))
-    if "init" in source.options:
-        _write(source.options["init"], weights_text(OUT_OF_DOMAIN))
-
-
-def _require_plain(source: Source, *known: str) -> None:
+def _refuse_files(source: Source) -> None:
+    """Weights to start from can be generated; other files that options name cannot."""
+    known = kind(source.task).options
     for name in source.options:
-        if name in _PATHS and name not in known:
-            raise UsageError(f"{name} names a file, and there is no generator for it; use --data DIR")
-
-
-def _share(paths: tuple[str, ...], items: list[Any], text: Callable[[list[Any]], str]) -> None:
-    """The items in equal parts over the files."""
-    for k, path in enumerate(paths):
-        _write(path, text(items[k * len(items) // len(paths) : (k + 1) * len(items) // len(paths)]))
-
-
-def _write(path: str, text: str) -> None:
-    raw = text.encode()
-    if path.endswith(".gz"):
-        raw = gzip.compress(raw, mtime=0)
-    elif path.endswith(".xz"):
-        raw = lzma.compress(raw, preset=0)
-    Path(path).parent.mkdir(parents=True, exist_ok=True)
-    with atomic_write(path) as stream:
-        stream.write(raw)
+        if name in known and known[name].about.file and name != "init":
+            raise UsageError(f"{name} names a file, and there is no generator for it; use `data` DIR")

@@ -170,7 +170,7 @@ def tune(
 ) -> dict[str, Tuned]:
     """Search for every learner of the plan that has a grid. ``data``: what the data is known by."""
     if plan.data.dev is None:
-        raise UsageError("tuning looks at dev: give --dev, a file or a number of inputs to hold out")
+        raise UsageError("tuning looks at dev: give `dev`, a file or a number of inputs to hold out")
     searches = [
         _Search(spec, sorted(spec.grid_h), sorted(spec.grid_mu), plan.from_zero and spec.settings(0).scale_free)
         for spec in plan.learners

@@ -4,9 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
+from sparsezo.kernels.codes import (
+    BASELINE,
+    COMPARISON,
+    FIRST_ORDER,
+    PREFERENCE,
+    SUPERVISED,
+    SYMMETRIC,
+    TWO_POINT,
+)
 from sparsezo.kernels.jit import inlined_kernel, kernel
-
-TWO_POINT, SYMMETRIC, COMPARISON, PREFERENCE, BASELINE, FIRST_ORDER, SUPERVISED = range(7)
 
 
 @inlined_kernel

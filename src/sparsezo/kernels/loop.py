@@ -13,13 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparsezo.kernels import protocol
-from sparsezo.kernels.coefficient import BASELINE, FIRST_ORDER, SUPERVISED, SYMMETRIC, coefficient, compares, perturbs
+from sparsezo.kernels.codes import ALL, ANNEALED, BASELINE, EXACT, FIRST_ORDER, SCORE, SUPERVISED, SYMMETRIC
+from sparsezo.kernels.coefficient import coefficient, compares, perturbs
 from sparsezo.kernels.jit import inlined_kernel, kernel
 from sparsezo.kernels.random import COMPLEMENT, DEBT, FEEDBACK, INPUTS, OUTPUT, PERTURBATION, below
-from sparsezo.kernels.raters import EXACT, flipped, perceived
-
-ALL, ACTIVE, SCORE = range(3)
-MAP, ANNEALED = range(2)
+from sparsezo.kernels.raters import flipped, perceived
 
 # places in State.counts and State.sums
 ASKED, STEP, SETTLEMENTS, UPDATES, READINGS = range(N_COUNTS := 5)

@@ -14,10 +14,10 @@ from typing import Any
 
 import numpy as np
 
+from sparsezo.kernels.codes import BINARY, FLIP, RATING
 from sparsezo.kernels.jit import kernel
 from sparsezo.kernels.random import GAMMA, mix, normal_pair, place, uniform
 
-EXACT, FLIP, RATING, BINARY = range(4)
 RATERS = 20  # of RATING; which of them answers is drawn at each step
 
 

@@ -18,6 +18,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sparsezo.tasks.kind import TaskKind
+from sparsezo.tasks.registry import kind, names
+
 PHASES = ("fixed", "tuned")  # those that have a place in tables and figures; the trials of 'tune' are in tuning.json
 RULE_ORDER = ("comparison", "preference", "baseline", "two-point", "symmetric", "first-order", "supervised")
 GROUPS = {
@@ -27,13 +30,6 @@ GROUPS = {
     "first-order": "first-order (paper: SFO)",
     "supervised": "supervised (full information)",
 }
-TITLES = {
-    "chunking": "Noun-phrase chunking",
-    "rerank": "Reranking of translations (SMT)",
-    "text": "Text classification",
-}
-METRICS = {"f1": "F1", "bleu": "BLEU", "accuracy": "accuracy"}
-LOSSES = {"f1": "1 - F1", "bleu": "1 - BLEU", "accuracy": "error"}
 
 
 @dataclass(frozen=True)
@@ -164,16 +160,23 @@ class Experiment:
 
     @property
     def title(self) -> str:
-        title = TITLES.get(self.task, self.task)
-        return title if self.name in (self.task, "smt") else f"{title}: {self.name}"
+        about = self.about
+        if about is None:
+            return self.task if self.name == self.task else f"{self.task}: {self.name}"
+        return about.title if self.name in (self.task, about.paper) else f"{about.title}: {self.name}"
+
+    @property
+    def about(self) -> TaskKind | None:
+        """The kind of task; None where this sparsezo does not know it."""
+        return kind(self.task) if self.task in names() else None
 
     @property
     def metric_name(self) -> str:
-        return METRICS.get(self.metric, self.metric)
+        return self.about.metric_name if self.about is not None else self.metric
 
     @property
     def loss_name(self) -> str:
-        return LOSSES.get(self.metric, "loss")
+        return self.about.loss_name if self.about is not None else "loss"
 
     @property
     def data(self) -> str:

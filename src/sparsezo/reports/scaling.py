@@ -38,7 +38,7 @@ def run_scaling(
 ) -> Path:
     """Measure, and write it all into ``out``; returns the path of report.html."""
     if seeds < 1:
-        raise UsageError(f"--seeds {seeds}: must be at least 1")
+        raise UsageError(f"`seeds` {seeds}: must be at least 1")
     need_matplotlib()
     try:
         (out / "figures").mkdir(parents=True, exist_ok=True)

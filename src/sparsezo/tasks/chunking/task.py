@@ -22,7 +22,9 @@ from sparsezo.tasks.base import Problem, Scores
 from sparsezo.tasks.chunking.attributes import AttributeIndex
 from sparsezo.tasks.chunking.conll import Corpus
 from sparsezo.tasks.chunking.kernel import ChunkGold, chunk_task, corpus_counts
+from sparsezo.tasks.chunking.kind import defaults
 from sparsezo.tasks.chunking.metric import score_chunks
+from sparsezo.tasks.chunking.options import ChunkingOptions
 from sparsezo.tasks.chunking.tags import keep_only, require_chunks, to_iob2
 from sparsezo.tasks.chunking.templates import Template, default_templates, parse_templates
 
@@ -46,6 +48,7 @@ class Chunking:
 
     name = "chunking"
     metric = "f1"
+    defaults = staticmethod(defaults)
 
     @classmethod
     def fit(
@@ -53,17 +56,12 @@ class Chunking:
         train: Corpus,
         *,
         only: str | None = None,
-        order: int = 2,
+        order: int = ChunkingOptions.order,
         templates: Sequence[Template] | None = None,
-        min_count: int = 1,
+        min_count: int = ChunkingOptions.min_count,
     ) -> tuple[Chunking, Corpus]:
         """The task of a training corpus, and that corpus with its tags as the task sees them."""
-        if order not in (1, 2):
-            raise UsageError(
-                f"--order {order}: must be 1 (tags and tag bigrams) or 2 (tag bigrams with every attribute)"
-            )
-        if min_count < 1:
-            raise UsageError(f"--min-count {min_count}: must be at least 1")
+        ChunkingOptions(only=only, order=order, min_count=min_count)  # checked
         corpus = _as_seen(train, only, required=True)
         require_chunks(corpus)
         if templates is None:
@@ -71,14 +69,14 @@ class Chunking:
             templates = [t for t in default_templates() if all(column < width for _, column in t.parts)]
         index = AttributeIndex.fit(corpus, templates, min_count)
         if len(index) == 0:
-            raise DataError(train.path, f"no attribute is seen {min_count} times; lower --min-count")
+            raise DataError(train.path, f"no attribute is seen {min_count} times; lower `min_count`")
         types = sorted({tag[2:] for tag in corpus.tags or [] if tag != _OUTSIDE})
         tags = (*(f"{prefix}-{kind}" if kind else prefix for kind in types for prefix in "BI"), _OUTSIDE)
         task = cls(tags, order, only, len(train.columns), index)
         if task.n_features * task.n_labels > _MOST_WEIGHTS:
             raise UsageError(
                 f"{task.n_features:,} features x {task.n_labels} labels are too many weights; "
-                "use --order 1, a higher --min-count, or --only TYPE"
+                "use `order` 1, a higher `min_count`, or `only` one type"
             )
         return task, corpus
 
@@ -182,12 +180,6 @@ class Chunking:
 
     def export(self, path: Path, W: NDArray[Any]) -> list[Path]:
         return []
-
-    def defaults(self, rule: str, step: str, perturb: str | None) -> tuple[float, float]:
-        """The more weights move, the smaller their steps (docs/results)."""
-        if perturb is None:
-            return (0.1 if step == "adagrad" else 0.01), 0.1
-        return (0.05, 0.2) if step == "adagrad" else ({"all": 1e-4, "active": 3e-4}.get(perturb, 1e-3), 0.1)
 
     def to_arrays(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         settings = {

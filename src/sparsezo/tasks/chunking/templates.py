@@ -101,7 +101,7 @@ def _parse(line: str, where: str) -> Template:
         raise DataError(
             where,
             f"'{line}' asks for label bigrams of its own; every template already goes with the label states "
-            "that --order sets, so name it U..., or leave it out",
+            "that `order` sets, so name it U..., or leave it out",
         )
     if not colon or not re.fullmatch(r"U[^\s%]*", name):
         raise DataError(where, f"'{line}' is not a template; {_EXAMPLE}")

@@ -28,6 +28,7 @@ from sparsezo.kernels.simd import PADDED
 from sparsezo.tasks.base import Problem, Scores
 from sparsezo.tasks.rerank.decoder_weights import write_cdec_weights, write_moses_weights
 from sparsezo.tasks.rerank.kernel import RankGold, rank_task
+from sparsezo.tasks.rerank.kind import defaults
 from sparsezo.tasks.rerank.metric import bleu_from_statistics, corpus_bleu, corpus_bleu_from_statistics
 from sparsezo.tasks.rerank.nbest import NBestList
 from sparsezo.tasks.rerank.store import NBestStore
@@ -49,6 +50,7 @@ class Reranking:
 
     name = "rerank"
     metric = "bleu"
+    defaults = staticmethod(defaults)
     n_labels = 1
 
     @classmethod
@@ -153,17 +155,6 @@ class Reranking:
         write_cdec_weights(cdec, self.names, w)
         write_moses_weights(moses, self.names, w)
         return [cdec, moses]
-
-    def defaults(self, rule: str, step: str, perturb: str | None) -> tuple[float, float]:
-        """From a decoder's weights, which are near the best ones already: small steps. mu is the paper's largest."""
-        mu = 0.01
-        if rule == "supervised":
-            return 0.01, mu
-        if rule == "first-order":
-            return (0.01 if step == "adagrad" else 1e-3), mu
-        if step == "adagrad":
-            return 0.1, mu
-        return (1e-4 if rule in ("two-point", "symmetric") else 1e-5), mu
 
     def to_arrays(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         return {"names": list(self.names)}, {"init": np.array(self.init, np.float64)}

@@ -1,61 +1,60 @@
-"""Text classification on the command line: documents with labels in, labels out."""
+"""Text classification's files: documents with labels in, labels out."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from sparsezo.errors import UsageError
-from sparsezo.model import Model
-from sparsezo.tasks.loading import Files, Loaded, check_options, cut
+from sparsezo.options import make_options
+from sparsezo.tasks.loading import Data, Files, Loaded, cut
 from sparsezo.tasks.text.documents import Documents, read_documents, read_rcv1
+from sparsezo.tasks.text.options import TextOptions, TextPredicting, TextReading
 from sparsezo.tasks.text.task import Prepared, TextClassification
-from sparsezo.training import Data
 
-_READING = ("format", "topics")
+_TASK = "task text"
+from_arrays = TextClassification.from_arrays
 
 
 def load(files: Files) -> Loaded:
-    check_options("text", files.options, (*_READING, "min_count", "raw_tf"))
-    train, dev, test = _documents(files)
-    task, prepared = TextClassification.fit(
-        train,
-        min_count=files.options.get("min_count", 1),
-        sublinear_tf=not files.options.get("raw_tf", False),
-    )
+    options = make_options(TextOptions, files.options, _TASK)
+    train, dev, test = _documents(files, options)
+    task, prepared = TextClassification.fit(train, min_count=options.min_count, sublinear_tf=not options.raw_tf)
     return Loaded(task, Data(prepared, *(task.seen(part) if part is not None else None for part in (dev, test))))
 
 
-def _documents(files: Files) -> tuple[Documents, Documents | None, Documents | None]:
+def _documents(files: Files, options: TextOptions) -> tuple[Documents, Documents | None, Documents | None]:
     if len(files.train) == 1 and Path(files.train[0]).is_dir():
         if files.dev or files.test:
-            raise UsageError("--train with RCV1's folder takes the paper's split; leave out --dev and --test")
+            raise UsageError("`train` with RCV1's folder takes the paper's split; leave out `dev` and `test`")
         split = read_rcv1(files.train[0])
         return split.train, split.dev, split.test
-    reading = {name: files.options[name] for name in _READING if name in files.options}
-    train, dev = read_documents(files.train, **reading), None
+
+    def reading(paths: str | tuple[str, ...]) -> Documents:
+        return read_documents(paths, format=options.format, topics=options.topics)
+
+    train, dev = reading(files.train), None
     if (n := files.held_out()) is not None:
         cut(n, len(train), "documents", ", ".join(files.train))
         dev, train = train.take(slice(0, n)), train.take(slice(n, None))
     elif files.dev is not None:
-        dev = read_documents(files.dev, **reading)
-    return train, dev, read_documents(files.test, **reading) if files.test else None
+        dev = reading(files.dev)
+    return train, dev, reading(files.test) if files.test else None
 
 
-def read(task: TextClassification, path: str, options: dict[str, Any]) -> Prepared:
-    check_options("text", options, _READING)
-    return task.seen(read_documents(path, **options))
+def read(task: TextClassification, path: str, options: Mapping[str, Any]) -> Prepared:
+    reading = make_options(TextReading, options, _TASK)
+    return task.seen(read_documents(path, format=reading.format, topics=reading.topics))
 
 
-def predict(model: Model, path: str, options: dict[str, Any]) -> Iterator[str]:
-    """``label TAB text``, or the label alone where there is no text or --labels-only asks for it."""
-    check_options("text", options, (*_READING, "labels_only"))
-    task = cast(TextClassification, model.task)
-    reading = {name: options[name] for name in _READING if name in options}
-    documents = read_documents(path, labelled=False, allow_empty=True, **reading)
+def predict(model: Any, path: str, options: Mapping[str, Any]) -> Iterator[str]:
+    """``label TAB text``, or the label alone where there is no text or ``labels_only`` asks for it."""
+    reading = make_options(TextPredicting, options, _TASK)
+    task: TextClassification = model.task
+    documents = read_documents(path, labelled=False, allow_empty=True, format=reading.format, topics=reading.topics)
     labels = task.words(model.predict(task.seen(documents)))
-    if documents.texts is None or options.get("labels_only"):
+    if documents.texts is None or reading.labels_only:
         yield from (f"{label}\n" for label in labels)
     else:
         yield from (f"{label}\t{text}\n" for label, text in zip(labels, documents.texts, strict=True))

@@ -25,7 +25,9 @@ from sparsezo.kernels.inputs.rows import row_inputs
 from sparsezo.tasks.base import Problem, Scores
 from sparsezo.tasks.text.documents import Documents, class_numbers, classes_of
 from sparsezo.tasks.text.kernel import ClassGold, class_task
+from sparsezo.tasks.text.kind import defaults
 from sparsezo.tasks.text.metric import score_classes
+from sparsezo.tasks.text.options import TextOptions
 from sparsezo.tasks.text.tfidf import TOKEN_PATTERN, TextVectoriser
 
 _MOST_WEIGHTS = 2**31  # of a dense table of features x labels
@@ -51,6 +53,7 @@ class TextClassification:
 
     name = "text"
     metric = "accuracy"
+    defaults = staticmethod(defaults)
 
     @classmethod
     def fit(
@@ -58,7 +61,7 @@ class TextClassification:
         train: Documents,
         *,
         sublinear_tf: bool = True,
-        min_count: int = 1,
+        min_count: int = TextOptions.min_count,
         lowercase: bool = True,
         token_pattern: str = TOKEN_PATTERN,
     ) -> tuple[TextClassification, Prepared]:
@@ -71,7 +74,7 @@ class TextClassification:
         prepared = Prepared(train, vectoriser.fit_transform(train))
         if task.n_features * task.n_labels > _MOST_WEIGHTS:
             raise UsageError(
-                f"{task.n_features:,} features x {task.n_labels} classes are too many weights; use a higher --min-count"
+                f"{task.n_features:,} features x {task.n_labels} classes are too many weights; use a higher `min_count`"
             )
         return task, prepared
 
@@ -123,12 +126,6 @@ class TextClassification:
 
     def export(self, path: Path, W: NDArray[Any]) -> list[Path]:
         return []
-
-    def defaults(self, rule: str, step: str, perturb: str | None) -> tuple[float, float]:
-        """The more weights move, the smaller their steps (docs/results)."""
-        if perturb is None:
-            return 1.0, 1.0
-        return (0.3 if step == "adagrad" else {"all": 1e-3, "active": 0.01}.get(perturb, 0.1)), 1.0
 
     def to_arrays(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         settings = {"classes": list(self.classes), "vectoriser": self.vectoriser.settings}

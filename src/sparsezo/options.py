@@ -1,0 +1,132 @@
+"""What an option is: a field of a dataclass that knows its own text, its choices and its bounds.
+
+    @dataclass(frozen=True)
+    class Settings:
+        h: float = option(0.001, "Learning rate.", positive=True)
+
+        def __post_init__(self) -> None:
+            check_options(self)
+
+The command line, experiments in TOML, signatures and help are made from these fields, so an option is written once.
+Messages name options in backticks, as in "`min_count` 0: must be at least 1"; the command line shows --min-count.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import types
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
+
+from sparsezo.errors import UsageError
+
+
+@dataclass(frozen=True)
+class Option:
+    """What a field is to a user, beside its name, its type and its default."""
+
+    help: str
+    choices: Collection[Any] | None = None
+    positive: bool = False  # a finite number above 0
+    least: int | None = None
+    file: bool = False  # names a file (or several) that is read: part of what the data is
+    place: bool = False  # names a place to write to: no part of it
+    word: Callable[[Any], str | None] = lambda value: None  # in a learner's name; None: not worth a word
+    sign: Callable[[Any], str | None] | None = None  # in a signature, where that says it another way
+    shown: str | None = None  # the default as help shows it, where it is not the field's own
+
+
+@dataclass(frozen=True)
+class Described:
+    """An option with what the dataclass says of it."""
+
+    name: str
+    kind: Any  # its type without None
+    default: Any
+    about: Option
+    optional: bool
+
+    @property
+    def flag(self) -> str:
+        return "--" + self.name.replace("_", "-")
+
+    @property
+    def several(self) -> bool:
+        return get_origin(self.kind) is tuple
+
+
+def option(default: Any, help: str, **about: Any) -> Any:
+    """A field with an ``Option``."""
+    return field(default=default, metadata={"option": Option(help, **about)})
+
+
+def described(cls: Any) -> dict[str, Described]:
+    """All options of a dataclass, in their order."""
+    hints = get_type_hints(cls)
+    found = {}
+    for each in dataclasses.fields(cls):
+        if about := each.metadata.get("option"):
+            kind, optional = _without_none(hints[each.name])
+            found[each.name] = Described(each.name, kind, each.default, about, optional)
+    return found
+
+
+def _without_none(hint: Any) -> tuple[Any, bool]:
+    if get_origin(hint) not in (Union, types.UnionType):
+        return hint, False
+    kinds = [kind for kind in get_args(hint) if kind is not type(None)]
+    return kinds[0] if len(kinds) == 1 else Union[tuple(kinds)], True  # noqa: UP007
+
+
+def check_options(given: Any) -> None:
+    """What each option asks of its value; None passes where the field may be None."""
+    for name, each in described(type(given)).items():
+        value, about = getattr(given, name), each.about
+        if value is None and each.optional:
+            continue
+        if about.choices is not None and value not in about.choices:
+            raise UsageError(f"`{name}` {value}: choose from {', '.join(map(str, about.choices))}")
+        if about.positive and not (_is_number(value) and math.isfinite(value) and value > 0):
+            raise UsageError(f"`{name}` {value}: must be positive and finite")
+        if about.least is not None and not (_is_whole(value) and value >= about.least):
+            raise UsageError(f"`{name}` {value}: must be a whole number, {about.least} or more")
+
+
+T = TypeVar("T")
+
+
+def make_options(cls: Callable[..., T], given: Mapping[str, Any], what: str) -> T:
+    """The dataclass with what was given; a name that it does not have is a mistake, not something to pass over."""
+    known = described(cls)
+    for name, value in given.items():
+        if name not in known:
+            raise UsageError(f"`{name}` does not belong to {what}")
+        _check_kind(known[name], value)
+    return cls(**{name: tuple(v) if isinstance(v, list) else v for name, v in given.items()})
+
+
+def _check_kind(known: Described, value: Any) -> None:
+    """From a TOML file or a caller a value may be of any type."""
+    if known.several:
+        fits = isinstance(value, list | tuple) and all(isinstance(each, str) for each in value)
+    elif known.kind is bool:
+        fits = isinstance(value, bool)
+    elif known.kind is int:
+        fits = _is_whole(value)
+    elif known.kind is float:
+        fits = _is_number(value)
+    else:
+        fits = isinstance(value, str)
+    if not (fits or (value is None and known.optional)):
+        wanted = {bool: "true or false", int: "a whole number", float: "a number"}.get(known.kind, "text")
+        raise UsageError(f"`{known.name}` {value!r}: give {'a list of texts' if known.several else wanted}")
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)

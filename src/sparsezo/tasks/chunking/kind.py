@@ -1,0 +1,32 @@
+"""Chunking in the registry."""
+
+from __future__ import annotations
+
+from sparsezo.tasks.chunking.options import ChunkingOptions, NoOptions
+from sparsezo.tasks.kind import TaskKind
+
+
+def defaults(rule: str, step: str, perturb: str | None) -> tuple[float, float]:
+    """The more weights move, the smaller their steps (docs/results)."""
+    if perturb is None:
+        return (0.1 if step == "adagrad" else 0.01), 0.1
+    return (0.05, 0.2) if step == "adagrad" else ({"all": 1e-4, "active": 3e-4}.get(perturb, 1e-3), 0.1)
+
+
+KIND = TaskKind(
+    name="chunking",
+    title="Noun-phrase chunking",
+    inputs="sentences",
+    metric="f1",
+    metric_name="F1",
+    loss_name="1 - F1",
+    files="sparsezo.tasks.chunking.files",
+    train_options=ChunkingOptions,
+    read_options=NoOptions,
+    predict_options=NoOptions,
+    defaults=defaults,
+    making="sparsezo.tasks.chunking.making",
+    experiments={"chunking": "paper.toml", "noise": "noise.toml"},
+    paper="chunking",
+    home="sparsezo.tasks.chunking",
+)

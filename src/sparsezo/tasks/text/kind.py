@@ -1,0 +1,34 @@
+"""Text classification in the registry."""
+
+from __future__ import annotations
+
+from sparsezo.tasks.kind import TaskKind
+from sparsezo.tasks.text.options import TextOptions, TextPredicting, TextReading
+
+
+def defaults(rule: str, step: str, perturb: str | None) -> tuple[float, float]:
+    """The more weights move, the smaller their steps (docs/results)."""
+    if perturb is None:
+        return 1.0, 1.0
+    return (0.3 if step == "adagrad" else {"all": 1e-3, "active": 0.01}.get(perturb, 0.1)), 1.0
+
+
+KIND = TaskKind(
+    name="text",
+    title="Text classification",
+    inputs="documents",
+    metric="accuracy",
+    metric_name="accuracy",
+    loss_name="error",
+    files="sparsezo.tasks.text.files",
+    train_options=TextOptions,
+    read_options=TextReading,
+    predict_options=TextPredicting,
+    defaults=defaults,
+    making="sparsezo.tasks.text.making",
+    several_files=True,
+    experiments={"text": "paper.toml"},
+    paper="text",
+    home="sparsezo.tasks.text",
+    speed_against_first_order=True,
+)

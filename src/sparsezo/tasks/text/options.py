@@ -1,0 +1,46 @@
+"""Text classification's own options."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from sparsezo.options import check_options, option
+
+
+def _format() -> Any:
+    return option(None, "tsv, text (one a line), svmlight or lyrl.", shown="by content")
+
+
+def _topics() -> Any:
+    return option(None, "RCV1's topics qrels file, for lyrl.", file=True, shown="the one beside the documents")
+
+
+@dataclass(frozen=True)
+class TextOptions:
+    """Of train and tune."""
+
+    format: str | None = _format()
+    topics: str | None = _topics()
+    raw_tf: bool = option(False, "tf-idf with tf as it is, not 1 + log tf.")
+    min_count: int = option(1, "Leave out words seen less often.", least=1)
+
+    def __post_init__(self) -> None:
+        check_options(self)
+
+
+@dataclass(frozen=True)
+class TextReading:
+    """Of evaluate."""
+
+    format: str | None = _format()
+    topics: str | None = _topics()
+
+
+@dataclass(frozen=True)
+class TextPredicting:
+    """Of predict."""
+
+    format: str | None = _format()
+    topics: str | None = _topics()
+    labels_only: bool = option(False, "Labels without the texts.")
