@@ -20,6 +20,10 @@ class DataError(SparsezoError):
         super().__init__(f"{where}: {what}")
 
 
+class DivergedError(SparsezoError):
+    """Scores or losses are not finite: the weights ran away, for a smaller h to mend. Exit code 1."""
+
+
 class UsageError(SparsezoError):
     """The call was wrong: a setting out of range, parts that do not go together. Exit code 2."""
 

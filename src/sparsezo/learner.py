@@ -19,7 +19,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from sparsezo.errors import SparsezoError, UsageError
+from sparsezo.errors import DivergedError, UsageError
 from sparsezo.kernels import loop, random
 from sparsezo.optimizer import Asked, Optimizer, Proposal, settings_of, workspace
 from sparsezo.rules import RULES
@@ -87,8 +87,8 @@ class Learner(Optimizer):
         args = (self._inputs, self._task, self._params, proposal.x, proposal.step, work.y, c)
         loop.answer(*args, self.state, work)
 
-    def _not_finite(self, step: int) -> SparsezoError:
-        return SparsezoError(
+    def _not_finite(self, step: int) -> DivergedError:
+        return DivergedError(
             f"step {step}: the scores or the loss are not finite; h {self.settings.h:g} is probably too large, "
             "try a tenth of it"
         )
@@ -109,7 +109,7 @@ def predict(problem: Problem, W: NDArray[Any]) -> NDArray[np.int32]:
     work = _workspace(problem)
     out = np.empty(int(problem.output_start[-1]), np.int32)
     if not loop.decode_all(inputs, task, W, work.S, work.y, 0, len(problem), problem.output_start, out):
-        raise SparsezoError("the model's weights give scores that are not finite; train it again with a smaller h")
+        raise DivergedError("the model's weights give scores that are not finite; train it again with a smaller h")
     return out
 
 

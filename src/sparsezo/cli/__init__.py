@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import sys
 from types import FrameType
@@ -10,14 +11,14 @@ from types import FrameType
 
 def main() -> None:
     """Exit codes: 0 done, 1 the work failed, 2 the call was wrong, 130 interrupted (143 by SIGTERM)."""
-    from sparsezo.cli.app import app
+    from sparsezo.cli.app import make_app
     from sparsezo.errors import SparsezoError
 
     signal.signal(signal.SIGTERM, _terminate)
     try:
-        app(prog_name="sparsezo")
+        make_app()(prog_name="sparsezo")
     except SparsezoError as error:
-        sys.stderr.write(f"sparsezo: {error}\n")
+        sys.stderr.write(f"sparsezo: {with_flags(str(error))}\n")
         sys.exit(error.exit_code)
     except BrokenPipeError:  # the reader of our output has gone: nothing is left to say
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -29,6 +30,11 @@ def main() -> None:
         place = f"{error.filename}: " if error.filename else ""
         sys.stderr.write(f"sparsezo: {place}{error.strerror or error}\n")
         sys.exit(1)
+
+
+def with_flags(message: str) -> str:
+    """The library names settings, `min_count`; here they are flags, --min-count."""
+    return re.sub(r"`([a-z][a-z0-9_]*)`", lambda found: "--" + found[1].replace("_", "-"), message)
 
 
 class Terminated(KeyboardInterrupt):

@@ -47,7 +47,7 @@ def run_demo(seconds: float, report: Path | None, *, as_json: bool) -> None:
 
 def _report(folder: Path) -> Path:
     """The three experiments of the paper in small, on generated data."""
-    from sparsezo.cli.experiments import run_reproduce
+    from sparsezo.cli.reproduce import run_reproduce
 
     run_reproduce(
         "all", "generated", seeds=2, iterations=_REPORT_STEPS, phases="fixed", out=folder, at=_REPORT_SETTINGS

@@ -13,6 +13,8 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
+from sparsezo.cli import with_flags
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -26,7 +28,7 @@ output = Console(highlight=False)
 
 def note(text: str) -> None:
     """A remark for the person, never part of the result."""
-    errors.print(text, markup=False, soft_wrap=True)
+    errors.print(with_flags(text), markup=False, soft_wrap=True)
 
 
 def note_compiling() -> None:

@@ -1,6 +1,6 @@
 """All runs of a sweep over the machine's cores; stopped or killed at any point, the same call goes on (paper Sec. 5).
 
-    with Runner(Path("results"), load, processes=2) as runner:      # load() gives a task and its data
+    with LocalEngine(Path("results"), load, processes=2) as runner:      # load() gives a task and its data
         finished = runner.run(fixed_runs(plan, identity), progress=print)
     finished.records, finished.failures
 
@@ -16,18 +16,17 @@ import os
 import signal
 import traceback
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from multiprocessing import get_context
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 from types import FrameType, TracebackType
-from typing import Any
+from typing import Any, Self
 
-from sparsezo.engines.progress import Board, Failure, Overview
-from sparsezo.errors import SparsezoError, UsageError
+from sparsezo.engines.base import Finished, Overview
+from sparsezo.engines.progress import Board, Why
+from sparsezo.errors import DivergedError, SparsezoError, UsageError
 from sparsezo.experiments import CHECKPOINT_SECONDS
-from sparsezo.experiments.plan import Experiment
 from sparsezo.experiments.runs import Bench, Run, execute, find
 from sparsezo.interrupts import DeferredSignals
 from sparsezo.tasks.loading import Loaded
@@ -37,37 +36,12 @@ Load = Callable[[], Loaded]
 _STOP_SECONDS = 60.0  # for a process to write its checkpoint
 
 
-@dataclass(frozen=True)
-class Finished:
-    records: dict[str, dict[str, Any]]  # by the run's hash
-    failures: tuple[Failure, ...]
-
-
-def fixed_runs(plan: Experiment, data: str) -> list[Run]:
-    """Every learner with every seed at the settings that are fixed for all (the paper's figure)."""
-    return [
-        Run(
-            plan.name,
-            plan.task,
-            spec.name,
-            "fixed",
-            spec.settings(seed),
-            plan.iterations,
-            plan.interval,
-            data,
-            spec.paper,
-        )
-        for spec in plan.learners
-        for seed in plan.seeds
-    ]
-
-
 def cores() -> int:
     """How many this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-class Runner:
+class LocalEngine:
     """Runs into folders under ``out``. Processes start when there is work, and stay for the next call of ``run``."""
 
     def __init__(
@@ -79,7 +53,7 @@ class Runner:
         self._workers: list[_Worker] = []
         self._bench: Bench | None = None
 
-    def __enter__(self) -> Runner:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(
@@ -120,8 +94,7 @@ class Runner:
             self._bench = Bench(self.load())
         for run in todo:
             board.start(run)
-            message = _attempt(run, self.out, self._bench, board.follow(run), self.checkpoint_seconds)
-            board.end(run, message)
+            board.end(run, _attempt(run, self.out, self._bench, board.follow(run), self.checkpoint_seconds))
 
     def _run_spread(self, todo: list[Run], board: Board) -> None:
         waiting = list(reversed(todo))
@@ -204,7 +177,7 @@ class _Worker:
         except (EOFError, ConnectionResetError):
             self.process.join()
             self.dead = True
-            kind, value = "end", f"its process {self._how_it_ended()}"
+            kind, value = "end", (f"its process {self._how_it_ended()}", False)
         if kind == "progress":
             board.update(run, value)
             return True
@@ -266,7 +239,7 @@ def _serve(connection: Connection, load: Load, out: Path, checkpoint_seconds: fl
 
 def _attempt(
     run: Run, out: Path, bench: Bench, progress: Callable[[Progress], None], checkpoint_seconds: float
-) -> str | None:
+) -> Why | None:
     """None when the run is done, else why not."""
     try:
         with DeferredSignals() as signals:  # also while results are written, after the training itself
@@ -277,7 +250,7 @@ def _attempt(
 
             execute(run, out, bench, report, checkpoint_seconds)
     except Exception as error:
-        return _described(error)
+        return _described(error), isinstance(error, DivergedError)
     return None
 
 

@@ -3,7 +3,7 @@
 board = Board(out, todo, found=3, processes=2, progress=print)
 board.start(run)
 board.update(run, progress)         # as its training reports it; print gets an Overview
-board.end(run, message=None)        # or why it failed
+board.end(run, None)                # or why it failed
 """
 
 from __future__ import annotations
@@ -13,27 +13,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from sparsezo.engines.base import Failure, Overview
 from sparsezo.experiments.runs import Run
 from sparsezo.training import Progress
 
-
-@dataclass(frozen=True)
-class Failure:
-    run: Run
-    message: str
-
-
-@dataclass(frozen=True)
-class Overview:
-    """How far a sweep is."""
-
-    runs: int
-    done: int  # of them, failed ones included
-    failed: int
-    steps: int
-    steps_done: int
-    seconds_left: float | None  # None while nothing is known
-    now: tuple[tuple[str, float], ...]  # runs that are under way, and how far each is
+Why = tuple[str, bool]  # why a run failed, and whether its weights ran away
 
 
 @dataclass
@@ -70,12 +54,12 @@ class Board:
             self.pace[run.learner] = progress.seconds / progress.step
         self._tell()
 
-    def end(self, run: Run, message: str | None) -> None:
+    def end(self, run: Run, why: Why | None) -> None:
         self.under_way.pop(run.hash)
         self.step[run.hash] = run.iterations
         self.ended += 1
-        if message is not None:
-            self.failures.append(Failure(run, message))
+        if why is not None:
+            self.failures.append(Failure(run, *why))
         self._tell()
 
     def _tell(self) -> None:

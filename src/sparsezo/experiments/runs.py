@@ -28,10 +28,11 @@ from typing import Any, cast
 from sparsezo import __version__
 from sparsezo.errors import DataError
 from sparsezo.experiments import CHECKPOINT_SECONDS
+from sparsezo.experiments.plan import Experiment
 from sparsezo.settings import Settings
 from sparsezo.storage.files import write_text
 from sparsezo.tasks.base import Problem, Task
-from sparsezo.tasks.loading import Loaded
+from sparsezo.tasks.loading import Data, Loaded
 from sparsezo.training import Progress, Training
 
 PHASES = ("fixed", "tune", "tuned")
@@ -69,6 +70,25 @@ class Run:
     def __str__(self) -> str:
         mu = f", mu {self.settings.mu:g}" if self.settings.mu else ""
         return f"{self.learner}, {self.phase}, h {self.settings.h:g}{mu}, seed {self.settings.seed}"
+
+
+def fixed_runs(plan: Experiment, data: str) -> list[Run]:
+    """Every learner with every seed at the settings that are fixed for all (the paper's figure)."""
+    return [
+        Run(
+            plan.name,
+            plan.task,
+            spec.name,
+            "fixed",
+            spec.settings(seed),
+            plan.iterations,
+            plan.interval,
+            data,
+            spec.paper,
+        )
+        for spec in plan.learners
+        for seed in plan.seeds
+    ]
 
 
 def find(run: Run, out: Path) -> dict[str, Any] | None:

@@ -23,8 +23,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
-from sparsezo.engines.local import Finished, Runner
-from sparsezo.engines.progress import Overview
+from sparsezo.engines.base import Engine, Finished, Overview
 from sparsezo.errors import SparsezoError, UsageError
 from sparsezo.experiments.plan import Experiment, LearnerSpec
 from sparsezo.experiments.runs import Run, drop_model
@@ -36,7 +35,6 @@ LEAST = 2  # but so many do, where there are so many
 WIDEN = 2  # times a grid may grow
 REFINE = 3  # steps in place of one, around the best
 FINAL = 3  # points that are tried with all seeds
-_RAN_AWAY = "not finite"  # in the message of a run whose h is too large
 
 
 @dataclass(frozen=True)
@@ -161,7 +159,7 @@ def _next_to(values: list[float], value: float) -> list[float]:
 
 def tune(
     plan: Experiment,
-    runner: Runner,
+    engine: Engine,
     data: str,
     *,
     full_grid: bool = False,
@@ -178,7 +176,7 @@ def tune(
     ]
     if not searches:
         raise UsageError(f"{plan.name}: no learner has a grid; give [grid] h and mu")
-    trials = _Trials(plan, runner, data, progress, say)
+    trials = _Trials(plan, engine, data, progress, say)
     _climb(trials, searches, _rungs(plan.iterations, full_grid))
     while wanted := [each for search in searches for each in _unknown(search, plan.iterations, full_grid, say)]:
         trials.hold(wanted, plan.iterations)
@@ -224,7 +222,7 @@ class _Trials:
     """Trials are held for all searches together, so that all cores have work."""
 
     plan: Experiment
-    runner: Runner
+    engine: Engine
     data: str
     progress: Callable[[Overview], None] | None
     say: Callable[[str], None] | None
@@ -261,7 +259,7 @@ class _Trials:
         if self.say is not None:
             trials = "1 trial" if len(runs) == 1 else f"{len(runs):,} trials"
             self.say(f"tuning: {trials} of {runs[0].iterations:,} iterations")
-        finished = self.runner.run(runs, self.progress)
+        finished = self.engine.run(runs, self.progress)
         _check(finished)
         return finished.records
 
@@ -270,7 +268,7 @@ class _Trials:
         for point, iterations in search.trials:
             if point != but and iterations == self.plan.iterations:
                 for seed in self.plan.seeds:
-                    drop_model(self._run(search, point, seed, iterations), self.runner.out)
+                    drop_model(self._run(search, point, seed, iterations), self.engine.out)
 
     def _run(self, search: _Search, point: Point, seed: int, iterations: int) -> Run:
         return _run(self.plan, self.data, search.spec, point, seed, iterations, "tune")
@@ -279,7 +277,7 @@ class _Trials:
 def _check(finished: Finished) -> None:
     """A trial whose weights ran away has told what it had to tell; any other failure is no news about h and mu."""
     for failure in finished.failures:
-        if _RAN_AWAY not in failure.message:
+        if not failure.diverged:
             raise SparsezoError(f"{failure.run}: {failure.message}; the same command goes on from there")
 
 

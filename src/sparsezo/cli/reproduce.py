@@ -1,0 +1,82 @@
+"""reproduce, behind its command line: the runs, then the report on them."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import NoReturn
+
+from sparsezo.cli import show
+from sparsezo.cli.follow import following, stopping_cleanly
+from sparsezo.cli.values import whole_number
+from sparsezo.errors import SparsezoError, UsageError
+from sparsezo.experiments.reproduce import Watch, reproduce
+from sparsezo.reports.report import write_report
+
+
+def run_reproduce(
+    name: str,
+    data: str | None = None,
+    *,
+    seeds: int | None = None,
+    iterations: str | None = None,
+    phases: str = "fixed,tuned",
+    full_grid: bool = False,
+    processes: int | None = None,
+    out: Path | None = None,
+    quick: bool = False,
+    at: Mapping[str, tuple[float, float]] | None = None,
+) -> list[Path]:
+    """The folders of results, each with what the report is made of."""
+    if name == "scaling":
+        return [_scaling(out or Path("results") / "scaling", seeds, quick=quick)]
+    if quick:
+        raise UsageError("--quick belongs to reproduce scaling; use fewer --iterations")
+    with stopping_cleanly():
+        done = reproduce(
+            name,
+            data,
+            out=out,
+            seeds=seeds,
+            iterations=whole_number(iterations, "--iterations") if iterations is not None else None,
+            phases=[part.strip() for part in phases.split(",") if part.strip()],
+            full_grid=full_grid,
+            processes=processes,
+            at=at,
+            watch=Watch(show.note, following, show.note_compiling),
+        )
+    for failure in done.failures:
+        show.note(f"failed: {failure.run}: {failure.message}")
+    try:
+        several = name == "all"
+        folder = ((out or Path("results")) if several else done.folders[0]) / "report"
+        page = write_report(done.folders, folder, command=_command())
+        show.note(f"the report is {page}")
+    except UsageError:
+        if not done.failures:
+            raise  # else nothing was finished, for the reasons above
+    if done.failures:
+        _fail(len(done.failures))
+    return done.folders
+
+
+def _command() -> str:
+    """What was typed, for the report."""
+    return shlex.join(["sparsezo", *sys.argv[1:]])
+
+
+def _scaling(folder: Path, seeds: int | None, *, quick: bool) -> Path:
+    from sparsezo.reports.scaling import run_scaling
+
+    folder.mkdir(parents=True, exist_ok=True)
+    count = 3 if seeds is None else seeds
+    path = run_scaling(folder, quick=quick, seeds=count, say=show.note, command=_command())
+    show.note(f"the report is {path}")
+    return folder
+
+
+def _fail(count: int) -> NoReturn:
+    runs = "1 run" if count == 1 else f"{count} runs"
+    raise SparsezoError(f"{runs} failed, for the reasons above; the same command tries them again, and only them")

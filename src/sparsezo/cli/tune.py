@@ -1,0 +1,187 @@
+"""tune: the search for h and mu on dev, and the command that trains with what was found."""
+
+from __future__ import annotations
+
+import inspect
+import shlex
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from sparsezo.cli.options import HELP, Group, command, given, parameter, parameters
+from sparsezo.cli.train import LEARNER, data_parameters, iterations_parameter, json_parameter
+from sparsezo.settings import SETTINGS
+from sparsezo.tasks.registry import kinds
+
+if TYPE_CHECKING:
+    from sparsezo.experiments.plan import LearnerSpec
+    from sparsezo.experiments.tuning import Tuned
+    from sparsezo.tasks.kind import TaskKind
+
+_SEARCHED = ("h", "mu", "seed")  # settings that are not tune's to be given
+_OF_TEST = ("test_ref",)  # task options about a part that tune does not look at
+
+
+def tune_app() -> typer.Typer:
+    app = typer.Typer(
+        help="Search for h and mu on dev; prints them and the command that trains with them. Stopped, it goes on.",
+        no_args_is_help=True,
+        cls=Group,
+        context_settings=HELP,
+    )
+    for kind in kinds():
+        command(app, kind.name, _body(kind), _parameters(kind), f"Search for h and mu: {kind.title.lower()}.")
+    return app
+
+
+def _task_options(kind: TaskKind) -> dict[str, Any]:
+    return {name: each for name, each in kind.options.items() if name not in _OF_TEST}
+
+
+def _parameters(kind: TaskKind) -> list[inspect.Parameter]:
+    learner = {name: each for name, each in SETTINGS.items() if name not in _SEARCHED}
+    paper = "the paper's for the task"
+    grid_h = typer.Option("--grid-h", help="Values of h, such as 0.01,0.001.", show_default=paper)
+    grid_mu = typer.Option("--grid-mu", help="Values of mu, such as 0.1,0.01.", show_default=paper)
+    full = typer.Option("--full-grid", help="Try every point to the end; without it, a search.")
+    seed = typer.Option("--seed", help="Of the trials.", rich_help_panel=LEARNER)
+    seeds = typer.Option(
+        "--seeds", min=1, help="More than 1: the best three are tried with so many.", rich_help_panel=LEARNER
+    )
+    processes = typer.Option("--processes", min=1, help="How many at once.", show_default="one for each core")
+    output = typer.Option("-o", "--output", help="Folder of the trials.", show_default=f"tune-{kind.name}")
+    return [
+        *data_parameters(kind, dev_required=True),
+        *parameters(learner, LEARNER),
+        iterations_parameter("Of the run that is tuned for: 4M, 300k, ..."),
+        parameter("seed", int, seed, 0),
+        parameter("seeds", int, seeds, 1),
+        parameter("grid_h", str | None, grid_h),
+        parameter("grid_mu", str | None, grid_mu),
+        parameter("full_grid", bool, full, False),
+        *parameters(_task_options(kind), f"Task {kind.name}"),
+        parameter("processes", int | None, processes),
+        parameter("output", Path | None, output),
+        json_parameter(),
+    ]
+
+
+def _body(kind: TaskKind) -> Any:
+    def tune(**values: Any) -> None:
+        run_tune(kind, values)
+
+    return tune
+
+
+def run_tune(kind: TaskKind, values: Mapping[str, Any]) -> None:
+    """``values``: the command line, by the parameters' names."""
+    from functools import partial
+
+    from sparsezo.cli import show
+    from sparsezo.cli.follow import following, stopping_cleanly
+    from sparsezo.cli.values import whole_number
+    from sparsezo.engines.local import LocalEngine
+    from sparsezo.experiments.plan import DataSpec, Experiment
+    from sparsezo.experiments.reproduce import load
+    from sparsezo.experiments.runs import write_json
+    from sparsezo.experiments.sources import Source
+    from sparsezo.experiments.tuning import tune
+    from sparsezo.tasks.loading import Files
+
+    spec = learner_of(kind, values)
+    files = Files(tuple(values["train"]), values["dev"], None, given(values, _task_options(kind)))
+    plan = Experiment(
+        name=f"tune-{kind.name}",
+        task=kind.name,
+        data=DataSpec(files.train, files.dev, None, files.options),
+        learners=(spec,),
+        iterations=whole_number(values["iterations"], "--iterations"),
+        seeds=tuple(range(values["seed"], values["seed"] + values["seeds"])),
+    )
+    identity = Source(kind.name, files.train, files.dev, None, files.options).identity
+    out = values["output"] or Path(f"tune-{kind.name}")
+    out.mkdir(parents=True, exist_ok=True)
+    with stopping_cleanly(), LocalEngine(out, partial(load, kind, files), values["processes"]) as engine:
+        show.note_compiling()
+        with following(f"tuning {spec.name}") as progress:
+            tuned = tune(plan, engine, identity, full_grid=values["full_grid"], progress=progress, say=show.note)
+    write_json(out / "tuning.json", {name: found.as_dict() for name, found in tuned.items()})
+    _show(kind, files, spec, tuned[spec.name], plan, as_json=values["json"])
+
+
+def learner_of(kind: TaskKind, values: Mapping[str, Any]) -> LearnerSpec:
+    """With the paper's grid where none was given."""
+    from sparsezo.experiments.plan import LearnerSpec, grid_of
+    from sparsezo.rules import RULES
+
+    learner = given(values, {name: None for name in SETTINGS if name not in _SEARCHED})
+    rule = learner.get("rule", LearnerSpec.rule)
+    perturbs = rule not in RULES or RULES[rule].zeroth_order
+    grid_h, grid_mu = _numbers(values["grid_h"], "--grid-h"), _numbers(values["grid_mu"], "--grid-mu")
+    if not grid_h or (perturbs and not grid_mu):
+        own_h, own_mu = grid_of(kind.name)
+        grid_h, grid_mu = grid_h or own_h, grid_mu or (own_mu if perturbs else ())
+
+    def first(*_of: object) -> tuple[float, float]:
+        return grid_h[0], grid_mu[0] if grid_mu else 1.0
+
+    return LearnerSpec.complete({**learner, "grid_h": grid_h, "grid_mu": grid_mu}, first)
+
+
+def _show(kind: TaskKind, files: Any, spec: LearnerSpec, found: Tuned, plan: Any, *, as_json: bool) -> None:
+    from sparsezo.cli import show
+
+    command = train_command(kind, files, spec, found, plan)
+    h, mu = found.chosen
+    if as_json:
+        fields = {"task": kind.name, "learner": spec.name, "h": h, "mu": mu, **found.as_dict(), "command": command}
+        show.result(fields, as_json=True)
+        return
+    for trial in sorted(found.trials, key=lambda trial: (trial.iterations, *trial.rank)):
+        dev = "failed" if trial.dev is None else f"dev {trial.dev:.4f}"
+        seeds = f", {trial.seeds} seeds" if trial.seeds > 1 else ""
+        show.note(f"{trial.iterations:>12,} iterations{seeds}  h {trial.h:<8g} {_mu_text(trial.mu)}{dev}")
+    if found.note:
+        show.note(found.note)
+    show.output.print(f"{spec.name}: h {h:g}  {_mu_text(mu)}dev {found.dev:.4f}", markup=False, soft_wrap=True)
+    show.output.print(command, markup=False, soft_wrap=True)
+
+
+def _mu_text(mu: float | None) -> str:
+    return "" if mu is None else f"mu {mu:<8g} "
+
+
+def train_command(kind: TaskKind, files: Any, spec: LearnerSpec, found: Tuned, plan: Any) -> str:
+    """What trains with the settings that were found."""
+    chosen = spec.settings(plan.seeds[0], *found.chosen)
+    words = ["sparsezo", "train", kind.name]
+    for path in files.train:
+        words += ["--train", path]
+    words += ["--dev", str(files.dev)]
+    for name, value in files.options.items():
+        for each in value if isinstance(value, list | tuple) else [value]:
+            words += _words(kind.options[name].flag, each)
+    always = ("rule", "perturb", "h", "mu", "seed")
+    for name, each in SETTINGS.items():
+        value = getattr(chosen, name)
+        if value is not None and (name in always or value != each.default):
+            words += _words(each.flag, f"{value:g}" if isinstance(value, float) else value)
+    return shlex.join([*words, "--iterations", str(plan.iterations), "-o", "model.szo"])
+
+
+def _words(flag: str, value: Any) -> list[str]:
+    return [flag] if value is True else [flag, str(value)]
+
+
+def _numbers(text: str | None, option: str) -> tuple[float, ...]:
+    """1e-2,1e-3 -> (0.01, 0.001)."""
+    from sparsezo.errors import UsageError
+
+    if text is None:
+        return ()
+    try:
+        return tuple(float(part) for part in text.split(","))
+    except ValueError:
+        raise UsageError(f"{option} {text}: give numbers with commas between them, such as 0.01,0.001") from None

@@ -1,0 +1,233 @@
+"""An experiment from its plan to its report: the fixed settings of the figure, tuning, the tuned settings, the page.
+
+    done = reproduce("chunking", data="DIR", out=Path("results/chunking"))
+    done = reproduce(read_experiment("mine.toml"), data="DIR", seeds=2, watch=Watch(say=print))
+    done.folders, done.failures
+
+Interrupted or killed, the same call goes on. A folder of results has: experiment.toml,
+runs/<hash>/{run.json, curve.csv, model.szo}, tuning.json, bounds.json.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from sparsezo.engines.base import Engine, Failure, Overview
+from sparsezo.engines.local import LocalEngine
+from sparsezo.errors import SparsezoError, UsageError
+from sparsezo.experiments.plan import Experiment, builtin, read_experiment
+from sparsezo.experiments.runs import fixed_runs, write_json
+from sparsezo.experiments.sources import Source, generated, in_folder, present
+from sparsezo.experiments.tuning import tune, tuned_runs
+from sparsezo.storage.cache import cache_folder
+from sparsezo.storage.files import write_text
+from sparsezo.tasks.kind import TaskKind
+from sparsezo.tasks.loading import Files, Loaded
+from sparsezo.tasks.registry import experiments, kind
+
+PHASES = ("fixed", "tuned")  # that can be asked for
+GENERATED = "generated"
+_NO_DATA = (
+    "reproduce needs data: 'sparsezo data get conll2000' fetches chunking's, 'sparsezo data list' says how to get the "
+    "rest; name its folder with `data` DIR or the environment variable SPARSEZO_DATA, or use `data` generated for the "
+    "built-in generators"
+)
+
+Follow = Callable[[str], AbstractContextManager[Callable[[Overview], None] | None]]
+
+
+@contextmanager
+def _unwatched(title: str) -> Iterator[None]:
+    yield None
+
+
+@dataclass(frozen=True)
+class Watch:
+    """How a person follows the work: remarks, and the progress of a sweep under a title."""
+
+    say: Callable[[str], None] = lambda text: None
+    follow: Follow = _unwatched
+    before_work: Callable[[], None] = lambda: None  # called before a sweep starts
+
+
+@dataclass(frozen=True)
+class Reproduced:
+    folders: list[Path]
+    failures: list[Failure] = field(default_factory=list)
+
+
+def reproduce(
+    what: str | Experiment,
+    data: str | None = None,
+    *,
+    out: Path | None = None,
+    seeds: int | None = None,
+    iterations: int | None = None,
+    phases: Sequence[str] = PHASES,
+    full_grid: bool = False,
+    processes: int | None = None,
+    at: Mapping[str, tuple[float, float]] | None = None,
+    watch: Watch | None = None,
+) -> Reproduced:
+    """Do the experiment's runs: a built-in one by name, "all" of the paper's, a TOML file, or a plan.
+
+    ``at``: another (h, mu) for the learners that perturb, by the experiment's name.
+    """
+    watch = watch or Watch()
+    _check_phases(phases)
+    plans = [_overridden(plan, seeds, iterations) for plan in _plans(what)]
+    plans = [_placed(plan, at[plan.name]) if at and plan.name in at else plan for plan in plans]
+    if data == GENERATED:
+        plans = [_without_paper(plan) for plan in plans]
+    for plan in plans:
+        if "fixed" not in phases and not plan.has_grid:
+            raise UsageError(f"{plan.name}: no learner has a grid, so there is nothing to tune; use `phases` fixed")
+    if data is None:  # what 'data get' has fetched
+        data = str(cache_folder("data"))
+        if not all(present(plan, data) for plan in plans):
+            raise UsageError(_NO_DATA)
+    root = out or Path("results")
+    apart = what == "all" or out is None
+    folders = [root / plan.name if apart else root for plan in plans]
+    jobs = [(plan, folder, _source(plan, folder, data, watch)) for plan, folder in zip(plans, folders, strict=True)]
+    failures: list[Failure] = []
+    for plan, folder, source in jobs:
+        failures += _reproduce(plan, folder, source, phases, full_grid=full_grid, processes=processes, watch=watch)
+    return Reproduced(folders, failures)
+
+
+def load(task: TaskKind, files: Files) -> Loaded:
+    """A task and its data; called in every process of a sweep."""
+    loaded: Loaded = task.load(files)
+    return loaded
+
+
+def _plans(what: str | Experiment) -> list[Experiment]:
+    if isinstance(what, Experiment):
+        return [what]
+    known = experiments()
+    if what == "all":
+        return [builtin(name) for name, each in known.items() if each.paper == name]
+    if what.endswith(".toml") or "/" in what:
+        return [read_experiment(what)]
+    if what not in known:
+        raise UsageError(f"experiment {what}: choose from {', '.join(known)}, all, or name a .toml file")
+    return [builtin(what)]
+
+
+def _check_phases(phases: Sequence[str]) -> None:
+    for phase in phases:
+        if phase not in PHASES:
+            raise UsageError(f"`phases` {','.join(phases)}: choose from {', '.join(PHASES)}, or both with a comma")
+    if not phases:
+        raise UsageError("`phases`: name at least one of " + ", ".join(PHASES))
+
+
+def _overridden(plan: Experiment, seeds: int | None, iterations: int | None) -> Experiment:
+    if seeds is not None:
+        if seeds < 1:
+            raise UsageError(f"`seeds` {seeds}: must be at least 1")
+        plan = replace(plan, seeds=tuple(range(seeds)))
+    if iterations is not None:
+        plan = replace(plan, iterations=iterations, evaluate_every=None)
+    return plan
+
+
+def _placed(plan: Experiment, at: tuple[float, float]) -> Experiment:
+    """With another h and mu for what perturbs."""
+    h, mu = at
+    return replace(plan, learners=tuple(replace(l, h=h, mu=mu) if l.perturb else l for l in plan.learners))
+
+
+def _without_paper(plan: Experiment) -> Experiment:
+    """The paper's figures say nothing about generated data."""
+    return replace(plan, learners=tuple(replace(learner, paper=None) for learner in plan.learners))
+
+
+def _source(plan: Experiment, folder: Path, data: str, watch: Watch) -> Source:
+    if data != GENERATED:
+        return in_folder(plan, data)
+    watch.say(f"{plan.name}: on GENERATED data, in {folder / 'data'}")
+    return generated(plan, folder / "data")
+
+
+def _reproduce(
+    plan: Experiment,
+    out: Path,
+    source: Source,
+    phases: Sequence[str],
+    *,
+    full_grid: bool,
+    processes: int | None,
+    watch: Watch,
+) -> list[Failure]:
+    """One experiment into its folder; returns what failed."""
+    identity = source.identity
+    is_generated = Path(source.train[0]).is_relative_to(out / "data")
+    plan = replace(plan, origin=GENERATED if is_generated else "files", identity=identity)
+    _claim(plan, out)
+    files = Files(source.train, source.dev, source.test, dict(source.options))
+    with LocalEngine(out, partial(load, kind(plan.task), files), processes) as engine:
+        watch.before_work()
+        if plan.bounds:
+            write_json(out / "bounds.json", bounds(load(kind(plan.task), files), source))
+        failures = _phases(plan, engine, identity, phases, full_grid=full_grid, watch=watch)
+    watch.say(f"{plan.name}: results are in {out}")
+    return failures
+
+
+def _phases(
+    plan: Experiment, engine: Engine, identity: str, phases: Sequence[str], *, full_grid: bool, watch: Watch
+) -> list[Failure]:
+    failures: list[Failure] = []
+    if "fixed" in phases:
+        with watch.follow(f"{plan.name}, fixed settings") as progress:
+            failures += engine.run(fixed_runs(plan, identity), progress).failures
+    if "tuned" in phases and not plan.has_grid:
+        watch.say(f"{plan.name}: no learner has a grid, so there is no tuned phase")
+    elif "tuned" in phases:
+        with watch.follow(f"{plan.name}, tuning") as progress:
+            tuned = tune(plan, engine, identity, full_grid=full_grid, progress=progress, say=watch.say)
+        write_json(engine.out / "tuning.json", {name: found.as_dict() for name, found in tuned.items()})
+        with watch.follow(f"{plan.name}, tuned settings") as progress:
+            failures += engine.run(tuned_runs(plan, identity, tuned), progress).failures
+    return failures
+
+
+def _claim(plan: Experiment, out: Path) -> None:
+    """Put the plan into the folder; one that holds runs of another plan is left alone."""
+    path = out / "experiment.toml"
+    if path.exists() and (field := read_experiment(path).clash(plan)) is not None:
+        raise UsageError(f"{out}: holds runs of another plan ({field} differs); name another folder with -o")
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise SparsezoError(f"{out}: cannot be made ({error.strerror}); name another folder with -o") from None
+    write_text(path, plan.to_toml())
+
+
+def bounds(loaded: Loaded, source: Source) -> dict[str, Any]:
+    """Reranking: the test lists by weights as they are, and the best that any weights could reach."""
+    from sparsezo.learner import predict
+    from sparsezo.tasks.rerank.decoder_weights import read_weights
+
+    task, test = loaded.task, loaded.data.test
+    if test is None:
+        raise UsageError("bounds are of the test lists; give data.test")
+    problem, gold = task.problem(test, learn=False), task.gold(test)
+    names: tuple[str, ...] = getattr(task, "names", ())
+    found: dict[str, Any] = {}
+    for bound, path in source.bounds.items():
+        weights = read_weights(path)
+        W = np.array([weights.get(name, 0.0) for name in names], problem.dtype).reshape(-1, 1)
+        found[bound] = task.scores(test, predict(problem, W)).report
+    lists = zip(gold.offsets[:-1], gold.offsets[1:], strict=True)
+    oracle = np.array([np.argmin(gold.losses[begin:end]) for begin, end in lists], np.int32)
+    return {**found, "oracle": task.scores(test, oracle).report}
