@@ -28,6 +28,7 @@ from sparsezo.cli.values import whole_number
 from sparsezo.engines.local import Runner, fixed_runs
 from sparsezo.engines.progress import Failure, Overview
 from sparsezo.errors import SparsezoError, UsageError
+from sparsezo.experiments.phases import RESULT_PHASES
 from sparsezo.experiments.plan import BUILTIN, PAPER, DataSpec, Experiment, LearnerSpec, builtin, read_experiment
 from sparsezo.experiments.runs import write_json
 from sparsezo.experiments.sources import Source, generated, in_folder, present
@@ -38,7 +39,6 @@ from sparsezo.storage.cache import cache_folder
 from sparsezo.storage.files import write_text
 from sparsezo.tasks.loading import Files, Loaded, front
 
-PHASES = ("fixed", "tuned")
 GENERATED = "generated"
 _GRID_OF = {"chunking": "chunking", "rerank": "smt", "text": "text"}  # the experiment whose grid the paper has
 _LOG_SECONDS = 10.0  # between lines where there is no terminal
@@ -139,10 +139,10 @@ def _plans(name: str) -> list[Experiment]:
 def _phases(text: str) -> tuple[str, ...]:
     phases = tuple(part.strip() for part in text.split(",") if part.strip())
     for phase in phases:
-        if phase not in PHASES:
-            raise UsageError(f"--phases {text}: choose from {', '.join(PHASES)}, or both with a comma")
+        if phase not in RESULT_PHASES:
+            raise UsageError(f"--phases {text}: choose from {', '.join(RESULT_PHASES)}, or both with a comma")
     if not phases:
-        raise UsageError("--phases: name at least one of " + ", ".join(PHASES))
+        raise UsageError("--phases: name at least one of " + ", ".join(RESULT_PHASES))
     return phases
 
 

@@ -28,12 +28,11 @@ from typing import Any, Protocol, cast
 from sparsezo import __version__
 from sparsezo.errors import DataError
 from sparsezo.experiments import CHECKPOINT_SECONDS
+from sparsezo.experiments.phases import PHASES
 from sparsezo.settings import Settings
 from sparsezo.storage.files import write_text
 from sparsezo.tasks.base import Problem, Task
 from sparsezo.training import Data, Progress, Training
-
-PHASES = ("fixed", "tune", "tuned")
 
 
 class Loaded(Protocol):

@@ -10,9 +10,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from typing import TYPE_CHECKING, Any
 
+from sparsezo.experiments.phases import PHASES, RESULT_PHASES
 from sparsezo.reports.claims import FAILS, HOLDS, Claim
 from sparsezo.reports.figures.sheet import Figure
-from sparsezo.reports.results import PHASES, Experiment
+from sparsezo.reports.results import ReportedExperiment
 from sparsezo.reports.tables import NOTHING, Table, about_text, count_text, spread_text
 
 if TYPE_CHECKING:
@@ -173,14 +174,14 @@ def simple_table(
 # How it was made
 
 
-def _making(experiment: Experiment, command: str | None) -> str:
+def _making(experiment: ReportedExperiment, command: str | None) -> str:
     seconds = sum(run.value("seconds") or 0.0 for run in experiment.runs)
     versions = {
         part: ", ".join(sorted({run.versions[part] for run in experiment.runs if part in run.versions}))
         for part in ("sparsezo", "python", "numpy", "numba")
     }
     told = ", ".join(f"{part} {version}" for part, version in versions.items() if version) or "not recorded"
-    phases = [f"{sum(run.phase == phase for run in experiment.runs)} {phase}" for phase in ("fixed", "tune", "tuned")]
+    phases = [f"{sum(run.phase == phase for run in experiment.runs)} {phase}" for phase in PHASES]
     runs = f"{len(experiment.runs)} runs ({', '.join(phases)}), {_duration(seconds)} of learning summed over runs."
     note = experiment.declared.get("note")
     parts = [
@@ -202,12 +203,12 @@ def _plain_note(text: str) -> str:
     return f'<p class="note">{escape(text)}</p>'
 
 
-def _settings(experiment: Experiment) -> str:
+def _settings(experiment: ReportedExperiment) -> str:
     head = [*("learner", "settings", "step", "criterion", "h", "mu", "seeds", "iterations", "update fraction")]
     head += ["µs a step", "n", "n active", "n score", "seconds"]
     rows = []
     for learner in experiment.learners:
-        for phase in PHASES:
+        for phase in RESULT_PHASES:
             runs = learner.runs(phase)
             if not runs:
                 continue
