@@ -23,7 +23,9 @@ from sparsezo.reports.claims import FAILS, HOLDS, UNDECIDED, Claim, check_claims
 from sparsezo.reports.figures.draw import draw_figures
 from sparsezo.reports.figures.sheet import Figure, need_matplotlib
 from sparsezo.reports.noise import noise_sentences
+from sparsezo.reports.page import report_page
 from sparsezo.reports.reading import read_experiment
+from sparsezo.reports.render import need_jinja2
 from sparsezo.reports.results import LearnerRuns, ReportedExperiment
 from sparsezo.reports.tables import Table, make_table, spread_text
 from sparsezo.storage.files import write_text
@@ -50,11 +52,10 @@ def write_report(
 
     ``command`` is what made the runs, to be shown as it is.
     """
-    from sparsezo.reports.page import page
-
     if not folders:
         raise UsageError("a report needs at least one folder of results")
     need_matplotlib()
+    need_jinja2()
     experiments = [read_experiment(folder) for folder in folders]
     if not any(experiment.learners for experiment in experiments):
         listed = ", ".join(str(folder) for folder in folders)
@@ -68,7 +69,7 @@ def write_report(
     write_text(target / "table.md", markdown(sections))
     write_text(target / "table.csv", _csv(record for section in sections for record in section.table.records()))
     write_text(target / "curves.csv", _csv(_curve_points(experiments), CURVE_COLUMNS))
-    write_text(target / "report.html", page(sections, command))
+    write_text(target / "report.html", report_page(sections, command))
     return target / "report.html"
 
 
