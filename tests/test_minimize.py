@@ -10,10 +10,10 @@ import math
 
 import numpy as np
 import pytest
+from sparsezo.minimize import minimize
 
 from sparsezo import minimize as module
 from sparsezo.errors import SparsezoError, UsageError
-from sparsezo.minimize import minimize
 from sparsezo.rules import RULES
 
 RULE_NAMES = [name for name, rule in RULES.items() if rule.zeroth_order]

@@ -13,8 +13,8 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-
 from sparsezo.cli.experiments import load, run_reproduce
+
 from sparsezo.engines.local import Runner, fixed_runs
 from sparsezo.errors import SparsezoError, UsageError
 from sparsezo.experiments.plan import parse_experiment

@@ -6,8 +6,8 @@ import shutil
 from dataclasses import replace
 
 import pytest
-
 from sparsezo.cli.experiments import bounds, load, run_reproduce
+
 from sparsezo.collections import cache_folder
 from sparsezo.errors import UsageError
 from sparsezo.experiments import sources

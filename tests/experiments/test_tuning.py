@@ -8,8 +8,8 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-
 from sparsezo.cli.experiments import load
+
 from sparsezo.engines.local import Finished, Runner
 from sparsezo.engines.progress import Failure
 from sparsezo.errors import SparsezoError, UsageError

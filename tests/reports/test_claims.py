@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from sparsezo.reports.claims import FAILS, HOLDS, UNDECIDED, Comparison, Quantity, check_claims
-from sparsezo.reports.results import Curve, Experiment, LearnerRuns, Run, Spread
+from sparsezo.reports.results import Curve, LearnerRuns, ReportedExperiment, ReportedRun, Spread
 
 TEST = Quantity("test", "test F1", False, ("tuned", "fixed"))
 LOSS = Quantity("average_loss", "average cumulative 1 - F1", True, ("fixed", "tuned"))
@@ -34,7 +34,7 @@ def learner(rule, perturb, test, *, noise=NOISE, phases=("fixed", "tuned"), n_ac
     points = np.array([0, 50, 100])
     runs = {
         phase: tuple(
-            Run(
+            ReportedRun(
                 f"{rule} {perturb}",
                 phase,
                 seed,
@@ -56,7 +56,9 @@ def learner(rule, perturb, test, *, noise=NOISE, phases=("fixed", "tuned"), n_ac
 def experiment(values, task="chunking", bounds=None, **how):
     learners = tuple(learner(rule, perturb, value, **how) for (rule, perturb), value in values.items())
     runs = tuple(run for item in learners for runs in item.phases.values() for run in runs)
-    return Experiment(Path(), task, task, "bleu" if task == "rerank" else "f1", runs, learners, bounds=bounds or {})
+    return ReportedExperiment(
+        Path(), task, task, "bleu" if task == "rerank" else "f1", runs, learners, bounds=bounds or {}
+    )
 
 
 def verdicts(experiment):
@@ -114,7 +116,7 @@ def test_learners_of_another_kind_are_not_the_papers():
     base = experiment(values)
     other = learner("two-point", "active", 0.99)
     adagrad = LearnerRuns(other.name, other.rule, other.perturb, False, other.phases)
-    found = verdicts(Experiment(Path(), "x", "chunking", "f1", base.runs, (*base.learners, adagrad)))
+    found = verdicts(ReportedExperiment(Path(), "x", "chunking", "f1", base.runs, (*base.learners, adagrad)))
     assert found["ACTIVE ends better on test than ALL, for every rule"] == UNDECIDED
     assert found["SFO stays above every SZO learner of the paper"] == HOLDS
 
@@ -124,7 +126,7 @@ def test_phases_are_never_mixed_in_a_comparison():
         learner("two-point", "active", 0.9, phases=("tuned",)),
         learner("two-point", "all", 0.8, phases=("fixed",)),
     ]
-    mixed = Experiment(Path(), "x", "chunking", "f1", (), tuple(tuned))
+    mixed = ReportedExperiment(Path(), "x", "chunking", "f1", (), tuple(tuned))
     claim = next(claim for claim in check_claims(mixed) if claim.title.startswith("ACTIVE ends"))
     assert claim.verdict == UNDECIDED
     assert "in the same phase" in claim.words

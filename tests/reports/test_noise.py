@@ -7,8 +7,8 @@ import json
 from dataclasses import replace
 
 import pytest
-
 from sparsezo.cli.experiments import _plans, run_reproduce
+
 from sparsezo.engines.local import fixed_runs
 from sparsezo.errors import DataError, UsageError
 from sparsezo.experiments import sources

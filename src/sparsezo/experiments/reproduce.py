@@ -22,6 +22,7 @@ import numpy as np
 from sparsezo.engines.base import Engine, Failure, Overview
 from sparsezo.engines.local import LocalEngine
 from sparsezo.errors import SparsezoError, UsageError
+from sparsezo.experiments.phases import RESULT_PHASES
 from sparsezo.experiments.plan import Experiment, builtin, read_experiment
 from sparsezo.experiments.runs import fixed_runs, write_json
 from sparsezo.experiments.sources import Source, generated, in_folder, present
@@ -32,7 +33,6 @@ from sparsezo.tasks.kind import TaskKind
 from sparsezo.tasks.loading import Files, Loaded
 from sparsezo.tasks.registry import experiments, kind
 
-PHASES = ("fixed", "tuned")  # that can be asked for
 GENERATED = "generated"
 _NO_DATA = (
     "reproduce needs data: 'sparsezo data get conll2000' fetches chunking's, 'sparsezo data list' says how to get the "
@@ -70,7 +70,7 @@ def reproduce(
     out: Path | None = None,
     seeds: int | None = None,
     iterations: int | None = None,
-    phases: Sequence[str] = PHASES,
+    phases: Sequence[str] = RESULT_PHASES,
     full_grid: bool = False,
     processes: int | None = None,
     at: Mapping[str, tuple[float, float]] | None = None,
@@ -124,10 +124,12 @@ def _plans(what: str | Experiment) -> list[Experiment]:
 
 def _check_phases(phases: Sequence[str]) -> None:
     for phase in phases:
-        if phase not in PHASES:
-            raise UsageError(f"`phases` {','.join(phases)}: choose from {', '.join(PHASES)}, or both with a comma")
+        if phase not in RESULT_PHASES:
+            raise UsageError(
+                f"`phases` {','.join(phases)}: choose from {', '.join(RESULT_PHASES)}, or both with a comma"
+            )
     if not phases:
-        raise UsageError("`phases`: name at least one of " + ", ".join(PHASES))
+        raise UsageError("`phases`: name at least one of " + ", ".join(RESULT_PHASES))
 
 
 def _overridden(plan: Experiment, seeds: int | None, iterations: int | None) -> Experiment:

@@ -17,7 +17,7 @@ import hashlib
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -71,8 +71,11 @@ def _prune(base: Path, unit: str) -> None:
         shutil.rmtree(stale, ignore_errors=True)
 
 
+_included: list[Path] = []  # files outside the package whose kernels are compiled into the loop
+_compiled: list[Any] = []  # all that is cached with the loop
 PLAIN = os.environ.get("SPARSEZO_PLAIN_KERNELS", "") not in ("", "0")  # leave Numba's private corners alone
-CACHE = _cache_folder("plain" if PLAIN else "loop", _sources())
+_UNIT = "plain" if PLAIN else "loop"
+CACHE = _cache_folder(_UNIT, _sources())
 
 
 # No fastmath: a run is the same bit for bit, however it is inlined. No reference counting either (_nrt): a third of a
@@ -81,6 +84,28 @@ CACHE = _cache_folder("plain" if PLAIN else "loop", _sources())
 # _nrt is private to Numba; without it all works, more slowly.
 _ALLOCATING: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
 OPTIONS = _ALLOCATING if PLAIN or not hasattr(DefaultOptions, "_nrt") else {**_ALLOCATING, "_nrt": False}
+
+
+def include(source: Path) -> None:
+    """A task from elsewhere has kernels in this file: the loop's cache is then by its content, too."""
+    global CACHE
+    if source in _included or source.is_relative_to(Path(__file__).parent.parent):
+        return
+    _included.append(source)
+    CACHE = _cache_folder(_UNIT, [*_sources(), *_included])
+    with _caching_in(CACHE):
+        for dispatcher in _compiled:
+            dispatcher.enable_caching()
+
+
+@contextlib.contextmanager
+def _caching_in(folder: Path) -> Iterator[None]:
+    saved = numba.config.CACHE_DIR
+    numba.config.CACHE_DIR = str(folder)  # read by Numba at decoration only
+    try:
+        yield
+    finally:
+        numba.config.CACHE_DIR = saved
 
 
 def kernel(function: F) -> F:
@@ -105,11 +130,9 @@ def standalone_kernel(function: F) -> F:
     return _compile(function, _ALLOCATING, folder)
 
 
-def _compile(function: F, options: dict[str, Any], folder: Path = CACHE) -> F:
-    saved = numba.config.CACHE_DIR
-    numba.config.CACHE_DIR = str(folder)  # read by Numba at decoration only
-    try:
+def _compile(function: F, options: dict[str, Any], folder: Path | None = None) -> F:
+    with _caching_in(folder or CACHE):
         compiled: F = numba.njit(cache=True, **options)(function)
-    finally:
-        numba.config.CACHE_DIR = saved
+    if folder is None:
+        _compiled.append(compiled)
     return compiled

@@ -32,11 +32,12 @@ Tasks (what the scores mean) and gold (what only the feedback knows):
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, NoReturn
 
 from numba.extending import overload
 
-from sparsezo.kernels.jit import OPTIONS
+from sparsezo.kernels.jit import OPTIONS, include
 
 
 def _not_for(name: str) -> Callable[..., Any]:
@@ -72,6 +73,8 @@ def implements(operation: Callable[..., Any], data: type) -> Callable[[Callable[
     """Say how ``operation`` is done where its first argument is a ``data`` NamedTuple."""
 
     def register(function: Callable[..., Any]) -> Callable[..., Any]:
+        include(Path(function.__code__.co_filename))
+
         @overload(operation, strict=False, jit_options=OPTIONS)
         def choose(first: Any, *_rest: Any) -> Callable[..., Any] | None:
             return function if getattr(first, "instance_class", None) is data else None

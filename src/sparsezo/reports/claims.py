@@ -17,7 +17,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from sparsezo.reports.results import Experiment, LearnerRuns, Spread
+from sparsezo.reports.results import LearnerRuns, ReportedExperiment, Spread
 
 HOLDS, FAILS, UNDECIDED = "holds", "does not hold", "cannot be said"
 PAPER_RULES = ("two-point", "baseline", "comparison")  # from best to worst, says the paper
@@ -97,7 +97,7 @@ class Claim:
     evidence: tuple[Comparison, ...]
 
 
-def check_claims(experiment: Experiment) -> tuple[Claim, ...]:
+def check_claims(experiment: ReportedExperiment) -> tuple[Claim, ...]:
     """Speed is the paper's average cumulative loss: at its figure's fixed settings, and again at tuned ones."""
     test = Quantity("test", f"test {experiment.metric_name}", False, ("tuned", "fixed"))
     losses = _losses(experiment)
@@ -119,7 +119,7 @@ def check_claims(experiment: Experiment) -> tuple[Claim, ...]:
     return tuple(claims)
 
 
-def _losses(experiment: Experiment) -> list[tuple[Quantity, str]]:
+def _losses(experiment: ReportedExperiment) -> list[tuple[Quantity, str]]:
     """The average loss in each phase that has it, and the words for the phase where there are two."""
     loss = Quantity("average_loss", f"average cumulative {experiment.loss_name}", True, ("fixed", "tuned"))
     phases = experiment.phases(loss.key)
@@ -131,7 +131,7 @@ def _losses(experiment: Experiment) -> list[tuple[Quantity, str]]:
 Pair = tuple[str, LearnerRuns | None, str, LearnerRuns | None]  # name and runs of the better, then of the worse
 
 
-def _active_against_all(experiment: Experiment, quantity: Quantity, verb: str, at: str = "") -> Claim:
+def _active_against_all(experiment: ReportedExperiment, quantity: Quantity, verb: str, at: str = "") -> Claim:
     title = f"ACTIVE {verb} ALL, for every rule{at}"
     source = "paper Sec. 5, chunking; supplement, text classification"
     found, missing = _compare(_same_rule(experiment, "active", "all", PAPER_RULES), quantity)
@@ -142,7 +142,7 @@ def _active_against_all(experiment: Experiment, quantity: Quantity, verb: str, a
     return _claim(title, source, found, missing)
 
 
-def _score_against_active(experiment: Experiment, quantity: Quantity, verb: str, at: str = "") -> Claim:
+def _score_against_active(experiment: ReportedExperiment, quantity: Quantity, verb: str, at: str = "") -> Claim:
     """Of the paper's rules, and of others where both were run."""
     mine = [item.rule for item in experiment.learners if item.perturb == "score" and item.plain]
     rules = [rule for rule in mine if rule in PAPER_RULES or experiment.find(rule, "active")]
@@ -153,7 +153,7 @@ def _score_against_active(experiment: Experiment, quantity: Quantity, verb: str,
     return _claim(title, "ours", found, missing)
 
 
-def _order_of_rules(experiment: Experiment, quantity: Quantity, where: str) -> Claim:
+def _order_of_rules(experiment: ReportedExperiment, quantity: Quantity, where: str) -> Claim:
     groups = [group for group in PAPER_GROUPS if any(experiment.find(rule, group) for rule in PAPER_RULES)]
     pairs = [
         (f"{better} {group}", experiment.find(better, group), f"{worse} {group}", experiment.find(worse, group))
@@ -164,7 +164,7 @@ def _order_of_rules(experiment: Experiment, quantity: Quantity, where: str) -> C
     return _claim(f"two-point > baseline > comparison {where}", "paper Sec. 5, Table 1", found, missing)
 
 
-def _against_first_order(experiment: Experiment, quantity: Quantity, at: str = "") -> Claim:
+def _against_first_order(experiment: ReportedExperiment, quantity: Quantity, at: str = "") -> Claim:
     """On SMT all of the paper's SZO beat SFO (same criterion in training and test); elsewhere SFO stays above."""
     sfo = experiment.find("first-order", None)
     mine = [
@@ -181,7 +181,7 @@ def _against_first_order(experiment: Experiment, quantity: Quantity, at: str = "
     return _claim(title + at, source, found, missing)
 
 
-def _above_out_of_domain(experiment: Experiment, quantity: Quantity) -> Claim:
+def _above_out_of_domain(experiment: ReportedExperiment, quantity: Quantity) -> Claim:
     title = "SZO improves on the out-of-domain model it starts from"
     source = (
         "paper Sec. 5, SMT: two-point gains 1.6 of the 2.7 BLEU points between the out-of-domain and in-domain models"
@@ -202,7 +202,7 @@ def _above_out_of_domain(experiment: Experiment, quantity: Quantity) -> Claim:
     return _claim(title, source, found, missing)
 
 
-def _same_rule(experiment: Experiment, better: str, worse: str, rules: Iterable[str]) -> list[Pair]:
+def _same_rule(experiment: ReportedExperiment, better: str, worse: str, rules: Iterable[str]) -> list[Pair]:
     return [
         (f"{rule} {better}", experiment.find(rule, better), f"{rule} {worse}", experiment.find(rule, worse))
         for rule in rules

@@ -15,13 +15,13 @@ from dataclasses import dataclass, replace
 from sparsezo.errors import UsageError
 from sparsezo.raters import Feedback, parse_feedback
 from sparsezo.reports.claims import UNDECIDED, Comparison, Quantity
-from sparsezo.reports.results import Experiment, LearnerRuns, Spread
+from sparsezo.reports.results import LearnerRuns, ReportedExperiment, Spread
 
 TELLING = 0.1  # the noise that the summary names
 
 
 @dataclass(frozen=True)
-class Point:
+class NoisePoint:
     """The test metric of a learner at one feedback model."""
 
     feedback: Feedback
@@ -35,41 +35,41 @@ class NoiseLine:
 
     name: str
     learner: LearnerRuns  # under the name that they share, for its style and its place in a legend
-    points: tuple[Point, ...]
+    points: tuple[NoisePoint, ...]
 
-    def at(self, model: str) -> Point | None:
+    def at(self, model: str) -> NoisePoint | None:
         """The first of a model: exact, binary."""
         return next((point for point in self.points if point.feedback.model == model), None)
 
-    def of(self, model: str) -> tuple[Point, ...]:
+    def of(self, model: str) -> tuple[NoisePoint, ...]:
         """All of a model: flip, rating."""
         return tuple(point for point in self.points if point.feedback.model == model)
 
     @property
-    def flips(self) -> tuple[Point, ...]:
+    def flips(self) -> tuple[NoisePoint, ...]:
         """From exact, a comparison that is never wrong, on; none where nothing is flipped."""
         exact, flips = self.at("exact"), self.of("flip")
         return (exact, *flips) if exact and flips else flips
 
     @property
-    def ratings(self) -> tuple[Point, ...]:
+    def ratings(self) -> tuple[NoisePoint, ...]:
         return self.of("rating")
 
 
-def noise_phase(experiment: Experiment) -> str:
+def noise_phase(experiment: ReportedExperiment) -> str:
     """Tuned where all learners are, else fixed: figures at different settings would not be comparable."""
     tuned = experiment.learners and all(item.spread("tuned", "test") for item in experiment.learners)
     return "tuned" if tuned else "fixed"
 
 
-def noise_lines(experiment: Experiment) -> list[NoiseLine]:
+def noise_lines(experiment: ReportedExperiment) -> list[NoiseLine]:
     """Those with more than one feedback model; none in an experiment whose raters are all of one kind."""
     phase = noise_phase(experiment)
-    families: dict[str, list[tuple[LearnerRuns, Point]]] = {}
+    families: dict[str, list[tuple[LearnerRuns, NoisePoint]]] = {}
     for learner in experiment.learners:
         test, feedback = learner.spread(phase, "test"), _parsed(learner.feedback)
         if test is not None and feedback is not None:
-            found = Point(feedback, learner.feedback, test)
+            found = NoisePoint(feedback, learner.feedback, test)
             families.setdefault(learner.base_name, []).append((learner, found))
     return [
         NoiseLine(name, replace(members[0][0], name=name), tuple(sorted((point for _, point in members), key=_order)))
@@ -85,12 +85,12 @@ def _parsed(text: str) -> Feedback | None:
         return None
 
 
-def _order(point: Point) -> tuple[str, float, float, int]:
+def _order(point: NoisePoint) -> tuple[str, float, float, int]:
     feedback = point.feedback
     return feedback.model, feedback.noise, feedback.bias, feedback.levels
 
 
-def noise_sentences(experiment: Experiment) -> Iterator[str]:
+def noise_sentences(experiment: ReportedExperiment) -> Iterator[str]:
     """For each rule what a tenth of wrong answers costs, or of noise in its ratings where it asks for losses."""
     metric, phase = experiment.metric_name, noise_phase(experiment)
     quantity = Quantity("test", f"test {metric}", False, (phase,))
@@ -106,7 +106,7 @@ def noise_sentences(experiment: Experiment) -> Iterator[str]:
         yield _sentence(rule, metric, models)
 
 
-def _telling(line: NoiseLine) -> Point | None:
+def _telling(line: NoiseLine) -> NoisePoint | None:
     return next((point for point in (*line.of("flip"), *line.ratings) if point.feedback.noise == TELLING), None)
 
 

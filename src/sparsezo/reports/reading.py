@@ -21,10 +21,11 @@ from typing import Any
 import numpy as np
 
 from sparsezo.errors import DataError, UsageError
-from sparsezo.reports.results import GROUPS, PHASES, RULE_ORDER, Curve, Experiment, LearnerRuns, Run
+from sparsezo.experiments.phases import RESULT_PHASES
+from sparsezo.reports.results import GROUPS, RULE_ORDER, Curve, LearnerRuns, ReportedExperiment, ReportedRun
 
 
-def read_experiment(folder: str | os.PathLike[str]) -> Experiment:
+def read_experiment(folder: str | os.PathLike[str]) -> ReportedExperiment:
     folder = Path(folder)
     if not folder.is_dir():
         raise UsageError(f"{folder}: no such folder; name one that 'sparsezo reproduce' wrote")
@@ -40,7 +41,7 @@ def read_experiment(folder: str | os.PathLike[str]) -> Experiment:
     metric = next((str(run.result["metric"]) for run in runs if run.result.get("metric")), "")
     learners = _learners(runs, tuning, gaps)
     gaps += _missing(learners, runs, declared)
-    return Experiment(
+    return ReportedExperiment(
         folder, name, task, metric, tuple(runs), learners, declared, text, tuning, bounds, tuple(dict.fromkeys(gaps))
     )
 
@@ -67,7 +68,7 @@ def _read_json(path: Path, gaps: list[str]) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def _read_runs(folder: Path, gaps: list[str]) -> tuple[list[Run], set[tuple[str, str]]]:
+def _read_runs(folder: Path, gaps: list[str]) -> tuple[list[ReportedRun], set[tuple[str, str]]]:
     runs, names, unfinished = [], set(), 0
     for path in sorted((folder / "runs").glob("*/")):
         if not (path / "run.json").exists():
@@ -84,9 +85,9 @@ def _read_runs(folder: Path, gaps: list[str]) -> tuple[list[Run], set[tuple[str,
     return runs, names
 
 
-def _run(fields: Mapping[str, Any], path: Path, gaps: list[str]) -> Run:
+def _run(fields: Mapping[str, Any], path: Path, gaps: list[str]) -> ReportedRun:
     paper = fields.get("paper")
-    return Run(
+    return ReportedRun(
         str(fields["learner"]),
         str(fields["phase"]),
         int(fields["seed"]),
@@ -115,10 +116,10 @@ def _read_curve(path: Path, gaps: list[str]) -> Curve | None:
     return Curve(columns[0].astype(np.int64), columns[1], columns[2])
 
 
-def _learners(runs: Sequence[Run], tuning: Mapping[str, Any], gaps: list[str]) -> tuple[LearnerRuns, ...]:
-    found: dict[str, dict[str, list[Run]]] = defaultdict(lambda: defaultdict(list))
+def _learners(runs: Sequence[ReportedRun], tuning: Mapping[str, Any], gaps: list[str]) -> tuple[LearnerRuns, ...]:
+    found: dict[str, dict[str, list[ReportedRun]]] = defaultdict(lambda: defaultdict(list))
     for run in runs:
-        if run.phase in PHASES:
+        if run.phase in RESULT_PHASES:
             found[run.learner][run.phase].append(run)
     learners = []
     for name, phases in found.items():
@@ -143,13 +144,15 @@ def _place(name: str, names: Sequence[str]) -> int:
     return names.index(name) if name in names else len(names)
 
 
-def _of_one_kind(runs: Sequence[Run], chosen: Mapping[str, Any] | None, gaps: list[str]) -> tuple[Run, ...]:
+def _of_one_kind(
+    runs: Sequence[ReportedRun], chosen: Mapping[str, Any] | None, gaps: list[str]
+) -> tuple[ReportedRun, ...]:
     """Runs that differ in their seed only; a mean over others would be of nothing. Leftovers are named."""
-    kinds: dict[tuple[Any, ...], dict[int, Run]] = defaultdict(dict)
+    kinds: dict[tuple[Any, ...], dict[int, ReportedRun]] = defaultdict(dict)
     for run in sorted(runs, key=lambda run: run.made):
         kinds[run.kind][run.seed] = run
 
-    def rank(kind: dict[int, Run]) -> tuple[bool, int, int, float]:
+    def rank(kind: dict[int, ReportedRun]) -> tuple[bool, int, int, float]:
         run = next(iter(kind.values()))
         is_chosen = bool(chosen) and all(run.settings.get(k) == v for k, v in (chosen or {}).items())
         return is_chosen, run.iterations, len(kind), max(run.made for run in kind.values())
@@ -164,7 +167,9 @@ def _of_one_kind(runs: Sequence[Run], chosen: Mapping[str, Any] | None, gaps: li
     return tuple(best[seed] for seed in sorted(best))
 
 
-def _missing(learners: Sequence[LearnerRuns], runs: Sequence[Run], declared: Mapping[str, Any]) -> Iterable[str]:
+def _missing(
+    learners: Sequence[LearnerRuns], runs: Sequence[ReportedRun], declared: Mapping[str, Any]
+) -> Iterable[str]:
     have = {learner.name for learner in learners}
     for name in _declared_names(declared):
         if name not in have:

@@ -23,8 +23,10 @@ from sparsezo.reports.claims import FAILS, HOLDS, UNDECIDED, Claim, check_claims
 from sparsezo.reports.figures.draw import draw_figures
 from sparsezo.reports.figures.sheet import Figure, need_matplotlib
 from sparsezo.reports.noise import noise_sentences
+from sparsezo.reports.page import report_page
 from sparsezo.reports.reading import read_experiment
-from sparsezo.reports.results import Experiment, LearnerRuns
+from sparsezo.reports.render import need_jinja2
+from sparsezo.reports.results import LearnerRuns, ReportedExperiment
 from sparsezo.reports.tables import Table, make_table, spread_text
 from sparsezo.storage.files import write_text
 
@@ -35,7 +37,7 @@ CURVE_COLUMNS = ("experiment", "task", "learner", "phase", "seed", "h", "mu", "i
 class Section:
     """All of the report on one experiment."""
 
-    experiment: Experiment
+    experiment: ReportedExperiment
     slug: str
     table: Table
     figures: tuple[Figure, ...]
@@ -50,11 +52,10 @@ def write_report(
 
     ``command`` is what made the runs, to be shown as it is.
     """
-    from sparsezo.reports.page import page
-
     if not folders:
         raise UsageError("a report needs at least one folder of results")
     need_matplotlib()
+    need_jinja2()
     experiments = [read_experiment(folder) for folder in folders]
     if not any(experiment.learners for experiment in experiments):
         listed = ", ".join(str(folder) for folder in folders)
@@ -68,11 +69,11 @@ def write_report(
     write_text(target / "table.md", markdown(sections))
     write_text(target / "table.csv", _csv(record for section in sections for record in section.table.records()))
     write_text(target / "curves.csv", _csv(_curve_points(experiments), CURVE_COLUMNS))
-    write_text(target / "report.html", page(sections, command))
+    write_text(target / "report.html", report_page(sections, command))
     return target / "report.html"
 
 
-def _sections(experiments: Sequence[Experiment], figures: Path) -> list[Section]:
+def _sections(experiments: Sequence[ReportedExperiment], figures: Path) -> list[Section]:
     sections: list[Section] = []
     for experiment in experiments:
         slug = _slug(experiment.name, {section.slug for section in sections})
@@ -92,7 +93,7 @@ def _slug(name: str, taken: set[str]) -> str:
     return slug
 
 
-def summarise(experiment: Experiment, table: Table, claims: Sequence[Claim]) -> Iterator[str]:
+def summarise(experiment: ReportedExperiment, table: Table, claims: Sequence[Claim]) -> Iterator[str]:
     """The main figures in a few sentences."""
     best = next((row for row in table.rows if row.best), None)
     if best is None:
@@ -129,7 +130,7 @@ def _beside_the_paper(table: Table) -> Iterator[str]:
         )
 
 
-def _yardsticks(experiment: Experiment) -> Iterable[LearnerRuns]:
+def _yardsticks(experiment: ReportedExperiment) -> Iterable[LearnerRuns]:
     return (learner for learner in experiment.drawn if not learner.zeroth_order)
 
 
@@ -152,7 +153,7 @@ def markdown(sections: Sequence[Section]) -> str:
     return "\n".join(parts)
 
 
-def _curve_points(experiments: Iterable[Experiment]) -> Iterator[dict[str, Any]]:
+def _curve_points(experiments: Iterable[ReportedExperiment]) -> Iterator[dict[str, Any]]:
     """All curves in long form, also those of tuning."""
     for experiment in experiments:
         for run in sorted(experiment.runs, key=lambda run: (run.learner, run.phase, run.seed)):

@@ -18,10 +18,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sparsezo.experiments.phases import RESULT_PHASES
 from sparsezo.tasks.kind import TaskKind
 from sparsezo.tasks.registry import kind, names
 
-PHASES = ("fixed", "tuned")  # those that have a place in tables and figures; the trials of 'tune' are in tuning.json
 RULE_ORDER = ("comparison", "preference", "baseline", "two-point", "symmetric", "first-order", "supervised")
 GROUPS = {
     "all": "ALL",
@@ -64,7 +64,7 @@ class MeanCurve:
 
 
 @dataclass(frozen=True, eq=False)
-class Run:
+class ReportedRun:
     learner: str
     phase: str
     seed: int
@@ -97,7 +97,7 @@ class LearnerRuns:
     rule: str
     perturb: str | None
     plain: bool  # as in the paper: constant step, MAP criterion, no baseline in first-order, exact feedback
-    phases: Mapping[str, tuple[Run, ...]]  # by seed
+    phases: Mapping[str, tuple[ReportedRun, ...]]  # by seed
     feedback: str = "exact"
 
     @property
@@ -117,7 +117,7 @@ class LearnerRuns:
     def paper(self) -> float | None:
         return next((run.paper for runs in self.phases.values() for run in runs if run.paper is not None), None)
 
-    def runs(self, phase: str) -> tuple[Run, ...]:
+    def runs(self, phase: str) -> tuple[ReportedRun, ...]:
         return self.phases.get(phase, ())
 
     def spread(self, phase: str, quantity: str) -> Spread | None:
@@ -145,12 +145,12 @@ class LearnerRuns:
 
 
 @dataclass(frozen=True, eq=False)
-class Experiment:
+class ReportedExperiment:
     folder: Path
     name: str
     task: str
     metric: str
-    runs: tuple[Run, ...]  # all of them, also the trials of tuning
+    runs: tuple[ReportedRun, ...]  # all of them, also the trials of tuning
     learners: tuple[LearnerRuns, ...]  # in the order of the table
     declared: Mapping[str, Any] = field(default_factory=dict)  # experiment.toml
     declared_text: str = ""
@@ -217,7 +217,7 @@ class Experiment:
 
     def phases(self, quantity: str) -> list[str]:
         """Those in which some learner has it: fixed, as in the paper's figures, and tuned."""
-        return [phase for phase in PHASES if any(item.spread(phase, quantity) for item in self.learners)]
+        return [phase for phase in RESULT_PHASES if any(item.spread(phase, quantity) for item in self.learners)]
 
     def bound(self, name: str, quantity: str) -> float | None:
         report = self.bounds.get(name)

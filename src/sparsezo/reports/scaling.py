@@ -8,7 +8,6 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Callable
-from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +18,7 @@ from sparsezo.errors import SparsezoError, UsageError
 from sparsezo.experiments.scaling import PERTURBS, Panel, Scaling, measure_all
 from sparsezo.reports.figures.curves import LINE_STYLES
 from sparsezo.reports.figures.sheet import Figure, drawing_style, need_matplotlib, new_sheet, save
-from sparsezo.reports.page import document, figure_html, made_by, simple_table
+from sparsezo.reports.render import PlainTable, need_jinja2, render
 from sparsezo.storage.files import write_text
 
 if TYPE_CHECKING:
@@ -40,6 +39,7 @@ def run_scaling(
     if seeds < 1:
         raise UsageError(f"`seeds` {seeds}: must be at least 1")
     need_matplotlib()
+    need_jinja2()
     try:
         (out / "figures").mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -84,8 +84,9 @@ def _words(scaling: Scaling, figure: Figure, command: str | None) -> str:
 
 
 def _page(scaling: Scaling, figure: Figure, command: str | None) -> str:
-    body = [figure_html(figure), f"<p>{escape(_paragraph(scaling))}</p>", simple_table(*_exponents(scaling))]
-    return document(f"sparsezo: {_TITLE[0].lower()}{_TITLE[1:]}", "\n".join([*body, made_by(command)]))
+    title = f"sparsezo: {_TITLE[0].lower()}{_TITLE[1:]}"
+    table, words = PlainTable(*_exponents(scaling)), _paragraph(scaling)
+    return render("scaling.html.j2", title=title, figure=figure, words=words, exponents=table, command=command)
 
 
 def _exponents(scaling: Scaling) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:

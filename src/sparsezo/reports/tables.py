@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from sparsezo.reports.results import Experiment, LearnerRuns, Run, Spread
+from sparsezo.reports.results import LearnerRuns, ReportedExperiment, ReportedRun, Spread
 
 BOUNDS = {"out-of-domain": 0.257, "in-domain": 0.284, "oracle": None}  # BLEU in the paper's Sec. 5
 BOUND_GROUP = "bounds"
@@ -20,7 +20,7 @@ NOTHING = "-"
 
 
 @dataclass(frozen=True)
-class Row:
+class TableRow:
     group: str
     learner: str
     phase: str | None
@@ -53,10 +53,10 @@ class Table:
     metric: str
     title: str
     phase: str  # of most rows; others carry a mark
-    rows: tuple[Row, ...]
+    rows: tuple[TableRow, ...]
     notes: tuple[str, ...]
     signature: str
-    groups: tuple[tuple[str, tuple[Row, ...]], ...]  # the rows under their headings
+    groups: tuple[tuple[str, tuple[TableRow, ...]], ...]  # the rows under their headings
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -68,7 +68,7 @@ class Table:
     def _has(self, name: str) -> bool:
         return any(getattr(row, name) is not None for row in self.rows)
 
-    def cells(self, row: Row) -> tuple[str, ...]:
+    def cells(self, row: TableRow) -> tuple[str, ...]:
         length = (spread_text(row.length_ratio, 3),) if self._has("length_ratio") else ()
         paper = (
             NOTHING if row.paper is None else f"{row.paper:.3f}",
@@ -118,7 +118,7 @@ class Table:
         return records
 
 
-def make_table(experiment: Experiment) -> Table:
+def make_table(experiment: ReportedExperiment) -> Table:
     rows = [_row(learner) for learner in experiment.learners]
     phase = "tuned" if any(row.phase == "tuned" for row in rows) else "fixed"
     rows = _mark(rows, phase)
@@ -140,17 +140,17 @@ def make_table(experiment: Experiment) -> Table:
     )
 
 
-def _headings(experiment: Experiment, rows: Iterable[Row]) -> list[tuple[str, str]]:
+def _headings(experiment: ReportedExperiment, rows: Iterable[TableRow]) -> list[tuple[str, str]]:
     return [(group, experiment.group_title(group)) for group in dict.fromkeys(row.group for row in rows)]
 
 
-def _row(learner: LearnerRuns) -> Row:
+def _row(learner: LearnerRuns) -> TableRow:
     phase = learner.best_phase() or "fixed"
     run = learner.runs(phase)[0]
     quantities = ("test", "dev", "average_loss", "best_iteration", "length_ratio", "update_fraction")
     times = learner.spread(phase, "us_per_iteration")
     spreads: dict[str, Any] = {name: learner.spread(phase, name) for name in quantities}
-    return Row(
+    return TableRow(
         group=learner.group,
         learner=learner.name,
         phase=phase,
@@ -166,12 +166,12 @@ def _row(learner: LearnerRuns) -> Row:
     )
 
 
-def _bound_rows(experiment: Experiment, compare: bool) -> list[Row]:
+def _bound_rows(experiment: ReportedExperiment, compare: bool) -> list[TableRow]:
     rows = []
     for name in experiment.bounds:
         value, length = experiment.bound(name, experiment.metric or "bleu"), experiment.bound(name, "length_ratio")
         rows.append(
-            Row(
+            TableRow(
                 BOUND_GROUP,
                 name,
                 None,
@@ -183,25 +183,25 @@ def _bound_rows(experiment: Experiment, compare: bool) -> list[Row]:
     return rows
 
 
-def _mark(rows: Sequence[Row], phase: str) -> list[Row]:
+def _mark(rows: Sequence[TableRow], phase: str) -> list[TableRow]:
     """† another phase than the table's, ‡ a single seed."""
     return [
         replace(row, marks=("†" if row.phase != phase else "") + ("‡" if len(row.seeds) == 1 else "")) for row in rows
     ]
 
 
-def _mean_test(row: Row) -> float:
+def _mean_test(row: TableRow) -> float:
     return row.test.mean if row.test else float("-inf")
 
 
-def _widened(experiment: Experiment) -> list[str]:
+def _widened(experiment: ReportedExperiment) -> list[str]:
     """Learners; (twice) where a decade was not enough."""
     tuning = {name: entry for name, entry in experiment.tuning.items() if isinstance(entry, Mapping)}
     times = {name: entry.get("widened") or 0 for name, entry in tuning.items()}
     return [f"{name} (twice)" if count > 1 else name for name, count in times.items() if count]
 
 
-def _notes(experiment: Experiment, rows: Sequence[Row], phase: str) -> Iterable[str]:
+def _notes(experiment: ReportedExperiment, rows: Sequence[TableRow], phase: str) -> Iterable[str]:
     how = "h and mu tuned on dev for each learner" if phase == "tuned" else "the same fixed settings for all learners"
     yield (
         "Figures are means ± standard deviations over seeds; test and dev are of the model that is best on dev; "
@@ -226,7 +226,7 @@ def _notes(experiment: Experiment, rows: Sequence[Row], phase: str) -> Iterable[
         yield f"Score: {'; '.join(sorted(scores))}."
 
 
-def signature(experiment: Experiment, phase: str, learners: Iterable[LearnerRuns] | None = None) -> str:
+def signature(experiment: ReportedExperiment, phase: str, learners: Iterable[LearnerRuns] | None = None) -> str:
     """What was measured, as sacrebleu's signatures say it: enough to tell two results apart."""
     chosen = tuple(experiment.learners if learners is None else learners)
     runs = [run for item in chosen for run in (item.runs(phase) or item.runs("fixed") or item.runs("tuned"))]
@@ -246,14 +246,14 @@ def signature(experiment: Experiment, phase: str, learners: Iterable[LearnerRuns
     return "|".join(f"{name}:{value}" for name, value in fields.items())
 
 
-def _settings(runs: Sequence[Run], name: str) -> str:
+def _settings(runs: Sequence[ReportedRun], name: str) -> str:
     values = sorted({value for run in runs if (value := _number(run.settings.get(name))) is not None})
     if len(values) > 3:
         return f"{values[0]:g}..{values[-1]:g}"
     return ",".join(f"{value:g}" for value in values) or "none"
 
 
-def _version(run: Run) -> str:
+def _version(run: ReportedRun) -> str:
     return str(run.versions.get("sparsezo") or run.result.get("version") or "unknown")
 
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sparsezo.reports.figures.sheet import OTHER_RULE, RULE_STYLES, WIDTH, Figure, new_sheet, save
-from sparsezo.reports.results import Experiment, LearnerRuns
+from sparsezo.reports.results import LearnerRuns, ReportedExperiment
 from sparsezo.reports.tables import count_text, signature
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ _HANDLE = 16  # letters that a line in a legend is wide
 LEGEND_COLUMNS = {"all": "ALL", "active": "ACTIVE", "score": "SCORE (ours)"}
 
 
-def curve_figures(experiment: Experiment, folder: Path, slug: str) -> Iterator[Figure]:
+def curve_figures(experiment: ReportedExperiment, folder: Path, slug: str) -> Iterator[Figure]:
     """Loss, then dev; each at fixed settings, as in the paper's figures, and at tuned ones, where there are such."""
     metric = experiment.metric_name
     loss = f"average cumulative loss ({experiment.loss_name})"
@@ -51,7 +51,7 @@ def curve_figures(experiment: Experiment, folder: Path, slug: str) -> Iterator[F
 
 
 def _curves(
-    experiment: Experiment, folder: Path, name: str, column: str, label: str, title: str, phase: str
+    experiment: ReportedExperiment, folder: Path, name: str, column: str, label: str, title: str, phase: str
 ) -> Figure | None:
     shown = [item for item in experiment.drawn if item.mean_curve(phase, column) is not None]
     if not shown:

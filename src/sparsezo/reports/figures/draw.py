@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from sparsezo.reports.figures.curves import curve_figures
 from sparsezo.reports.figures.noise import noise_figure
 from sparsezo.reports.figures.sheet import OTHER_RULE, RULE_STYLES, Figure, drawing_style, new_sheet, save
-from sparsezo.reports.results import Experiment, LearnerRuns
+from sparsezo.reports.results import LearnerRuns, ReportedExperiment
 from sparsezo.reports.tables import signature
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure as Drawing
 
 
-def draw_figures(experiment: Experiment, folder: Path, slug: str) -> list[Figure]:
+def draw_figures(experiment: ReportedExperiment, folder: Path, slug: str) -> list[Figure]:
     """Those that there are results for, each as SVG and PNG in ``folder``."""
     with drawing_style():
         noise, test = noise_figure(experiment, folder, slug), _test_figure(experiment, folder, slug)
@@ -30,7 +30,7 @@ def draw_figures(experiment: Experiment, folder: Path, slug: str) -> list[Figure
     return [figure for figure in figures if figure is not None]
 
 
-def _test_figure(experiment: Experiment, folder: Path, slug: str) -> Figure | None:
+def _test_figure(experiment: ReportedExperiment, folder: Path, slug: str) -> Figure | None:
     shown = [item for item in experiment.drawn if (phase := item.best_phase()) and item.spread(phase, "test")]
     if not shown:
         return None
@@ -81,7 +81,7 @@ def _dots(axes: Axes, learner: LearnerRuns, y: float) -> None:
     axes.annotate(f"{test.mean:.4f}", (1.015, y), xycoords=("axes fraction", "data"), va="center", fontsize=8.5)
 
 
-def _bounds(axes: Axes, experiment: Experiment) -> None:
+def _bounds(axes: Axes, experiment: ReportedExperiment) -> None:
     """Vertical lines; the oracle, far off, would squeeze all the rest and stays in the table."""
     style: dict[str, Any] = {"xycoords": ("data", "axes fraction"), "fontsize": 7.5, "color": "#555555"}
     for name, height, va in (("out-of-domain", 0.0, "bottom"), ("in-domain", 1.0, "top")):

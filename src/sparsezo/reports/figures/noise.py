@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 from sparsezo.perturbations import PERTURBATIONS
 from sparsezo.reports.figures.curves import draw_legend, legend_rows, line_style
 from sparsezo.reports.figures.sheet import WIDTH, Figure, new_sheet, save
-from sparsezo.reports.noise import NoiseLine, Point, noise_lines, noise_phase
-from sparsezo.reports.results import Experiment, LearnerRuns
+from sparsezo.reports.noise import NoiseLine, NoisePoint, noise_lines, noise_phase
+from sparsezo.reports.results import LearnerRuns, ReportedExperiment
 from sparsezo.reports.tables import signature
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ _GAP = 0.3  # inches between panels
 _ROW = 2.1  # inches for a row of several
 
 
-def noise_figure(experiment: Experiment, folder: Path, slug: str) -> Figure | None:
+def noise_figure(experiment: ReportedExperiment, folder: Path, slug: str) -> Figure | None:
     lines = noise_lines(experiment)
     flips = [line for line in lines if line.of("flip")]
     ratings = [line for line in lines if line.ratings or line.at("binary")]
@@ -121,7 +121,7 @@ def _shifts(count: int, span: float) -> list[float]:
 
 
 def _bars(
-    axes: Axes, line: NoiseLine, points: Sequence[Point], xs: Sequence[float], shown: Sequence[LearnerRuns]
+    axes: Axes, line: NoiseLine, points: Sequence[NoisePoint], xs: Sequence[float], shown: Sequence[LearnerRuns]
 ) -> None:
     if not points:
         return
@@ -136,7 +136,7 @@ def _style(learner: LearnerRuns, shown: Sequence[LearnerRuns]) -> dict[str, Any]
     return line_style(learner, shown) | ({"markerfacecolor": "white"} if learner.perturb == "active" else {})
 
 
-def _ratings(lines: Sequence[NoiseLine]) -> list[Point]:
+def _ratings(lines: Sequence[NoiseLine]) -> list[NoisePoint]:
     return [point for line in lines for point in line.ratings]
 
 

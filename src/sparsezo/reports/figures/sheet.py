@@ -16,6 +16,7 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -63,16 +64,16 @@ class Figure:
     svg: str
 
     def inline_svg(self) -> str:
-        """To stand in HTML beside others: no prolog, no addresses, and no id that another figure also has."""
+        """To stand in HTML beside others: no prolog, no addresses, its caption as label, and no id that another has."""
         svg = self.svg[self.svg.index("<svg") :]
         svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
         svg = re.sub(r'\s+xmlns(:\w+)?="[^"]*"', "", svg).replace("xlink:href", "href")
         prefix = f"{self.name}-"
         svg = re.sub(r'\bid="', f'id="{prefix}', svg)
         svg = svg.replace("url(#", f"url(#{prefix}").replace('href="#', f'href="#{prefix}')
-        return re.sub(r'<svg\b(.*?)\s+width="[^"]*"', r'<svg\1 role="img"', svg, count=1, flags=re.DOTALL).replace(
-            ' height="', ' data-height="', 1
-        )
+        svg = re.sub(r'<svg\b(.*?)\s+width="[^"]*"', r'<svg\1 role="img"', svg, count=1, flags=re.DOTALL)
+        svg = svg.replace(' height="', ' data-height="', 1)
+        return svg.replace("<svg", f'<svg aria-label="{escape(self.caption)}"', 1)
 
 
 def need_matplotlib() -> None:
