@@ -1,0 +1,381 @@
+"""Ask and tell for anyone's function, and what holds for the learner too: answers once, readings, threads, bytes."""
+
+from __future__ import annotations
+
+import json
+import threading
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from sparsezo.errors import DataError, SparsezoError, UsageError
+from sparsezo.kernels import loop, random
+from sparsezo.learner import Learner
+from sparsezo.optimizer import Optimizer, Proposal, replay
+from sparsezo.perturbations import PERTURBATIONS
+from sparsezo.rules import RULES
+from sparsezo.settings import Settings
+from sparsezo.tasks.chunking.generate import chunking_corpus
+from sparsezo.tasks.chunking.task import Chunking
+
+N = 30
+ZEROTH = [rule.name for rule in RULES.values() if rule.zeroth_order]
+COMBINATIONS = [
+    Settings(rule, perturb, h=0.3, mu=0.5, step=step, seed=5)
+    for rule in ZEROTH
+    for perturb in PERTURBATIONS
+    for step in ("constant", "adagrad")
+    if (perturb, step) != ("all", "adagrad")
+]
+
+
+def actives(k):
+    return np.random.default_rng(k).choice(N, 4, replace=False)
+
+
+def features(active):
+    return np.random.default_rng(int(np.sum(active))).standard_normal((2, 4))
+
+
+def loss(values, active):
+    return float(np.abs(features(active) @ (values - np.sin(active))).sum())
+
+
+def answer(rule, proposal):
+    F_plus = loss(proposal.candidate, proposal.x)
+    return F_plus if proposal.incumbent is None else (F_plus, loss(proposal.incumbent, proposal.x))
+
+
+def normals(seed, stream, step, size):
+    out = np.empty(size)
+    random.fill_normals(random.stream_key(seed, stream), step, out)
+    return out
+
+
+class Literal:
+    """Algorithm 1 taken literally, on the same draws: full vectors, dense algebra, debts paid by their definition."""
+
+    def __init__(self, settings):
+        self.s, self.w, self.q = settings, np.zeros(N), np.zeros(N)
+        self.owed_from, self.Q, self.paid, self.losses = np.zeros(N), 0.0, 0, []
+
+    def step(self, k, active, C):
+        s, seed = self.s, self.s.seed
+        if s.perturb == "all" and (self.owed_from[active] < self.Q).any():
+            self.w[active] += np.sqrt(self.Q - self.owed_from[active]) * normals(seed, random.DEBT, self.paid, 4)
+            self.owed_from[active] = self.Q
+            self.paid += 1
+        u = normals(seed, random.PERTURBATION, k, 4)
+        if s.perturb == "score":
+            u = np.linalg.pinv(C) @ (C @ u)
+        w = self.w[active]
+        F_plus = loss(w + s.mu * u, active)
+        self.losses.append(F_plus)
+        F_w, F_minus = loss(w, active), loss(w - s.mu * u, active)
+        c = {
+            "two-point": -s.h * (F_plus - F_w) / s.mu,
+            "symmetric": -s.h * (F_plus - F_minus) / (2 * s.mu),
+            "comparison": s.h / s.mu * (F_plus < F_w),
+            "preference": s.h / s.mu * np.sign(F_w - F_plus),
+            "baseline": -s.h * (F_plus - np.mean(self.losses)) / s.mu,
+        }[s.rule]
+        if s.step == "adagrad":
+            g = u * c / s.h
+            self.q[active] += g**2
+            self.w[active] += s.h * g / np.sqrt(1 + self.q[active])
+        else:
+            self.w[active] += c * u
+        if c != 0:
+            self.Q += c**2
+            self.owed_from[active] = self.Q
+        return c
+
+
+@pytest.mark.parametrize("settings", COMBINATIONS, ids=str)
+def test_a_step_is_algorithm_1_taken_literally(settings):
+    """Each step from a shared state: the literal one takes over the optimizer's weights and sums before it."""
+    optimizer, literal = Optimizer(N, settings), Literal(settings)
+    moved = 0
+    for k in range(40):
+        active = actives(k)
+        literal.w, literal.q = optimizer.state.W[:, 0].copy(), literal.q
+        proposal = optimizer.ask(active, features(active))
+        info = optimizer.tell(proposal, answer(settings.rule, proposal))
+        expected = literal.step(k, active, features(active))
+        assert info.c == pytest.approx(expected, rel=1e-9, abs=1e-12)
+        np.testing.assert_allclose(optimizer.state.W[:, 0], literal.w, rtol=1e-9, atol=1e-12)
+        moved += info.c != 0
+    assert moved > 5
+    assert optimizer.average_loss == pytest.approx(np.mean(literal.losses))
+    assert (optimizer.step, optimizer.updates) == (40, moved)
+
+
+# Answered once
+
+
+@pytest.fixture(scope="module")
+def problem():
+    task, corpus = Chunking.fit(chunking_corpus(30, seed=4), only="NP")
+    return task.problem(corpus), task.gold(corpus)
+
+
+def both(problem, settings):
+    """An optimizer and a learner, and how each is asked."""
+    optimizer, learner = Optimizer(N, settings), Learner(problem[0], settings)
+    return [(optimizer, lambda k: optimizer.ask(actives(k), features(actives(k)))), (learner, lambda k: learner.ask())]
+
+
+def test_a_proposal_is_answered_once(problem):
+    for optimizer, ask in both(problem, Settings(h=0.1)):
+        first, second = ask(0), ask(1)
+        assert optimizer.open_proposals == [first, second]
+        optimizer.tell(second, (0.5, 1.0))
+        before = optimizer.to_bytes()
+        with pytest.raises(UsageError, match="step 1: has been answered already"):
+            optimizer.tell(second, (0.5, 1.0))
+        with pytest.raises(UsageError, match="step 7: was never asked"):
+            optimizer.tell(replace(first, step=7), (0.5, 1.0))
+        with pytest.raises(UsageError, match="step -1: was never asked"):
+            optimizer.tell(replace(first, step=-1), (0.5, 1.0))
+        with pytest.raises(UsageError, match="step 0: this is not what was asked"):
+            optimizer.tell(replace(first, candidate=first.candidate + 1), (0.5, 1.0))
+        with pytest.raises(UsageError, match="step 0: this is not what was asked"):
+            optimizer.tell(replace(first, x=second.x), (0.5, 1.0))
+        assert optimizer.to_bytes() == before
+        optimizer.tell(first, (0.5, 1.0))
+        assert optimizer.open_proposals == []
+
+
+def test_another_learners_proposal_is_refused(problem):
+    for (one, ask), (other, _) in zip(*(both(problem, Settings(h=0.1)) for _ in range(2)), strict=True):
+        with pytest.raises(UsageError, match=f"of another learner \\({one.id}\\)"):
+            other.tell(ask(0), (0.0, 1.0))
+        assert other.step == 0
+
+
+@pytest.mark.parametrize("feedback", ["both", (0.1,), float("nan"), (0.1, float("inf")), None, ("a", "b"), 3])
+def test_an_answer_of_the_wrong_kind_leaves_the_question_open(problem, feedback):
+    for optimizer, ask in both(problem, Settings(h=0.1)):
+        proposal = ask(0)
+        with pytest.raises(SparsezoError):
+            optimizer.tell(proposal, feedback)
+        assert optimizer.step == 0
+        optimizer.tell(proposal, (0.0, 1.0))
+        assert optimizer.updates == 1
+
+
+@pytest.mark.parametrize("x", [-1, 30, 1.5, "first", [1]])
+def test_an_input_that_is_not_there(problem, x):
+    learner = Learner(problem[0], Settings())
+    with pytest.raises(UsageError, match="there is no input"):
+        learner.ask(x)
+    assert learner.open_proposals == []
+
+
+# A reading is an event
+
+
+@pytest.mark.parametrize("perturb", [*PERTURBATIONS])
+def test_readings_change_the_run_under_all_alone(problem, perturb):
+    settings = Settings(perturb=perturb, h=0.1)
+    for (read, ask), (unread, ask_too) in zip(*(both(problem, settings) for _ in range(2)), strict=True):
+        for k in range(12):
+            for optimizer, each in ((read, ask), (unread, ask_too)):
+                optimizer.tell(each(k), (0.0, 1.0))
+            if k in (4, 5):
+                first = read.weights()
+                np.testing.assert_array_equal(read.weights(), first)  # the second has nothing to pay
+        same = np.array_equal(read.weights(), unread.weights())
+        assert same == (perturb != "all")
+        assert (read.readings, unread.readings) == ((3, 1) if perturb == "all" else (0, 0))
+
+
+def test_weights_are_a_copy(problem):
+    for optimizer, ask in both(problem, Settings(h=0.1)):
+        optimizer.tell(ask(0), (0.0, 1.0))
+        before = optimizer.weights()
+        optimizer.weights()[...] = 7
+        np.testing.assert_array_equal(optimizer.weights(), before)
+
+
+def test_two_readings_have_the_right_joint_law():
+    """What a reading paid stays paid: a sleeping weight's later value is the earlier one plus what came since."""
+    settings = Settings("two-point", "all", h=1.0, mu=1.0)
+    early, later = [], []
+    for seed in range(400):
+        optimizer = Optimizer(12, replace(settings, seed=seed))
+        for k in range(2):
+            optimizer.tell(optimizer.ask([0]), (float(k + 1), 0.0))  # c = -1, then -2
+            (early if k == 0 else later).append(optimizer.weights()[1:])
+    first, second = np.ravel(early), np.ravel(later)
+    n = first.size
+    for value, expected in ((np.var(first), 1), (np.var(second - first), 4)):
+        assert abs(value - expected) < 6 * expected * np.sqrt(2 / n)
+    assert abs(np.mean(first * (second - first))) < 6 * 2 / np.sqrt(n)  # independent of each other
+
+
+@pytest.mark.parametrize("perturb", [*PERTURBATIONS])
+@pytest.mark.parametrize("rule", ["two-point", "preference"])
+def test_a_log_is_the_model(problem, rule, perturb):
+    """Late, out of order, with readings in between: replayed from the log, the same bits."""
+    settings = Settings(rule, perturb, h=0.1, mu=0.3)
+    for number, (optimizer, ask) in enumerate(both(problem, settings)):
+        log, rng, waiting = [], np.random.default_rng(1), []
+        optimizer.on_event = log.append
+        for k in range(40):
+            waiting.append(ask(k))
+            if k % 3:
+                late = waiting.pop(int(rng.integers(len(waiting))))
+                optimizer.tell(late, (float(rng.random()), float(rng.random())))
+            if k % 11 == 5:
+                optimizer.weights()
+        again = both(problem, settings)[number][0]
+        replay(again, json.loads(json.dumps(log)), features if number == 0 and perturb == "score" else None)
+        np.testing.assert_array_equal(again.weights(), optimizer.weights())
+        assert again.readings == optimizer.readings
+        assert again.step == optimizer.step > 0
+
+
+def test_a_log_that_does_not_fit_is_refused():
+    optimizer = Optimizer(N, Settings("two-point", "active", h=0.1))
+    with pytest.raises(UsageError, match="step 3: the log answers what it never asked"):
+        replay(optimizer, [{"event": "tell", "step": 3, "feedback": [0, 1]}])
+    with pytest.raises(UsageError, match="step 4 of the log would be step 0 here"):
+        replay(optimizer, [{"event": "ask", "step": 4, "x": [1, 2]}])
+    with pytest.raises(UsageError, match="a log has ask, tell and read"):
+        replay(optimizer, [{"event": "sing"}])
+
+
+# To bytes and back
+
+
+@pytest.mark.parametrize("settings", COMBINATIONS[::3], ids=str)
+def test_state_goes_to_bytes_and_back_with_its_open_proposals(problem, settings):
+    for number, (optimizer, ask) in enumerate(both(problem, settings)):
+        proposals = [ask(k) for k in range(6)]
+        for proposal in proposals[1:4]:
+            optimizer.tell(proposal, 0.7 if proposal.incumbent is None else (0.7, 0.2))
+        raw = optimizer.to_bytes()
+        copy = Optimizer.from_bytes(raw) if number == 0 else Learner.from_bytes(raw, problem[0])
+        assert (copy.id, copy.step, copy.settings) == (optimizer.id, 3, settings)
+        assert [each.step for each in copy.open_proposals] == [0, 4, 5]
+        for proposal in (proposals[5], proposals[0]):
+            as_sent = Proposal.from_json(json.loads(json.dumps(proposal.as_json())))
+            feedback = 0.1 if proposal.incumbent is None else (0.1, 0.9)
+            assert copy.tell(as_sent, feedback).c == optimizer.tell(proposal, feedback).c
+        np.testing.assert_array_equal(copy.weights(), optimizer.weights())
+        assert b"cpickle" not in raw.lower()
+
+
+def test_bytes_that_do_not_fit_are_refused(problem):
+    raw = Learner(problem[0], Settings()).to_bytes()
+    with pytest.raises(DataError, match="the state: is damaged"):
+        Optimizer.from_bytes(raw[: len(raw) // 2])
+    task, corpus = Chunking.fit(chunking_corpus(10, seed=9), only="NP")
+    smaller = task.problem(corpus)
+    with pytest.raises(DataError, match="is of another problem or settings: W does not fit"):
+        Learner.from_bytes(raw, smaller)
+    for wrong in ({}, {"owner": "a", "step": "x", "x": 1, "candidate": [], "incumbent": None}):
+        with pytest.raises(UsageError, match="not a proposal"):
+            Proposal.from_json(wrong)
+
+
+# Threads
+
+
+def test_learners_in_threads_share_a_problem_and_do_not_meet(problem):
+    """Eight learners of all kinds on one problem, each equal to its own run alone, bit for bit."""
+    data, gold = problem
+    kinds = [
+        Settings("two-point", "all", 0.01, 0.1, seed=1),
+        Settings("two-point", "score", 0.01, 0.1, seed=2),
+        Settings("symmetric", "active", 0.01, 0.1, step="adagrad", seed=3),
+        Settings("comparison", "active", 0.01, 0.1, seed=4),
+        Settings("preference", "score", 0.01, 0.1, seed=5),
+        Settings("first-order", None, 0.05, None, seed=6),
+        Settings("supervised", None, 0.05, None, seed=7),
+        Settings("baseline", "score", 0.01, 0.1, seed=8),
+    ]
+
+    def run(settings):
+        learner = Learner(data, settings)
+        for _ in range(30):
+            learner.run(gold, 100)
+        return learner.weights()
+
+    alone = [run(settings) for settings in kinds]
+    together = [None] * len(kinds)
+    start = threading.Barrier(len(kinds))
+
+    def work(number):
+        start.wait()
+        together[number] = run(kinds[number])
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(len(kinds))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for one, other in zip(alone, together, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_threads_that_ask_and_tell_never_see_a_step_twice(problem):
+    for optimizer, ask in both(problem, Settings(h=0.01)):
+        seen, start = [], threading.Barrier(4)
+
+        def work(number, optimizer=optimizer, ask=ask, seen=seen, start=start):
+            start.wait()
+            for k in range(100):
+                proposal = ask(100 * number + k)
+                seen.append(proposal.step)
+                optimizer.tell(proposal, (0.3, 0.6))
+
+        threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert sorted(seen) == list(range(400))
+        assert (optimizer.step, optimizer.open_proposals) == (400, [])
+        assert optimizer.average_loss == pytest.approx(0.3)
+
+
+# What is refused
+
+
+@pytest.mark.parametrize(
+    ("active", "message"),
+    [
+        ([1, 1], "names a weight twice"),
+        ([N], f"active has {N}; the {N} weights are 0 to {N - 1}"),
+        ([-1], "active has -1"),
+        ([0.5], "whole numbers"),
+        ([[1, 2]], "one row"),
+    ],
+)
+def test_active_weights_that_cannot_be(active, message):
+    optimizer = Optimizer(N, Settings("two-point", "active"))
+    with pytest.raises(UsageError, match=message):
+        optimizer.ask(active)
+    assert optimizer.state.counts[loop.ASKED] == 0
+
+
+def test_what_an_optimizer_needs():
+    with pytest.raises(UsageError, match="first-order needs a model's own distribution"):
+        Optimizer(N, Settings("first-order", None, 0.1, None))
+    with pytest.raises(UsageError, match="annealed is about a model's outputs"):
+        Optimizer(N, Settings(criterion="annealed"))
+    with pytest.raises(UsageError, match="n 0: must be a whole number, 1 or more"):
+        Optimizer(0, Settings())
+    with pytest.raises(UsageError, match="perturb score needs C"):
+        Optimizer(N, Settings()).ask([1])
+    with pytest.raises(UsageError, match="make it rows x 2"):
+        Optimizer(N, Settings()).ask([1, 2], np.ones((1, 3)))
+    with pytest.raises(SparsezoError, match="C is not finite"):
+        Optimizer(N, Settings()).ask([1], [[np.nan]])
+    with pytest.raises(UsageError, match="shape"):
+        Optimizer(N, Settings(), np.zeros(N + 1))
+    with pytest.raises(UsageError, match="finite"):
+        Optimizer(N, Settings(), np.full(N, np.inf))
