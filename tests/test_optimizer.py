@@ -12,8 +12,9 @@ import pytest
 from sparsezo.errors import DataError, SparsezoError, UsageError
 from sparsezo.kernels import loop, random
 from sparsezo.learner import Learner
-from sparsezo.optimizer import Optimizer, Proposal, replay
+from sparsezo.optimizer import Optimizer, replay
 from sparsezo.perturbations import PERTURBATIONS
+from sparsezo.proposals import Proposal
 from sparsezo.rules import RULES
 from sparsezo.settings import Settings
 from sparsezo.tasks.chunking.generate import chunking_corpus

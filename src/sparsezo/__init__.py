@@ -24,8 +24,9 @@ _PUBLIC = {
     "sparsezo.learner": ("Learner", "predict"),
     "sparsezo.minimization": ("minimize",),
     "sparsezo.model": ("Model", "load_model"),
-    "sparsezo.optimizer": ("Info", "Optimizer", "Proposal", "replay"),
+    "sparsezo.optimizer": ("Optimizer", "replay"),
     "sparsezo.perturbations": ("PERTURBATIONS",),
+    "sparsezo.proposals": ("Info", "Proposal"),
     "sparsezo.reports.report": ("write_report",),
     "sparsezo.rules": ("RULES",),
     "sparsezo.settings": ("Settings",),
@@ -65,8 +66,9 @@ if TYPE_CHECKING:
     from sparsezo.learner import Learner, predict
     from sparsezo.minimization import minimize
     from sparsezo.model import Model, load_model
-    from sparsezo.optimizer import Info, Optimizer, Proposal, replay
+    from sparsezo.optimizer import Optimizer, replay
     from sparsezo.perturbations import PERTURBATIONS
+    from sparsezo.proposals import Info, Proposal
     from sparsezo.reports.report import write_report
     from sparsezo.rules import RULES
     from sparsezo.settings import Settings

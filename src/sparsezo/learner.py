@@ -21,7 +21,8 @@ from numpy.typing import NDArray
 
 from sparsezo.errors import DivergedError, UsageError
 from sparsezo.kernels import loop, random
-from sparsezo.optimizer import Asked, Optimizer, Proposal, settings_of, workspace
+from sparsezo.optimizer import Asked, Optimizer, settings_of, workspace
+from sparsezo.proposals import Proposal
 from sparsezo.rules import RULES
 from sparsezo.settings import Settings
 from sparsezo.storage.container import unpack

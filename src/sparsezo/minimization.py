@@ -31,7 +31,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sparsezo.errors import SparsezoError, UsageError
-from sparsezo.optimizer import Optimizer, Proposal, whole
+from sparsezo.optimizer import Optimizer, whole
+from sparsezo.proposals import Proposal
 from sparsezo.settings import Settings
 
 Vector = NDArray[np.float64]

@@ -20,12 +20,10 @@ decoding: it shows outputs of a model instead of weights. Three rules hold for b
 
 from __future__ import annotations
 
-import math
 import operator
 import secrets
 import threading
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -35,61 +33,15 @@ from sparsezo.errors import DataError, SparsezoError, UsageError
 from sparsezo.kernels import lazy, loop, random
 from sparsezo.kernels.coefficient import coefficient
 from sparsezo.kernels.inputs.one import OneInput
+from sparsezo.proposals import Feedback, Info, Proposal, as_json, losses_of
 from sparsezo.rules import RULES
 from sparsezo.settings import Settings
 from sparsezo.storage.container import pack, unpack
 
-Feedback = float | tuple[float, float] | list[float] | bool | str
 Event = dict[str, Any]  # {"event": "ask", "step", "x"}, {"event": "tell", "step", "feedback"} or {"event": "read"}
 
 _BLOCK = 1024  # rows that are settled with one call of the generator
 _EMPTY = np.zeros((0, 0))
-
-
-@dataclass(frozen=True, eq=False)
-class Proposal:
-    """A question: which of two is better, or how good is the one? Goes to JSON and back."""
-
-    owner: str  # the id of the optimizer or learner that asks
-    step: int  # with x it rebuilds the perturbation
-    x: Any  # what it is about: an input's number (Learner), or the numbers of the active weights (Optimizer)
-    candidate: NDArray[Any]  # Learner: the output decoded at w + mu u, first-order: sampled; Optimizer: w + mu u
-    incumbent: NDArray[Any] | None  # at w (symmetric: w - mu u); None where the rule compares nothing
-
-    def as_json(self) -> dict[str, Any]:
-        lists = {name: None if part is None else part.tolist() for name, part in self._arrays().items()}
-        return {"owner": self.owner, "step": self.step, "x": np.asarray(self.x).tolist(), **lists}
-
-    @classmethod
-    def from_json(cls, given: Mapping[str, Any]) -> Proposal:
-        try:
-            x, candidate, incumbent = given["x"], given["candidate"], given["incumbent"]
-            return cls(
-                str(given["owner"]),
-                operator.index(given["step"]),
-                operator.index(x) if not isinstance(x, list) else np.array(x, np.int64),
-                np.array(candidate),
-                None if incumbent is None else np.array(incumbent),
-            )
-        except (KeyError, TypeError, ValueError, OverflowError) as error:
-            raise UsageError(f"not a proposal: {error!r}") from None
-
-    def _arrays(self) -> dict[str, NDArray[Any] | None]:
-        return {"candidate": self.candidate, "incumbent": self.incumbent}
-
-    def same(self, other: Proposal) -> bool:
-        """Whether both ask the same."""
-        mine, its = (self.x, self.candidate, self.incumbent), (other.x, other.candidate, other.incumbent)
-        return self.step == other.step and all(np.array_equal(a, b) for a, b in zip(mine, its, strict=True))
-
-
-@dataclass(frozen=True)
-class Info:
-    """What a step did, for logs; nothing of it is needed to go on."""
-
-    step: int
-    c: float
-    average_loss: float
 
 
 class Asked(NamedTuple):
@@ -215,7 +167,7 @@ class Optimizer:
             del self._open[asked.proposal.step]
             if c != 0:
                 self._move(asked, c)
-            self._tell_of({"event": "tell", "step": asked.proposal.step, "feedback": _plain(feedback)})
+            self._tell_of({"event": "tell", "step": asked.proposal.step, "feedback": as_json(feedback)})
             return Info(asked.proposal.step, c, self.average_loss)
 
     def _opened(self, proposal: Proposal, inputs: Any = None) -> Proposal:
@@ -346,43 +298,6 @@ def workspace(rows: int, columns: int, L: int, outputs: int, dtype: Any) -> loop
         y=np.zeros(outputs, np.int32),
         incumbent=np.zeros(outputs, np.int32),
     )
-
-
-_PREFERRED = {"candidate": (0.0, 1.0), "incumbent": (1.0, 0.0), "tie": (0.0, 0.0)}
-
-
-def losses_of(rule: str, feedback: object) -> tuple[float, float]:
-    """(F_plus, F_incumbent) of an answer; a bare preference is the loss 0 of the better one and 1 of the other."""
-    pair = RULES[rule].incumbent is not None
-    losses: tuple[float, float] | None = None
-    if isinstance(feedback, tuple | list):
-        losses = _numbers(feedback) if pair and len(feedback) == 2 else None
-    elif isinstance(feedback, str | bool | np.bool_):
-        if rule in ("comparison", "preference"):
-            word = feedback if isinstance(feedback, str) else ("candidate" if feedback else "incumbent")
-            losses = _PREFERRED.get(word)
-    elif not pair:
-        losses = _numbers((feedback, 0.0))
-    if losses is None:
-        raise UsageError(f"feedback {feedback!r}: rule {rule} takes {RULES[rule].feedback}")
-    if not all(math.isfinite(loss) for loss in losses):
-        raise SparsezoError(f"feedback {feedback!r}: a loss must be finite")
-    return losses
-
-
-def _numbers(pair: Iterable[Any]) -> tuple[float, float] | None:
-    try:
-        first, second = (float(each) for each in pair if not isinstance(each, str))
-    except (TypeError, ValueError, OverflowError):
-        return None
-    return first, second
-
-
-def _plain(feedback: Any) -> Any:
-    """As JSON has it."""
-    if isinstance(feedback, tuple | list):
-        return [float(each) for each in feedback]
-    return feedback if isinstance(feedback, str | bool) else np.asarray(feedback).item()
 
 
 def settings_of(meta: Mapping[str, Any]) -> Settings:

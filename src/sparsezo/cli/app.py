@@ -10,7 +10,7 @@ import typer
 from sparsezo.cli.data import data_app
 from sparsezo.cli.options import HELP, Command, Group
 from sparsezo.cli.predict import add_evaluate, add_predict
-from sparsezo.cli.theory import theory
+from sparsezo.cli.theory import add_theory
 from sparsezo.cli.train import train_app
 from sparsezo.cli.tune import tune_app
 
@@ -34,7 +34,7 @@ def make_app() -> typer.Typer:
     add_evaluate(app)
     app.command(cls=Command, context_settings=HELP)(demo)
     app.command(cls=Command, context_settings=HELP)(bench)
-    app.command(cls=Command, context_settings=HELP)(theory)
+    add_theory(app)
     app.add_typer(data_app, name="data")
     return app
 

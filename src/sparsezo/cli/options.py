@@ -36,6 +36,12 @@ class Command(TyperCommand):
 
 
 class Group(TyperGroup):
+    def list_commands(self, ctx: Any) -> list[str]:
+        """Those of everyday use first."""
+        first = ("train", "tune", "predict", "evaluate", "reproduce")
+        found = super().list_commands(ctx)
+        return [*(name for name in first if name in found), *(name for name in found if name not in first)]
+
     def get_params(self, ctx: Any) -> list[Any]:
         return _flags_without_values(super().get_params(ctx))
 

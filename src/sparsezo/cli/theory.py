@@ -8,82 +8,88 @@ What the command needs is imported when it is called, so that --help answers at 
 
 from __future__ import annotations
 
+import inspect
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
+
+from sparsezo.cli.options import command, given, parameter, parameters
+from sparsezo.cli.train import json_parameter
+from sparsezo.tasks.registry import kinds, names
 
 if TYPE_CHECKING:
     from sparsezo.theory import Complexity, Dimension
 
 _N, _N_BAR, _R_BAR = "2.8M", 3300.0, 213.0  # CoNLL-2000's noun phrases, about
-_DATA, _TASK = "A data file's own n, n_bar and r_bar", "How it is read, as in train"
+_DATA = "A data file's own n, n_bar and r_bar"
+_OF_OTHER_PARTS = ("dev_ref", "test_ref", "init")  # options about anything but the training file
 
 
-def theory(
-    n: Annotated[str | None, typer.Option("--n", help="All weights, such as 2.8M.", show_default=_N)] = None,
-    n_bar: Annotated[float | None, typer.Option(help="Active weights of an input.", show_default=f"{_N_BAR:g}")] = None,
-    r_bar: Annotated[float | None, typer.Option(help="Scores of an input.", show_default=f"{_R_BAR:g}")] = None,
-    L0: Annotated[float, typer.Option("--L0", help="Lipschitz constant of F(., x).")] = 1.0,
-    R: Annotated[float, typer.Option("--R", help="Distance of the start from a minimiser.")] = 1.0,
-    alpha: Annotated[float, typer.Option(help="How far f_mu may be from f.")] = 0.1,
-    epsilon: Annotated[float, typer.Option(help="Average squared gradient norm to reach.")] = 0.1,
-    task: Annotated[
-        str | None, typer.Option(help="chunking, text or rerank; with --data.", rich_help_panel=_DATA)
-    ] = None,
-    data: Annotated[
-        list[str] | None, typer.Option(help="A training file; text: one or several.", rich_help_panel=_DATA)
-    ] = None,
-    only: Annotated[str | None, typer.Option(help="chunking: one chunk type.", rich_help_panel=_TASK)] = None,
-    order: Annotated[int | None, typer.Option(help="chunking: 2 or 1.", rich_help_panel=_TASK)] = None,
-    template: Annotated[str | None, typer.Option(help="chunking: CRF++ templates.", rich_help_panel=_TASK)] = None,
-    min_count: Annotated[
-        int | None, typer.Option(help="chunking, text: leave out rarer features.", rich_help_panel=_TASK)
-    ] = None,
-    format: Annotated[str | None, typer.Option(help="text: tsv, svmlight or lyrl.", rich_help_panel=_TASK)] = None,
-    topics: Annotated[str | None, typer.Option(help="text: RCV1's topics qrels.", rich_help_panel=_TASK)] = None,
-    raw_tf: Annotated[bool, typer.Option("--raw-tf", help="text: tf as it is.", rich_help_panel=_TASK)] = False,
-    ref: Annotated[list[str] | None, typer.Option(help="rerank: references.", rich_help_panel=_TASK)] = None,
-    store: Annotated[
-        str | None, typer.Option(help="rerank: where imported lists are kept.", rich_help_panel=_TASK)
-    ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="End standard output with one JSON object.")] = False,
-) -> None:
-    """What the theory asks for: mu~, h* and N(epsilon) of Corollary 1 for all, active and score."""
+def add_theory(app: typer.Typer) -> None:
+    about = "What the theory asks for: mu~, h* and N(epsilon) of Corollary 1 for all, active and score."
+    command(app, "theory", run_theory, [*_numbers(), *_data(), *_reading().values(), json_parameter()], about)
+
+
+def _numbers() -> list[inspect.Parameter]:
+    def number(name: str, flag: str, help: str, default: float) -> inspect.Parameter:
+        return parameter(name, float, typer.Option(flag, help=help), default)
+
+    n = typer.Option("--n", help="All weights, such as 2.8M.", show_default=_N)
+    n_bar = typer.Option("--n-bar", help="Active weights of an input.", show_default=f"{_N_BAR:g}")
+    r_bar = typer.Option("--r-bar", help="Scores of an input.", show_default=f"{_R_BAR:g}")
+    return [
+        parameter("n", str | None, n),
+        parameter("n_bar", float | None, n_bar),
+        parameter("r_bar", float | None, r_bar),
+        number("L0", "--L0", "Lipschitz constant of F(., x).", 1.0),
+        number("R", "--R", "Distance of the start from a minimiser.", 1.0),
+        number("alpha", "--alpha", "How far f_mu may be from f.", 0.1),
+        number("epsilon", "--epsilon", "Average squared gradient norm to reach.", 0.1),
+    ]
+
+
+def _data() -> list[inspect.Parameter]:
+    task = typer.Option("--task", help=f"{', '.join(names())}; with --data.", rich_help_panel=_DATA)
+    data = typer.Option("--data", help="A training file; text: one or several.", rich_help_panel=_DATA, metavar="FILE")
+    return [parameter("task", str | None, task), parameter("data", list[str] | None, data)]
+
+
+def _reading() -> dict[str, inspect.Parameter]:
+    """How a training file is read: the options of all tasks that are about it, each once."""
+    found: dict[str, inspect.Parameter] = {}
+    for kind in kinds():
+        about_train = {name: each for name, each in kind.options.items() if name not in _OF_OTHER_PARTS}
+        for each in parameters(about_train, f"How it is read: task {kind.name}"):
+            found.setdefault(each.name, each)
+    return found
+
+
+def run_theory(**values: Any) -> None:
     from sparsezo.cli import show
     from sparsezo.cli.values import whole_number
     from sparsezo.errors import UsageError
     from sparsezo.theory import Complexity
 
-    options = {
-        "only": only, "order": order, "template": template, "min_count": min_count, "format": format,
-        "topics": topics, "raw_tf": raw_tf or None, "train_ref": ref or None, "store": store,
-    }  # fmt: skip
-    given = {name: value for name, value in options.items() if value is not None}
+    bounds = [values[name] for name in ("L0", "R", "alpha", "epsilon")]
+    options = given(values, _reading())
     dimensions: Dimensions | None = None
-    if data:
-        for name, value in (("n", n), ("n-bar", n_bar), ("r-bar", r_bar)):
-            if value is not None:
-                raise UsageError(f"--{name} {value}: --data has its own; leave out one of the two")
-        if task is None:
-            raise UsageError("--data needs --task chunking, text or rerank")
-        Complexity(3.0, 2.0, 1.0, L0, R, alpha, epsilon)  # what is wrong about these is said before a file is read
-        dimensions = measure(task, tuple(data), given)
-        case = dimensions.complexity(L0, R, alpha, epsilon)
-    elif task is not None or given:
-        name = "task" if task is not None else next(iter(given)).removeprefix("train_").replace("_", "-")
-        raise UsageError(f"--{name} goes with --data FILE, which is not given")
+    if values["data"]:
+        for name in ("n", "n_bar", "r_bar"):
+            if values[name] is not None:
+                raise UsageError(f"`{name}` {values[name]}: --data has its own; leave out one of the two")
+        if values["task"] is None:
+            raise UsageError(f"--data needs --task {', '.join(names())}")
+        Complexity(3.0, 2.0, 1.0, *bounds)  # what is wrong about these is said before a file is read
+        dimensions = measure(values["task"], tuple(values["data"]), options)
+        case = dimensions.complexity(*bounds)
+    elif values["task"] is not None or options:
+        name = "task" if values["task"] is not None else next(iter(options))
+        raise UsageError(f"`{name}` goes with --data FILE, which is not given")
     else:
-        case = Complexity(
-            n=whole_number(_N if n is None else n, "--n"),
-            n_bar=_N_BAR if n_bar is None else n_bar,
-            r_bar=_R_BAR if r_bar is None else r_bar,
-            L0=L0,
-            R=R,
-            alpha=alpha,
-            epsilon=epsilon,
-        )
-    if as_json:
+        sizes = {"n_bar": _N_BAR, "r_bar": _R_BAR} | given(values, {"n_bar": None, "r_bar": None})
+        case = Complexity(whole_number(values["n"] or _N, "--n"), sizes["n_bar"], sizes["r_bar"], *bounds)
+    if values["json"]:
         show.result(as_fields(case, dimensions), as_json=True)
     else:
         _print(case, dimensions)
