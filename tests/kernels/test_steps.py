@@ -178,14 +178,14 @@ def test_a_supervised_step_is_the_literal_step(problems, task):
         compare(problems(task), 8, adagrad=adagrad, rule=rules.SUPERVISED, perturbation=loop.SCORE)
 
 
-# ---- raters ----
+# ---- raters (of losses that are not 0 or 1) ----
 
 
 @pytest.mark.parametrize("model", [feedback.RATING, feedback.BINARY], ids=["rating", "binary"])
 @pytest.mark.parametrize("rule", [*range(6)], ids=NAMES[:6])
 def test_a_step_with_a_rater_is_the_literal_step(problems, rule, model):
     """Shown the same output twice it says the same; SEEN adds up what it said, LOSS the truth."""
-    seen = compare(problems("chunking"), [rule, model], rule=rule, perturbation=loop.SCORE, model=model, times=120)
+    seen = compare(problems("rerank"), [rule, model], rule=rule, perturbation=loop.SCORE, model=model, times=120)
     assert sum(what.F_plus != what.loss for what in seen) > 10
     if rule < rules.BASELINE:
         told_apart = [what.F_plus != what.F_other for what in seen if what.y != what.rival]
@@ -196,15 +196,15 @@ def test_a_step_with_a_rater_is_the_literal_step(problems, rule, model):
 def test_a_rater_is_asked_about_expected_losses_too(problems, model):
     """Under the annealed criterion no two outputs are the same: candidate and rival have noise of their own."""
     settings = {"criterion": loop.ANNEALED, "perturbation": loop.SCORE, "model": model}
-    seen = compare(problems("chunking"), 9, rule=rules.TWO_POINT, times=120, **settings)
+    seen = compare(problems("rerank"), 9, rule=rules.TWO_POINT, times=120, **settings)
     assert sum(what.F_plus != what.F_other for what in seen) > 10
-    compare(problems("chunking"), 9, rule=rules.BASELINE, times=120, **settings)
+    compare(problems("rerank"), 9, rule=rules.BASELINE, times=120, **settings)
 
 
 @pytest.mark.parametrize("rule", [rules.COMPARISON, rules.PREFERENCE], ids=lambda rule: NAMES[rule])
 def test_a_wrong_answer_swaps_the_two(problems, rule):
     settings = {"rule": rule, "perturbation": loop.SCORE, "model": feedback.FLIP, "noise": 0.5}
-    seen = compare(problems("chunking"), [rule, 10], times=80, **settings)
+    seen = compare(problems("rerank"), [rule, 10], times=80, **settings)
     swapped = [what for what in seen if what.F_plus != what.loss]
     assert len(swapped) > 5
     assert any(what.F_plus < what.F_other for what in swapped)
@@ -213,7 +213,7 @@ def test_a_wrong_answer_swaps_the_two(problems, rule):
 
 def test_supervised_sees_no_rater(problems):
     for model in (feedback.RATING, feedback.BINARY):
-        seen = compare(problems("chunking"), 11, rule=rules.SUPERVISED, perturbation=loop.SCORE, model=model)
+        seen = compare(problems("rerank"), 11, rule=rules.SUPERVISED, perturbation=loop.SCORE, model=model)
         assert all(what.F_plus == what.loss for what in seen)
 
 
