@@ -104,11 +104,16 @@ def first_change(problem, law, memory):
     x = input_of(problem, law, memory)
     S = literal.product(problem.C[x], memory.W.astype(float))
     V, _ = literal.perturb(problem, law, x, int(memory.counts[loop.ASKED]))
+    if len(problem.outputs[x]) == 1:
+        raise literal.UnclearError
     at, slope = (literal.output_scores(problem, x, scores) for scores in (S, V))
     first = int(at.argmax())
-    faster = slope > slope[first] + 0.05
+    gain = slope - slope[first]
     crossings = np.full(len(at), np.inf)
-    crossings[faster] = (at[first] - at[faster]) / (slope[faster] - slope[first])
+    np.divide(at[first] - at, gain, out=crossings, where=gain > 0)
+    soonest, next_one = np.sort(crossings)[:2]
+    if next_one < 1.02 * soonest or gain[crossings.argmin()] < 0.05:
+        raise literal.UnclearError
     return x, float(crossings.min()), first, int(crossings.argmin())
 
 
@@ -121,7 +126,10 @@ def test_the_candidate_is_at_w_plus_mu_u_to_the_percent(problems, task, rule):
     for time in range(40):
         problem = problems(task)[time % 2]
         law, memory = literal.some_law(rng, rule, loop.SCORE), literal.some_memory(rng, problem)
-        x, mu, first, then = first_change(problem, law, memory)
+        try:
+            x, mu, first, then = first_change(problem, law, memory)
+        except literal.UnclearError:
+            continue
         if not 0.3 < mu < 3:
             continue
         tried += 1
