@@ -11,7 +11,7 @@ from sparsezo.kernels import loop
 
 pytestmark = pytest.mark.torture
 
-RUNS = 60_000
+RUNS = 80_000
 
 
 @pytest.fixture(scope="module")
@@ -39,9 +39,9 @@ def test_active_has_the_law_of_literal_active(tiny, literal, way):
     laws.assert_same_law(active, laws.literal_runs(tiny, literal, False, RUNS), tiny.W, way)
 
 
-@pytest.mark.parametrize("fault", [{"asleep": 1.01}, {"asleep": 0.99}, {"reach": 1.025}], ids=str)
+@pytest.mark.parametrize("fault", [{"asleep": 1.02}, {"reach": 1.04}], ids=["asleep", "reach"])
 def test_small_faults_would_show(tiny, literal, lazy_all, way, fault):
-    """Sleeping weights that move a percent too far, and a candidate 2.5% too far away."""
+    """Sleeping weights that move 2% too far, and a candidate 4% too far away: this is how fine these eyes are."""
     wrong = laws.literal_runs(tiny, literal, True, RUNS, **fault)
     assert np.abs(laws.apart(lazy_all, wrong, tiny.W, way)).max() > 5
 
@@ -49,13 +49,13 @@ def test_small_faults_would_show(tiny, literal, lazy_all, way, fault):
 @pytest.mark.parametrize("gamma", [None, 0.7], ids=["map", "annealed"])
 @pytest.mark.parametrize("rule", laws.ZEROTH)
 def test_every_rule_has_the_mean_step_of_the_literal_algorithm(tiny, literal, rule, gamma):
-    """A million steps each: entry by entry, and pooled along the step itself."""
+    """Half a million steps each: entry by entry, and pooled along the step itself."""
     criterion = loop.MAP if gamma is None else loop.ANNEALED
-    expected = laws.literal_mean_step(tiny, literal, 100, rule=rule, gamma=gamma)
+    expected = laws.literal_mean_step(tiny, literal, 50, rule=rule, gamma=gamma)
     for perturbation in (loop.ACTIVE, loop.SCORE):
         settings = laws.law(laws.ZEROTH.index(rule), perturbation, criterion, gamma=gamma or 1.0)
-        compiled = laws.mean_step(tiny, settings, 1_000_000)
+        compiled = laws.mean_step(tiny, settings, 500_000)
         laws.assert_same_mean(compiled, expected)
         (found, error), (true, other) = laws.along(compiled, expected[0]), laws.along(expected, expected[0])
         assert abs(found - true) < 6 * np.hypot(error, other)
-        assert true > 50 * np.hypot(error, other)
+        assert true > 30 * np.hypot(error, other)
