@@ -147,21 +147,30 @@ def test_baseline_compares_with_the_mean_so_far(chunking):
 
 
 @pytest.mark.parametrize(
-    ("rule", "feedback"),
+    ("rule", "feedback", "takes"),
     [
-        ("two-point", 0.5),
-        ("two-point", "candidate"),
-        ("two-point", (0.1, 0.2, 0.3)),
-        ("comparison", 0.5),
-        ("preference", "both"),
-        ("baseline", (0.1, 0.2)),
-        ("baseline", True),
+        ("two-point", 0.5, "the losses of the two outputs"),
+        ("two-point", "candidate", "the losses of the two outputs"),
+        ("two-point", True, "the losses of the two outputs"),
+        ("two-point", (0.1, 0.2, 0.3), "the losses of the two outputs"),
+        ("symmetric", 0.5, "the losses of the two outputs"),
+        ("symmetric", np.True_, "the losses of the two outputs"),
+        ("symmetric", (0.1,), "the losses of the two outputs"),
+        ("comparison", 0.5, "whether the candidate is better"),
+        ("comparison", "Candidate", "whether the candidate is better"),
+        ("preference", "both", "which output is better"),
+        ("preference", 1, "which output is better"),
+        ("baseline", (0.1, 0.2), "the loss of the output"),
+        ("baseline", True, "the loss of the output"),
+        ("baseline", "tie", "the loss of the output"),
     ],
 )
-def test_feedback_of_the_wrong_kind_is_refused(chunking, rule, feedback):
+def test_feedback_of_the_wrong_kind_is_refused(chunking, rule, feedback, takes):
     learner = Learner(chunking[1], Settings(rule, "score", 0.01, 0.1))
-    with pytest.raises(UsageError, match=f"rule {rule} takes"):
+    with pytest.raises(UsageError) as caught:
         learner.tell(learner.ask(), feedback)
+    assert str(caught.value) == f"feedback {feedback!r}: rule {rule} takes {takes}"
+    assert (learner.step, learner.updates) == (0, 0)
 
 
 @pytest.mark.parametrize(
