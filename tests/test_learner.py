@@ -240,9 +240,10 @@ def test_predict_refuses_scores_that_are_not_finite(chunking, value):
 def test_an_input_that_is_not_there(chunking, x, monkeypatch):
     """It is refused before compiled code, which checks no bounds, sees it."""
     learner = Learner(chunking[1], Settings())
-    with monkeypatch.context() as patched, pytest.raises(UsageError) as caught:
+    with monkeypatch.context() as patched:
         patched.setattr(loop, "propose", None)
-        learner.ask(x)
+        with pytest.raises(UsageError) as caught:
+            learner.ask(x)
     assert str(caught.value) == f"there is no input {x}; inputs are 0 to 39"
     assert [learner.ask(x).step for x in (0, 39)] == [0, 1]
 
