@@ -34,8 +34,8 @@ def test_lines_are_numbered_from_one(tmp_path, ending):
 
 def test_only_line_ends_and_the_first_mark_are_taken_off(tmp_path):
     path = tmp_path / "file"
-    path.write_bytes(" a \t\n\ufeffb\n\rc\x0bd\u2028e\r\r\n".encode())
-    assert list(numbered_lines(path)) == [(1, " a \t"), (2, "\ufeffb"), (3, "\rc\x0bd\u2028e")]
+    path.write_bytes(" a \t\n\ufeffb\n\rc\x0bd\u2028e\r\r\nX\n".encode())
+    assert list(numbered_lines(path)) == [(1, " a \t"), (2, "\ufeffb"), (3, "\rc\x0bd\u2028e"), (4, "X")]
 
 
 def test_an_empty_file_has_no_lines(tmp_path):
@@ -75,6 +75,15 @@ def test_what_cannot_be_read_on_is_said_with_the_line_after_the_last_good_one(mo
     with pytest.raises(DataError) as caught:
         next(lines)
     assert str(caught.value) == "some.gz:3: cannot be read on (bad sector); is the file cut off?"
+
+
+@pytest.mark.parametrize("ending", [".gz", ".xz"])
+def test_a_file_that_is_no_archive_cannot_be_read_from_its_first_line_on(tmp_path, ending):
+    path = tmp_path / f"file{ending}"
+    path.write_bytes(b"plain text\n")
+    with pytest.raises(DataError) as caught:
+        list(numbered_lines(path))
+    assert str(caught.value).startswith(f"{path}:1: cannot be read on (")
 
 
 @pytest.mark.parametrize("ending", WRITERS)
