@@ -555,6 +555,10 @@ def other_word(corpus):
     return replace(corpus, columns=([words[-1], *words[1:]], *rest))
 
 
+def no_data(_corpus):
+    return None
+
+
 FIRST = {"settings": LIVELY, "iterations": 300, "evaluate_every": 100}
 
 
@@ -580,11 +584,11 @@ def checkpoint(data, tmp_path_factory):
         ({"train": other_tag}, "data"),
         ({"train": other_word}, "data"),
         ({"dev": other_tag}, "data"),
-        ({"dev": lambda _: None}, "data"),
+        ({"dev": no_data}, "data"),
         ({"W": None}, "data"),
         ({"W": 0.5}, "data"),
     ],
-    ids=str,
+    ids=lambda value: value if isinstance(value, str) else "-".join(value),
 )
 def test_a_checkpoint_of_another_run_is_refused(data, checkpoint, change, named):
     task, parts = data
