@@ -291,7 +291,9 @@ def test_all_killed_at_once_goes_on_from_the_checkpoints(loader, sweep, referenc
     os.killpg(killed.process.pid, signal.SIGKILL)
     killed.left()
     assert len(stamps(out)) == 2
-    assert half_done(out) == [ITERATIONS // 2 - ITERATIONS // 100] * 2  # the slice before
+    steps = half_done(out)
+    assert len(steps) == 2
+    assert all(ITERATIONS // 2 - ITERATIONS // 100 <= step < ITERATIONS // 2 for step in steps)  # the slice before
     goes_on(out, loader, reference)
 
 
@@ -303,10 +305,9 @@ def test_ctrl_c_stops_all_in_one_line(loader, sweep, reference, tmp_path, proces
     stopped.open_gate()
     assert stopped.left() == "stopped; the same command goes on from there\n"
     assert stopped.process.returncode == 130
-    assert processes <= len(stamps(out)) < 6
     steps = half_done(out)
-    assert len(steps) == processes
-    assert all(0 < step < ITERATIONS for step in steps)
+    assert len(stamps(out)) + len(steps) == 2 * processes  # nothing was begun after it
+    assert all(ITERATIONS // 2 <= step < ITERATIONS for step in steps)
     goes_on(out, loader, reference)
 
 
