@@ -339,6 +339,7 @@ def test_runs_from_shared_weights_leave_them_alone(data):
         assert first.result[key] == second.result[key]
     np.testing.assert_array_equal(first.model.W, second.model.W)
     without_dev = Training(task, Data(parts.train), LIVELY, 300, W=W).go()
+    assert (without_dev.test, without_dev.result["test"]) == (None, None)
     np.testing.assert_array_equal(without_dev.model.W, weights_after(task, parts, LIVELY, 300, given))
     np.testing.assert_array_equal(W, given)
 
