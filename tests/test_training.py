@@ -100,6 +100,8 @@ def clock(monkeypatch):
 
     def run(learner, _gold, steps):
         clock.ran.append(steps)
+        assert steps >= 0
+        assert clock.ran.count(0) < 5, "it never ends"
         clock.now += steps * clock.pace
         learner.state.counts[loop.STEP] += steps
 
