@@ -558,9 +558,25 @@ def test_sigterm_is_taken_once():
     try:
         with pytest.raises(KeyboardInterrupt):
             signal.raise_signal(signal.SIGTERM)
-        signal.raise_signal(signal.SIGTERM)  # the checkpoint is being written
+        assert signal.getsignal(signal.SIGTERM) == signal.SIG_IGN  # the checkpoint is being written
     finally:
         signal.signal(signal.SIGTERM, before)
+
+
+def test_a_process_that_waits_for_work_leaves_quietly_at_sigterm(serve):
+    came = []
+    signal.signal(signal.SIGTERM, lambda number, _frame: came.append(number))
+
+    class Terminated(Line):
+        def recv(self):
+            signal.raise_signal(signal.SIGTERM)
+            return super().recv()
+
+    line = Terminated("nobody takes this")
+    serve(line)
+    assert line.sent == [("ready", None)]
+    assert line.runs == ["nobody takes this"]
+    assert came == []
 
 
 def raising(error: Exception):
