@@ -723,6 +723,31 @@ def test_ctrl_c_is_held_back_while_a_process_starts():
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
+def test_a_process_starts_with_ctrl_c_held_back_and_leaves_with_its_caller(tmp_path, monkeypatch):
+    started, load = [], Counted()
+
+    class Context:
+        Pipe = staticmethod(Pipe)
+
+        def Process(self, *, target, args, daemon):
+            def start():
+                masked = signal.SIGINT in signal.pthread_sigmask(signal.SIG_BLOCK, ())
+                started.append((target, args[1:], daemon, masked))
+                args[0].send("a word")
+
+            return SimpleNamespace(start=start)
+
+    methods = []
+    monkeypatch.setattr(runner_module, "get_context", lambda method: methods.append(method) or Context())
+    worker = _Worker(load, tmp_path, 12.5)
+    assert methods == ["spawn"]
+    assert started == [(_serve, (load, tmp_path, 12.5), True, True)]
+    assert worker.connection.recv() == "a word"
+    with pytest.raises(EOFError):  # the other end is the process's alone
+        worker.connection.recv()
+    assert (worker.run, worker.dead) == (None, False)
+
+
 # How far it is
 
 
