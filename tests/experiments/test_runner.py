@@ -743,8 +743,7 @@ def test_a_process_starts_with_ctrl_c_held_back_and_leaves_with_its_caller(tmp_p
     assert methods == ["spawn"]
     assert started == [(_serve, (load, tmp_path, 12.5), True, True)]
     assert worker.connection.recv() == "a word"
-    with pytest.raises(EOFError):  # the other end is the process's alone
-        worker.connection.recv()
+    assert worker.connection.poll(0)  # at its end: the other one is the process's alone
     assert (worker.run, worker.dead) == (None, False)
 
 
