@@ -108,6 +108,13 @@ def test_halving_keeps_a_third_and_two_at_least_then_walks_and_refines():
     assert (found.widened, found.note) == (0, "")
 
 
+def test_an_h_of_many_digits_is_not_tried_again_rounded():
+    stub = Scripted(near(0.123456))
+    found = tune(plan_of(line(1.23456, 0.123456, 0.0123456)), stub, "data")[LINE]
+    assert [h for h, _ in stub.at(1600)] == [0.123456, 0.0123456, 1.23456, 0.0573, 0.266]
+    assert found.chosen == (0.123456, None)
+
+
 def test_a_walk_on_a_grid_asks_all_four_neighbours():
     stub = Scripted(near(10**-2.1, 0.01))
     found = tune(plan_of(grid((0.1, 0.01, 0.001), (0.1, 0.001, 0.01))), stub, "data")[GRID]
@@ -314,6 +321,7 @@ def test_what_is_said_and_who_follows():
         ((1.0, 0.1, 0.05), 0.049, [0.005, 0.01077, 0.02321]),
         ((1.0, 0.001), 0.0009, [0.0001]),  # a decade, however wide the steps
         ((1.0, 0.02), 1.2, [10.0]),
+        ((1.23456, 0.123456), 0.12, [0.01235]),  # what is there already is not rounded
     ],
 )
 def test_a_grid_grows_by_a_decade_in_its_own_steps(h, best, added):
@@ -446,6 +454,17 @@ def test_a_line_grows_on_both_axes(law, at, to, chosen, laws):
     h, mu = found.chosen
     assert math.log10(h / mu**2) == pytest.approx(chosen)
     assert sorted(round(math.log10(h / mu**2), 6) for h, mu in stub.at(1600)) == [*laws]  # none twice
+
+
+def test_a_line_grows_twice_at_most():
+    stub = Scripted(ratio(9.0))
+    found = tune(plan_of(grid((0.01, 0.1), (0.1, 1.0), criterion="map")), stub, "data")[SCALE_FREE]
+    assert found.note == (
+        "the best lay on the edge, h 0.1 and mu 0.1: widened by a decade to h 1 and mu 0.01; "
+        "the best lay on the edge, h 1 and mu 0.01: widened by a decade to h 10 and mu 0.001; "
+        "the best still lies on the edge; only h / mu^2 counts, and equal ones were tried once"
+    )
+    assert (found.chosen, found.widened) == ((10.0, 0.001), 2)
 
 
 def test_a_line_with_one_mu_grows_along_h():
