@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from sparsezo.cli import experiments as reproducing
 from sparsezo.cli.experiments import bounds, load, run_reproduce
 from sparsezo.cli.loading import Files
 from sparsezo.data.collections import cache_folder
@@ -268,10 +269,10 @@ def test_generated_sentences_are_where_the_plan_says(tmp_path):
     assert Path(source.test).read_bytes()[4:8] == bytes(4)  # no time of day in it
     data = loaded(source).data
     assert [len(part) for part in (data.train, data.dev, data.test)] == [60, 20, 30]
-    apart = generated(plan_of("chunking", DataSpec(("train.txt",), "dev.txt")), tmp_path / "apart")
+    apart = generated(plan_of("chunking", DataSpec(("train.txt",), "deep/er/dev.txt")), tmp_path / "apart")
     assert text_of(apart.train[0]) == chunking_columns(generate_chunking(60, 1))
     assert text_of(apart.dev) == chunking_columns(generate_chunking(20, 2))
-    assert len(list((tmp_path / "apart").iterdir())) == 2
+    assert len([path for path in (tmp_path / "apart").rglob("*") if path.is_file()]) == 2
 
 
 def test_generated_documents_are_where_the_plan_says(tmp_path):
@@ -369,13 +370,13 @@ def test_without_data_it_says_what_to_do(tmp_path):
         run_reproduce("chunking", str(tmp_path), seeds=0)
 
 
-def test_what_data_get_has_fetched_is_used(tmp_path):
-    plan = small_plan("chunking")
-    generated(plan, cache_folder())
-    own = tmp_path / "own.toml"
-    own.write_text(replace(plan, learners=plan.learners[2:3]).to_toml(), encoding="utf-8")
-    run_reproduce(str(own), None, phases="fixed", seeds=1, iterations="100", processes=1, out=tmp_path / "out")
-    (path,) = tmp_path.glob("out/runs/*/run.json")
-    assert json.loads(path.read_text())["data"] == in_folder(plan, cache_folder()).identity
+def test_what_data_get_has_fetched_is_used(tmp_path, monkeypatch):
+    done = []
+    monkeypatch.setattr(reproducing, "_reproduce", lambda plan, out, source, *_, **__: done.append(source) or [])
+    monkeypatch.setattr(reproducing, "write_report", lambda *_, **__: tmp_path / "report")
+    generated(builtin("chunking"), cache_folder())
+    run_reproduce("chunking", None, out=tmp_path / "out")
+    assert done == [in_folder(builtin("chunking"), cache_folder())]
     with pytest.raises(UsageError, match="sparsezo data get conll2000"):
         run_reproduce("all", None, out=tmp_path / "other")
+    assert len(done) == 1
