@@ -307,9 +307,12 @@ def test_generated_lists_are_where_the_plan_says(tmp_path):
         assert {key: float(value) for key, value in map(str.split, lines)} == weights
     data = loaded(source).data
     assert [len(part) for part in (data.train, data.dev, data.test)] == [12, 6, 8]
-    alone = generated(plan_of("rerank", DataSpec(("a.nbest",)), init="start"), tmp_path / "alone")
-    assert sorted(path.name for path in (tmp_path / "alone").iterdir()) == ["a.nbest", "a.ref", "start"]
-    assert text_of(alone.options["init"]) == text_of(source.bounds["out-of-domain"])
+    plan = plan_of("rerank", DataSpec(("a.nbest",)), init="start", bounds={"without": "o", "in": "i"})
+    alone = generated(plan, tmp_path / "alone")
+    assert sorted(path.name for path in (tmp_path / "alone").iterdir()) == ["a.nbest", "a.ref", "i", "o", "start"]
+    for path, name in (("start", "out-of-domain"), ("o", "out-of-domain"), ("i", "in-domain")):
+        assert text_of(tmp_path / "alone" / path) == text_of(source.bounds[name])
+    assert alone.options == {"init": str(tmp_path / "alone" / "start")}
 
 
 def test_files_that_are_there_are_not_generated_again(tmp_path):
