@@ -390,6 +390,11 @@ def test_the_bound_is_compared_at_the_best_phase_of_each():
     assert [item.left_values.mean for item in claims_of(unlike)[ABOVE_BOUND].evidence] == (
         pytest.approx([0.265, 0.267, 0.273, 0.276])
     )
+    untested = learner("two-point", "active", math.nan, good=("tuned",)).phases["tuned"]
+    tested = learner("two-point", "active", 0.27, good=("fixed",)).phases["fixed"]
+    half = LearnerRuns("two-point active", "two-point", "active", True, {"tuned": untested, "fixed": tested})
+    (item,) = claims_of(experiment_of(half, task="rerank", bounds=BOUNDS))[ABOVE_BOUND].evidence
+    assert (item.phase, item.left_values.mean) == ("fixed", pytest.approx(0.27))
     fixed = smt(phases=("fixed",))
     assert {item.phase for item in claims_of(fixed)[ABOVE_BOUND].evidence} == {"fixed"}
 
@@ -452,8 +457,8 @@ def aside(left, right):
 
 
 def test_points_below_are_counted_where_both_curves_have_them():
-    ours = curve((0, 0.1), (10, 0.30), (20, 0.0), (40, 0.5), (50, 0.2), (60, 0.25), (80, 0.2))
-    theirs = curve((0, 0.9), (10, 0.31), (30, 0.9), (40, 0.4), (50, 0.2), (60, 0.40), (80, 0.1))
+    ours = curve((0, 0.1), (1, 0.30), (20, 0.0), (40, 0.5), (50, 0.2), (60, 0.25), (80, 0.2))
+    theirs = curve((0, 0.9), (1, 0.31), (30, 0.9), (40, 0.4), (50, 0.2), (60, 0.40), (80, 0.1))
     assert aside(lambda loss: ours, lambda loss: theirs) == "Its mean curve is below at 2 of 5 points"
 
 
