@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from sparsezo.errors import DataError, UsageError
+from sparsezo.experiments import report_reading
 from sparsezo.experiments.report_reading import read_experiment
 from sparsezo.experiments.report_results import Curve, Experiment, LearnerRuns, Run, Spread
 
@@ -166,15 +167,28 @@ def test_files_that_cannot_be_read_are_said(out):
     assert re.fullmatch(r"tuning\.json cannot be read \(Expecting .+\)\.", tuning)
 
 
-def test_files_are_utf8_whatever_the_locale(out):
-    (out / "experiment.toml").write_bytes('name = "größe"\n'.encode())
+def test_files_are_read_as_utf8_whatever_the_locale(out, monkeypatch):
+    """By what is asked for: a locale of UTF-8 would hide it where nothing is."""
+    asked = []
+    read = Path.read_text
+
+    def read_text(path, encoding=None, errors=None):
+        asked.append((path.name, encoding))
+        return read(path, encoding, errors)
+
+    def open_(path, *args, **how):
+        asked.append((path.name, how.get("encoding")))
+        return open(path, *args, **how)
+
+    monkeypatch.setattr(Path, "read_text", read_text)
+    monkeypatch.setattr(report_reading, "open", open_, raising=False)
+    write_run(out)
     (out / "tuning.json").write_bytes('{"größe": 1}'.encode())
-    write_run(out, curve=None)
-    (out / "runs" / "000" / "curve.csv").write_bytes("iterations,average_loss,dev,größe\n0,1,1,1\n".encode())
-    experiment = read_experiment(out)
-    assert experiment.declared["name"] == "größe"
-    assert experiment.tuning == {"größe": 1}
-    assert experiment.runs[0].curve is not None
+    assert read_experiment(out).tuning == {"größe": 1}
+    names = ("experiment.toml", "tuning.json", "bounds.json", "run.json", "curve.csv")
+    assert sorted((name, str(encoding).lower()) for name, encoding in asked) == sorted(
+        (name, "utf-8") for name in names
+    )
 
 
 def test_an_unfinished_run_is_left_out_and_counted(out):
