@@ -165,6 +165,8 @@ def test_files_that_cannot_be_read_are_said(out):
     toml, tuning = experiment.gaps
     assert re.fullmatch(r"experiment\.toml cannot be read \(.+\)\.", toml, re.DOTALL)
     assert re.fullmatch(r"tuning\.json cannot be read \(Expecting .+\)\.", tuning)
+    (out / "bounds.json").write_text("")
+    assert read_experiment(out).gaps[2].startswith("bounds.json cannot be read (Expecting")
 
 
 def test_files_are_read_as_utf8_whatever_the_locale(out, monkeypatch):
@@ -222,6 +224,8 @@ def test_what_is_not_a_run_is_left_out_and_named_and_the_others_are_read(out):
 def test_two_experiments_in_one_folder_are_refused(out):
     write_run(out)
     write_run(out, seed=8, experiment="an other")
+    with pytest.raises(DataError, match=r"several experiments, an other \(chunking\), mine \(chunking\); give"):
+        read_experiment(out)
     write_run(out, seed=4, task="text")
     with pytest.raises(DataError) as caught:
         read_experiment(out)
