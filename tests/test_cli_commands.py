@@ -761,7 +761,7 @@ def test_chunking_reads_what_the_options_say(sentences, tmp_path):
         line.split()[1] for part in (sentences / "train").read_text().split("\n\n")[5:] for line in part.splitlines()
     }
     assert (len(loaded.data.dev), len(loaded.data.train), loaded.data.test, loaded.W) == (5, 15, None, None)
-    assert len(loaded.task.index) == len({line.split()[1] for line in rest if line})
+    assert len(loaded.task.index) == len(rest)
     assert [str(each) for each in loaded.task.index.templates] == ["U00:%x[0,1]"]
     assert loaded.data.train.columns[0][0] == read_conll(train[0])[5:].columns[0][0]
     assert loaded.task.order == 2
