@@ -5,18 +5,13 @@ from __future__ import annotations
 import json
 import os
 import resource
-import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
-import numpy as np
 import pytest
 
-from sparsezo.cli.values import whole_number
 from sparsezo.data.generate_chunking import chunking_columns, generate_chunking
-from sparsezo.errors import UsageError
 
 PROGRAM = [sys.executable, "-m", "sparsezo"]
 
@@ -178,51 +173,6 @@ def test_a_full_disk(files, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def _command(files: Path, output: Path) -> list[str]:
-    data = ["--train", str(files / "train"), "--dev", str(files / "dev")]
-    options = ["--perturb", "all", "--iterations", "400k", "--checkpoint-seconds", "0.1", "--json"]
-    return [*PROGRAM, "train", "chunking", *data, *options, "-o", str(output)]
-
-
-def _stop_when_saved(command: list[str], checkpoint: Path, how: signal.Signals) -> tuple[int, str]:
-    before = checkpoint.stat().st_mtime_ns if checkpoint.exists() else 0
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
-        deadline = time.monotonic() + 120
-        while not checkpoint.exists() or checkpoint.stat().st_mtime_ns == before:
-            assert process.poll() is None, process.communicate()[1]
-            assert time.monotonic() < deadline
-            time.sleep(0.01)
-        process.send_signal(how)
-        _, err = process.communicate(timeout=60)
-        return process.returncode, err
-
-
-def test_killed_or_interrupted_it_goes_on_bit_for_bit(files, tmp_path):
-    whole, stopped = tmp_path / "whole", tmp_path / "stopped"
-    subprocess.run(_command(files, whole), check=True, capture_output=True)
-    checkpoint = Path(f"{stopped}.checkpoint")
-
-    code, _ = _stop_when_saved(_command(files, stopped), checkpoint, signal.SIGKILL)
-    assert code == -signal.SIGKILL
-    assert not stopped.exists()
-    again = subprocess.run(_command(files, stopped), capture_output=True, text=True)
-    assert again.returncode == 2
-    assert "an unfinished run is there; add --resume" in again.stderr
-
-    code, err = _stop_when_saved([*_command(files, stopped), "--resume"], checkpoint, signal.SIGINT)
-    assert code == 130
-    assert "--resume goes on from there" in err
-    assert "Traceback" not in err
-    done = subprocess.run([*_command(files, stopped), "--resume"], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    assert "continuing at step" in done.stderr
-    assert not checkpoint.exists()
-    with np.load(whole) as a, np.load(stopped) as b:
-        assert set(a.files) == set(b.files)
-        for name in set(a.files) - {"meta"}:
-            np.testing.assert_array_equal(a[name], b[name])
-
-
 def test_help_needs_nothing_heavy():
     code = (
         "import sys; sys.argv = ['sparsezo', '--help']\n"
@@ -258,17 +208,3 @@ def test_demo_ranks_every_learner(program):
     code, out, _ = program("demo", "--seconds", "0.1", "--no-report")
     assert code == 0
     assert "generated data" in out.lower()
-
-
-@pytest.mark.parametrize(
-    ("text", "value"),
-    [("4M", 4_000_000), ("300k", 300_000), ("1e6", 1_000_000), ("250_000", 250_000), ("1.5M", 1500000)],
-)
-def test_numbers_of_steps(text, value):
-    assert whole_number(text, "--iterations") == value
-
-
-@pytest.mark.parametrize("text", ["", "k", "-1", "0.5", "1e400", "nan", "ten"])
-def test_not_numbers_of_steps(text):
-    with pytest.raises(UsageError, match="must be a whole number"):
-        whole_number(text, "--iterations")

@@ -93,9 +93,9 @@ def test_every_option_of_tune_arrives(program, calls):
     """Each with a value of its own, so that none can stand in for another."""
     seen = calls("run_tune")
     words = """tune rerank --train a --train b --dev 12 --rule symmetric --perturb active --criterion annealed
-        --gamma 0.7 --step adagrad --baseline --feedback binary --grid-h 0.1,0.2 --grid-mu 0.3 --full-grid --iterations 7k
-        --seed 5 --seeds 3 --only VP --order 1 --template tpl --min-count 4 --format svmlight --topics q --raw-tf
-        --train-ref r1 --train-ref r2 --dev-ref r3 --init w --store s --processes 2 -o out --json"""
+        --gamma 0.7 --step adagrad --baseline --feedback binary --grid-h 0.1,0.2 --grid-mu 0.3 --full-grid
+        --iterations 7k --seed 5 --seeds 3 --only VP --order 1 --template tpl --min-count 4 --format svmlight --topics q
+        --raw-tf --train-ref r1 --train-ref r2 --dev-ref r3 --init w --store s --processes 2 -o out --json"""
     assert program(*words.split()) == (0, "", "")
     options = {
         "only": "VP",
