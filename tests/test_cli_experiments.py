@@ -770,10 +770,11 @@ def test_every_value_reaches_the_search(machinery, folder, tmp_path, monkeypatch
         "h": 0.02,
         "mu": 0.3,
         **FOUND.as_dict(),
-        "command": json.loads(out)["command"],
+        "command": shlex.join(command(call, (0.02, 0.3), 3000)),
     }
+    run_tune(call)  # into the same folder: it goes on
     run_tune(replace(call, output=None, full_grid=False, processes=None))
-    assert (machinery[3][1], machinery[3][-1], machinery[4][-1]) == (Path("tune-chunking"), None, False)
+    assert (machinery[6][1], machinery[6][-1], machinery[7][-1]) == (Path("tune-chunking"), None, False)
     assert Path("tune-chunking/tuning.json").exists()
 
 
@@ -788,9 +789,9 @@ def test_tune_needs_a_task_and_dev(machinery):
     assert machinery == []
 
 
-def command(call: TuneCall, point: tuple[float, float | None]) -> list[str]:
+def command(call: TuneCall, point: tuple[float, float | None], iterations: int = 7000) -> list[str]:
     found = replace(FOUND, chosen=point)
-    return shlex.split(experiments._train_command(call, call.learner(), found, 7000))
+    return shlex.split(experiments._train_command(call, call.learner(), found, iterations))
 
 
 def test_the_command_for_train_has_every_option(program, monkeypatch):
@@ -853,29 +854,32 @@ def test_the_command_for_train_leaves_out_what_is_the_default():
     )
 
 
-def test_people_see_the_trials_from_short_to_long_and_worst_to_best(capsys):
+def test_people_see_the_trials_from_short_to_long_best_first(capsys, monkeypatch):
+    """Nothing is cut where a window is narrow, and nothing is taken for markup."""
+    monkeypatch.setattr(show, "output", Console(highlight=False, force_terminal=False, width=30))
+    call = replace(TUNE, files=Files(("[b]a",), "d"))
     trials = (
         Trial(0.1, 0.5, 2000, 0.5, 0.3),
-        Trial(0.01, 0.5, 2000, 0.75, 0.2, seeds=3),
+        Trial(0.01, 0.5, 2000, 0.75, 0.2, seeds=2),
         Trial(10.0, 0.5, 500, None),
         Trial(0.001, 0.5, 2000, 0.5, 0.25),
         Trial(1.0, 0.5, 500, 0.625, 0.4),
     )
     found = Tuned("two-point score", (0.01, 0.5), 0.75, trials, 1, "the grid has grown")
-    experiments._show_tuned(TUNE, TUNE.learner(), found, 2000)
+    experiments._show_tuned(call, call.learner(), found, 2000)
     out, err = capsys.readouterr()
     assert err.splitlines() == [
         "         500 iterations  h 1        mu 0.5      dev 0.6250",
         "         500 iterations  h 10       mu 0.5      failed",
-        "       2,000 iterations, 3 seeds  h 0.01     mu 0.5      dev 0.7500",
+        "       2,000 iterations, 2 seeds  h 0.01     mu 0.5      dev 0.7500",
         "       2,000 iterations  h 0.001    mu 0.5      dev 0.5000",
         "       2,000 iterations  h 0.1      mu 0.5      dev 0.5000",
         "the grid has grown",
     ]
     assert out.splitlines() == [
         "two-point score: h 0.01  mu 0.5      dev 0.7500",
-        "sparsezo train text --train a --dev d --rule two-point --perturb score --h 0.01 --mu 0.5 --iterations 2000 "
-        "--seed 0 -o model.szo",
+        "sparsezo train text --train '[b]a' --dev d --rule two-point --perturb score --h 0.01 --mu 0.5 "
+        "--iterations 2000 --seed 0 -o model.szo",
     ]
 
 
