@@ -603,7 +603,7 @@ grid = { h = [1e-12], mu = [1e-6] }
 rule = "supervised"
 h = 1e-12
 """
-TEST_LISTS = """\
+LISTS = """\
 0 ||| the small house is old ||| LM=1 TM=1 ||| 0
 0 ||| a small house is old ||| LM=2 ||| 0
 0 ||| a tiny house is gold ||| LM=3 TM=-1 Odd=5 ||| 0
@@ -619,8 +619,7 @@ def decoder(tmp_path) -> Path:
     folder = tmp_path / "decoder"
     folder.mkdir()
     for name in ("train", "dev", "test"):
-        lists = TEST_LISTS if name == "test" else TEST_LISTS.replace(" Odd=5", "")
-        (folder / f"{name}.nbest").write_text(lists)
+        (folder / f"{name}.nbest").write_text(LISTS)
         (folder / f"{name}.ref").write_text(REFERENCES)
     (folder / "w.out").write_text("LM 1.0\nTM 0.25\nRare 3\n")
     (folder / "w.in").write_text("TM 2.0\nLM 0.5\n")
@@ -628,7 +627,7 @@ def decoder(tmp_path) -> Path:
     return folder
 
 
-START = {"LM": 1.0, "TM": 0.25, "Rare": 3.0}
+START = {"LM": 1.0, "TM": 0.25, "Odd": 0.0, "Rare": 3.0}
 
 
 def weights(path: Path) -> dict[str, float]:
@@ -995,6 +994,6 @@ def test_ctrl_c_and_sigterm_are_told_apart_on_the_whole_way(program, decoder, tm
 
 def test_loading_is_by_the_task(decoder):
     loaded = partial(experiments.load, "rerank", Files((str(decoder / "train.nbest"),)))()
-    np.testing.assert_array_equal(loaded.W, np.zeros((2, 1)))
+    np.testing.assert_array_equal(loaded.W, np.zeros((3, 1)))
     with pytest.raises(UsageError, match=r"^task parsing"):
         experiments.load("parsing", Files())
