@@ -22,7 +22,7 @@ from sparsezo.cli.experiments import TuneCall, run_reproduce, run_tune
 from sparsezo.cli.loading import Files
 from sparsezo.data.generate_chunking import chunking_columns, generate_chunking
 from sparsezo.errors import SparsezoError, UsageError
-from sparsezo.experiments import sources
+from sparsezo.experiments import scaling_report, sources
 from sparsezo.experiments.board import Failure, Overview
 from sparsezo.experiments.plan import LearnerSpec, builtin, parse_experiment, read_experiment
 from sparsezo.experiments.sources import Source
@@ -33,13 +33,14 @@ from sparsezo.model import load_model
 
 @pytest.fixture(autouse=True)
 def plain(monkeypatch, tmp_path):
-    """No terminal, whatever the environment says; no data and no cache but the test's own."""
+    """No terminal, whatever the environment says; no data and no cache but the test's own; no minutes of scaling."""
     monkeypatch.setattr(show, "errors", Console(stderr=True, highlight=False, force_terminal=False, width=300))
     monkeypatch.setattr(show, "output", Console(highlight=False, force_terminal=False, width=120))
     monkeypatch.setattr(show, "note_compiling", lambda: None)
     monkeypatch.setattr(sources, "_SIZES", {"chunking": (60, 20, 30), "text": (60, 20, 30), "rerank": (12, 6, 8)})
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.delenv("SPARSEZO_DATA", raising=False)
+    monkeypatch.setattr(scaling_report, "run_scaling", lambda *_, **__: pytest.fail("scaling was not asked for"))
 
 
 @pytest.fixture
@@ -350,8 +351,6 @@ def test_one_experiment_without_data_is_enough_to_refuse(staged, calls):
 
 
 def test_scaling_is_measured_not_run(monkeypatch, tmp_path, capsys, staged):
-    from sparsezo.experiments import scaling_report
-
     seen = []
 
     def run_scaling(*args, say, **keywords):
