@@ -587,7 +587,8 @@ def test_a_reader_that_has_gone_is_no_news(program, monkeypatch, error):
     assert (code, err) == (1, "")
     sys.stdout.write("the rest\n")
     sys.stdout.flush()
-    os.dup2(os.open(os.devnull, os.O_WRONLY), write)  # where it was not done: closing flushes once more
+    with open(os.devnull, "w") as nowhere:
+        os.dup2(nowhere.fileno(), write)  # where it was not done: closing flushes once more
     gone.close()
 
 

@@ -617,9 +617,9 @@ def decoder(tmp_path) -> Path:
     """Lists and two sets of weights: by w.out the third and the second candidate are best, by w.in the first ones."""
     folder = tmp_path / "decoder"
     folder.mkdir()
-    for name in ("train", "dev", "test"):
-        (folder / f"{name}.nbest").write_text(LISTS)
-        (folder / f"{name}.ref").write_text(REFERENCES)
+    for name, lines, references in (("train", 5, 2), ("dev", 3, 1), ("test", 5, 2)):
+        (folder / f"{name}.nbest").write_text("".join(LISTS.splitlines(keepends=True)[:lines]))
+        (folder / f"{name}.ref").write_text("".join(REFERENCES.splitlines(keepends=True)[:references]))
     (folder / "w.out").write_text("LM 1.0\nTM 0.25\nRare 3\n")
     (folder / "w.in").write_text("TM 2.0\nLM 0.5\n")
     (folder / "plan.toml").write_text(SMT)
