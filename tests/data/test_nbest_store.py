@@ -257,11 +257,8 @@ def test_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.data
-def test_real_lists_give_the_known_figures(tmp_path: Path) -> None:
-    data = os.environ.get("SPARSEZO_DATA")
-    if not data:
-        pytest.skip("SPARSEZO_DATA is not set: it names the folder with the real data")
-    smt = Path(data) / "smt"
+def test_real_lists_give_the_known_figures(real_data: Path, tmp_path: Path) -> None:
+    smt = real_data / "smt"
     store = import_nbest(smt / "ep-dev.nbest.xz", store_dir=tmp_path)
     assert len(store) == 400
     assert store.features.shape == (176865, 14)
