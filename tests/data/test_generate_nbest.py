@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+
 import numpy as np
 import pytest
 
@@ -22,6 +24,16 @@ def lists(some, tmp_path_factory):
     path = tmp_path_factory.mktemp("nbest") / "some.nbest"
     path.write_text(some.nbest())
     return list(read_nbest(path))
+
+
+def test_the_lists_are_those_they_always_were():
+    """Published numbers rest on these lists: a change here is a change of the data."""
+    few = generate_nbest(3, seed=7, candidates=6)
+    assert few.references[0] == "habo fobe de fa robi ba sobe labe ka fa du di je li nu jade kabe vo bude da bo"
+    assert (
+        hashlib.sha256((few.nbest() + few.ref()).encode()).hexdigest()
+        == "db4b42d7336723d67553ccce3e61e44c2a687d38210724a05955d73e9868f743"
+    )
 
 
 def test_a_longer_file_begins_with_the_shorter(some):

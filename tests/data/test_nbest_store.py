@@ -92,6 +92,26 @@ def test_found_again_by_content(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     assert changed.losses[0] > 0
 
 
+def test_the_key_is_of_all_contents_in_their_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, stores = write(tmp_path), tmp_path / "s"
+    second = tmp_path / "second.ref"
+    second.write_text("a cat\nnaïve dogs\nan end\n", encoding="utf-8")
+    one_way, other_way = [tmp_path / "x.ref", second], [second, tmp_path / "x.ref"]
+    folders = [import_nbest(path, references, stores).folder for references in (None, one_way, other_way)]
+    path.write_text(path.read_text(encoding="utf-8").replace("A=4", "A=5"), encoding="utf-8")
+    folders.append(import_nbest(path, store_dir=stores).folder)
+    monkeypatch.setattr(nbest_store, "FORMAT", 2)
+    folders.append(import_nbest(path, store_dir=stores).folder)
+    assert len(set(folders)) == 5
+    assert all(folder.parent == stores for folder in folders)
+
+
+def test_each_list_is_scored_against_its_own_reference(tmp_path: Path) -> None:
+    lists = [[("a b c d", "A=1"), ("e f g h", "A=2")], [("a b c d", "A=1"), ("e f g h", "A=2")]]
+    store = import_nbest(write(tmp_path, lists, ["a b c d", "e f g h"]), store_dir=tmp_path / "s")
+    assert store.losses.tolist() == [0, 1, 1, 0]
+
+
 @pytest.mark.parametrize("damage", ["features.f32", "hypotheses.txt", "meta.json", "format"])
 def test_damaged_store_is_built_anew(tmp_path: Path, damage: str) -> None:
     path = write(tmp_path)
