@@ -271,6 +271,14 @@ def test_theorem_1_of_a_sequence_is_that_of_a_constant():
 # Corollary 1
 
 
+def test_mu_tilde_is_its_formula():
+    """alpha / (sqrt(n_bar) L0), and attained: |f_mu - f| of F(w) = L0 ||w|| at w = 0 is mu L0 E||u||, near alpha."""
+    assert mu_tilde(0.3, 9.0, 2.0) == pytest.approx(0.05)
+    assert theory.L1(9.0, 0.05, 2.0) == pytest.approx(120)
+    n_bar, alpha, L0 = 400, 0.3, 2.0
+    assert 0.998 * alpha < mu_tilde(alpha, n_bar, L0) * L0 * moment(1, n_bar) <= alpha
+
+
 @pytest.mark.parametrize("alpha", [0.01, 1.0])
 def test_mu_tilde_keeps_f_mu_within_alpha_and_L1_is_a_lipschitz_constant(alpha):
     problem = Absolute(n=30, active=[4, 9, 2, 6], seed=12)
