@@ -304,6 +304,19 @@ def test_ties_go_to_the_larger_h_and_an_end_of_the_grid_is_told(monkeypatch, cro
     assert found.iterations.tolist() == [first_look(SMALL, min(crossings))]
 
 
+def test_measuring_stops_as_soon_as_no_other_h_can_be_better(monkeypatch):
+    """20 on average; the first h has 10 and, at 29 without the other seed, can come to (10 + 30) / 2 at best."""
+    asked = scripted(monkeypatch, [[10, 20, 45, 45], [44, 20, 45, 45]])
+    assert measure(SMALL, "active", seeds=2, objective="given").iterations.tolist() == [20, 20]
+    assert asked[-1] == 29
+
+
+def test_all_rates_may_get_there_at_the_same_look(monkeypatch):
+    scripted(monkeypatch, [[5, 4, 6, 3]])
+    found = measure(SMALL, "active", seeds=1, objective="given")
+    assert (found.iterations.tolist(), found.h) == ([8], 0.5)
+
+
 def test_an_h_that_never_gets_there_does_not_keep_the_others_waiting(monkeypatch):
     asked = scripted(monkeypatch, [[np.inf, 40, 90, np.inf], [9, 60, 90, np.inf]])
     found = measure(SMALL, "all", seeds=2, objective="given")
