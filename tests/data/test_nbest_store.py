@@ -288,9 +288,7 @@ def test_real_lists_give_the_known_figures(real_data: Path, tmp_path: Path) -> N
         assert [store.hypothesis(j) for j in range(rows.start, rows.stop)] == nbest.hypotheses
     weights = read_weights(smt / "weights.out-of-domain")
     w = np.array([weights[name] for name in store.names])
-    score = (store.features * w).sum(
-        axis=1
-    )  # by row: equal candidates tie, unlike with BLAS
+    score = (store.features * w).sum(axis=1)  # by row: equal candidates tie, unlike with BLAS
     for criterion, bleu, ratio, sentence_bleu in (
         (-score, 0.2962, 0.990, 0.2501),
         (store.losses, 0.4279, 0.972, 0.4010),

@@ -221,6 +221,13 @@ def test_lines_are_counted_across_blocks(tmp_path: Path, monkeypatch: pytest.Mon
         read_svmlight(path)
 
 
+def test_the_plain_parser_counts_features_from_0() -> None:
+    assert parse_line(b"-1 7:1 2:.5 4:0 # c\r\n") == (b"-1", [(1, 0.5), (6, 1.0)])
+    assert parse_line(b" # nothing\n") is None
+    with pytest.raises(ValueError, match="index 3 is there twice"):
+        parse_line(b"1 3:1 3:1")
+
+
 FIELD = st.one_of(
     st.from_regex(r"[0-9]{1,3}:[+-]?([0-9]{1,4}\.?[0-9]{0,9}|\.[0-9]{1,9})([eE][+-]?[0-9]{1,2})?", fullmatch=True),
     st.sampled_from(["#", "# 1:2", "3:nan", "0:1", "x", "1:", ":1", "2:1#", "\t", "\r", "1:1e400", "1:1e-400"]),
