@@ -7,6 +7,7 @@ import hashlib
 import numpy as np
 import pytest
 
+from sparsezo.data import generate_nbest as module
 from sparsezo.data.decoder_weights import read_weights
 from sparsezo.data.generate_nbest import IN_DOMAIN, OUT_OF_DOMAIN, generate_nbest, weights_text
 from sparsezo.data.nbest import read_nbest
@@ -48,6 +49,14 @@ def test_the_reader_takes_it(some, lists):
     assert len(some.ref().splitlines()) == 60
     assert set(lists[-1].names) == set(IN_DOMAIN)
     assert all(1 < len(nbest) <= 30 and len(set(nbest.hypotheses)) == len(nbest) for nbest in lists)
+
+
+def test_of_equal_hypotheses_the_first_is_kept(monkeypatch):
+    drawn = iter([3.0, 9.0, 1.0])
+    monkeypatch.setattr(module, "_corrupt", lambda reference, rate, rng, law: (reference, (0, 0, 0, 0)))
+    monkeypatch.setattr(module, "_features", lambda length, errors, rng: {"PhraseCount": next(drawn)})
+    some = generate_nbest(1, seed=1, candidates=3)
+    assert some.lists == ((f"0 ||| {some.references[0]} ||| PhraseCount=3 ||| 1.2",),)
 
 
 def test_lists_are_in_the_order_of_the_decoders_score(some, lists):

@@ -115,6 +115,8 @@ def test_known_values() -> None:
     assert loss[2] == pytest.approx(1 - np.exp(1 - 6 / 2))  # two orders, both perfect; too short
     precisions = [4 / 6, 3 / 5, 2 / 4, 1 / 3]
     assert loss[3] == pytest.approx(1 - np.prod(precisions) ** 0.25)
+    short = list_statistics(["the dog"], ["the cat"])  # the mean is over the two orders that it has
+    assert bleu_from_statistics(short)[0] == pytest.approx((1 / 2 * 0.01 / 1) ** 0.5)
     floor = list_statistics(["the x cat y"], ["the cat is on"])
     assert bleu_from_statistics(floor)[0] == pytest.approx((2 / 4 * 0.01 / 3 * 0.01 / 2 * 0.01 / 1) ** 0.25)
     assert bleu_from_statistics(stats.astype(np.int16)) == pytest.approx(1 - loss)
