@@ -125,6 +125,11 @@ def test_known_moments(n_bar):
         assert moment(p, n_bar) <= moment_bound(p, n_bar) * (1 + 1e-7)
 
 
+def test_the_bound_of_moments_changes_at_2():
+    assert [moment_bound(p, 9.0) for p in (0.0, 1.0, 1.5)] == pytest.approx([1, 3, 9**0.75])
+    assert [moment_bound(p, 9.0) for p in (2.0, 3.0, 4.0)] == pytest.approx([11, 12**1.5, 13**2])
+
+
 def test_sparse_perturbation_has_as_much_variance_as_it_has_active_coordinates():
     rng = np.random.default_rng(1)
     active = rng.random(300) < 0.1
