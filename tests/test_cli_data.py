@@ -137,6 +137,36 @@ def test_make_a_folder(call, tmp_path, task):
     assert "is there already and would be replaced" in err
 
 
+def test_the_parts_of_a_folder_have_seeds_of_their_own(call, tmp_path):
+    assert call("make", "chunking", "-o", f"{tmp_path}/new/", "-n", 8, "--seed", 5)[0] == 0
+    for part, n, seed in (("train", 8, 5), ("dev", 2, 6), ("test", 4, 7)):
+        assert call("make", "chunking", "-o", tmp_path / part, "-n", n, "--seed", seed)[0] == 0
+        assert (tmp_path / part).read_bytes() == (tmp_path / f"new/{part}.txt").read_bytes()
+    assert (tmp_path / "dev").read_bytes() != (tmp_path / "test").read_bytes()[: (tmp_path / "dev").stat().st_size]
+
+
+def test_every_option_of_make_arrives(call, monkeypatch):
+    from sparsezo.cli import data
+
+    seen = []
+    monkeypatch.setattr(data, "make_data", lambda *args: seen.append(args) or [Path("a"), Path("b")])
+    assert call("make", "text", "-o", "x") == (0, "", "wrote a, b\n")
+    assert call("make", "text", "-o", "x", "-n", "7k", "--seed", "3", "--format", "svmlight")[0] == 0
+    assert seen == [("text", "x", None, 0, None), ("text", "x", "7k", 3, "svmlight")]
+
+
+def test_sizes_unless_given(call, tmp_path, monkeypatch):
+    from sparsezo.cli import data
+
+    seen = []
+    monkeypatch.setattr(
+        data, "_write", lambda task, target, weights, n, seed, format: seen.append((task, n)) or [target]
+    )
+    for task, name in (("chunking", "a.txt"), ("text", "a.tsv"), ("rerank", "a.nbest")):
+        assert call("make", task, "-o", tmp_path / name)[0] == 0
+    assert seen == [("chunking", 2000), ("text", 4000), ("rerank", 300)]
+
+
 def test_what_was_not_named_is_not_replaced(call, tmp_path):
     (tmp_path / "a.ref").write_text("mine\n")
     code, _, err = call("make", "rerank", "-o", tmp_path / "a.nbest", "-n", 2)

@@ -9,8 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from sparsezo.cli import theory
 from sparsezo.cli.data import make_data
-from sparsezo.theory import Complexity, n_bar_of
+from sparsezo.theory import Complexity, Dimension, n_bar_of
 
 
 @pytest.fixture
@@ -36,6 +37,53 @@ def test_from_numbers(call):
     assert [(one["perturb"], one["p"]) for one in got["moments"][:2]] == [("all", 2), ("all", 4)]
     assert all(one["moment"] <= one["bound"] for one in got["moments"])
     assert got["moments"][-1]["moment"] == pytest.approx(10 * 12)
+
+
+def test_without_numbers_it_is_about_noun_phrases(call):
+    code, out, _ = call("--json")
+    assert code == 0
+    got = json.loads(out)
+    names = ("n", "n_bar", "r_bar", "L0", "R", "alpha", "epsilon")
+    assert [got[name] for name in names] == [2_800_000, 3300, 213, 1, 1, 0.1, 0.1]
+
+
+def test_every_option_about_the_data_arrives(call, monkeypatch):
+    seen = []
+
+    def measure(*args):
+        seen.append(args)
+        return theory.Dimensions("text", ("a", "b"), 3, 1000, Dimension(90.0, 100.0), Dimension(9.0, 10.0))
+
+    monkeypatch.setattr(theory, "measure", measure)
+    words = """--task text --data a --data b --only VP --order 1 --template tpl --min-count 3 --format svmlight
+        --topics q --raw-tf --ref r1 --ref r2 --store s --L0 1.5 --R 2 --alpha 0.5 --epsilon 0.25 --json"""
+    code, out, _ = call(*words.split())
+    assert code == 0
+    options = {
+        "only": "VP",
+        "order": 1,
+        "template": "tpl",
+        "min_count": 3,
+        "format": "svmlight",
+        "topics": "q",
+        "raw_tf": True,
+        "train_ref": ["r1", "r2"],
+        "store": "s",
+    }
+    assert seen == [("text", ("a", "b"), options)]
+    got = json.loads(out)
+    assert [got[name] for name in ("n", "n_bar", "r_bar", "L0", "R", "alpha", "epsilon")] == [
+        1000,
+        100,
+        10,
+        1.5,
+        2,
+        0.5,
+        0.25,
+    ]
+    assert (got["data"]["inputs"], got["data"]["n_bar"]) == (3, {"mean": 90.0, "valid": 100.0})
+    assert call("--task", "text", "--data", "a")[0] == 0
+    assert seen[1] == ("text", ("a",), {})
 
 
 def test_for_people(call):

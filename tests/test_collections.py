@@ -205,7 +205,7 @@ def test_no_network(machine, monkeypatch):
     with socket.socket() as closed:  # bound but not listening: nobody else has the port, and nobody answers
         closed.bind(("127.0.0.1", 0))
         at(f"http://127.0.0.1:{closed.getsockname()[1]}/", monkeypatch)
-        with pytest.raises(SparsezoError, match=r"cannot be reached \(is there a network\?\); .*--data DIR") as failure:
+        with pytest.raises(SparsezoError, match=r"cannot be reached \(is there a network\?\); .*`data` DIR") as failure:
             fetch("conll2000")
     assert "\n" not in str(failure.value)
     assert failure.value.exit_code == 1

@@ -12,14 +12,16 @@ import pytest
 
 pytestmark = [pytest.mark.torture, pytest.mark.data]
 
-CHUNKING = [  # rule and options, least test F1
-    (["--rule", "two-point", "--perturb", "active", "--h", "0.001", "--mu", "0.1"], 0.895),
-    (["--rule", "two-point", "--perturb", "score", "--h", "0.001", "--mu", "0.1"], 0.92),
-    (["--rule", "symmetric", "--perturb", "score", "--step", "adagrad", "--h", "0.05", "--mu", "0.2"], 0.93),
-    (["--rule", "comparison", "--perturb", "active", "--h", "0.001", "--mu", "0.1"], 0.855),
-    (["--rule", "two-point", "--perturb", "all", "--h", "0.004641", "--mu", "1"], 0.865),
-    (["--rule", "baseline", "--perturb", "active", "--h", "1e-4", "--mu", "0.1"], 0.885),
-    (["--rule", "comparison", "--perturb", "active", "--h", "1e-4", "--mu", "0.1"], 0.885),
+# Rule and options, and the least test F1. Behind it what was measured at these settings, a mean over three seeds where
+# docs/results has it: the least is 0.01 to 0.02 below, and runs of other seeds differ by 0.001 to 0.004.
+CHUNKING = [
+    (["--rule", "two-point", "--perturb", "active", "--h", "0.001", "--mu", "0.1"], 0.885),  # 0.903
+    (["--rule", "two-point", "--perturb", "score", "--h", "0.001", "--mu", "0.1"], 0.91),
+    (["--rule", "symmetric", "--perturb", "score", "--step", "adagrad", "--h", "0.05", "--mu", "0.2"], 0.92),
+    (["--rule", "comparison", "--perturb", "active", "--h", "0.001", "--mu", "0.1"], 0.84),
+    (["--rule", "two-point", "--perturb", "all", "--h", "0.004641", "--mu", "1"], 0.86),  # 0.875
+    (["--rule", "baseline", "--perturb", "active", "--h", "1e-4", "--mu", "0.1"], 0.88),  # 0.897
+    (["--rule", "comparison", "--perturb", "active", "--h", "1e-4", "--mu", "0.1"], 0.875),  # 0.898
     (["--rule", "first-order", "--h", "0.01"], 0.92),
     (["--rule", "supervised"], 0.93),
 ]
@@ -41,7 +43,10 @@ def test_chunking(real_data: Path, tmp_path: Path, options: list[str], least: fl
 
 
 def test_text(real_data: Path, tmp_path: Path):
-    """score reaches full supervision, and active is above all for every rule."""
+    """score comes near full supervision (0.9355), and active is far above all for every rule.
+
+    Measured: score 0.936; active 0.81 and 0.76, all 0.40 and 0.41, by two-point and comparison.
+    """
     files = real_data / "text"
     data = ["--train", files / "20news4.train.tsv.gz", "--dev", 1000, "--test", files / "20news4.test.tsv.gz"]
     common = [*data, "--iterations", "2M", "--h", "0.1", "--mu", "1", "-o", tmp_path / "m"]
@@ -50,14 +55,16 @@ def test_text(real_data: Path, tmp_path: Path):
         for rule in ("two-point", "comparison", "baseline")
         for perturb in ("all", "active")
     }
-    assert train("text", *common)["test"] >= 0.93
-    assert reached["two-point", "active"] >= 0.79
+    assert train("text", *common)["test"] >= 0.925
+    assert reached["two-point", "active"] >= 0.77
     for rule in ("two-point", "comparison", "baseline"):
         assert reached[rule, "active"] > reached[rule, "all"]
 
 
 def test_reranking(real_data: Path, tmp_path: Path):
-    """Three seeds, h and mu from the paper's grid: both rules come near the weights tuned in domain (0.2434)."""
+    """Three seeds, h and mu from the paper's grid: both rules go most of the way from the start (0.2335) to the weights
+    tuned in domain (0.2434). Seeds differ by 0.002, so that a mean of three is good to 0.001.
+    """
     files = real_data / "smt"
     data = ["--train", files / "train.nbest.xz", "--dev", files / "nc-devtest2007.nbest.xz"]
     data += ["--test", files / "nc-test2007.nbest.xz", "--init", files / "weights.out-of-domain"]
@@ -67,4 +74,4 @@ def test_reranking(real_data: Path, tmp_path: Path):
             train("rerank", *data, *options, "--evaluate-every", "20k", "--seed", seed, "-o", tmp_path / "m")["test"]
             for seed in (0, 1, 2)
         ]
-        assert np.mean(found) >= 0.240
+        assert np.mean(found) >= 0.238

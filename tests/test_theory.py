@@ -125,6 +125,11 @@ def test_known_moments(n_bar):
         assert moment(p, n_bar) <= moment_bound(p, n_bar) * (1 + 1e-7)
 
 
+def test_the_bound_of_moments_changes_at_2():
+    assert [moment_bound(p, 9.0) for p in (0.0, 1.0, 1.5)] == pytest.approx([1, 3, 9**0.75])
+    assert [moment_bound(p, 9.0) for p in (2.0, 3.0, 4.0)] == pytest.approx([11, 12**1.5, 13**2])
+
+
 def test_sparse_perturbation_has_as_much_variance_as_it_has_active_coordinates():
     rng = np.random.default_rng(1)
     active = rng.random(300) < 0.1
@@ -269,6 +274,14 @@ def test_theorem_1_of_a_sequence_is_that_of_a_constant():
 
 
 # Corollary 1
+
+
+def test_mu_tilde_is_its_formula():
+    """alpha / (sqrt(n_bar) L0), and attained: |f_mu - f| of F(w) = L0 ||w|| at w = 0 is mu L0 E||u||, near alpha."""
+    assert mu_tilde(0.3, 9.0, 2.0) == pytest.approx(0.05)
+    assert theory.L1(9.0, 0.05, 2.0) == pytest.approx(120)
+    n_bar, alpha, L0 = 400, 0.3, 2.0
+    assert 0.998 * alpha < mu_tilde(alpha, n_bar, L0) * L0 * moment(1, n_bar) <= alpha
 
 
 @pytest.mark.parametrize("alpha", [0.01, 1.0])

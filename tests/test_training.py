@@ -1,16 +1,24 @@
-"""A run: best model on dev, curve, and going on after being stopped, bit for bit."""
+"""A run: the best model on dev, its curve and result, checkpoints, and going on after being stopped, bit for bit."""
 
 from __future__ import annotations
+
+import math
+import signal
+from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import pytest
 
+from sparsezo import __version__, training
 from sparsezo.errors import UsageError
-from sparsezo.learner import predict
+from sparsezo.kernels import loop
+from sparsezo.learner import Learner, predict
 from sparsezo.settings import Settings
+from sparsezo.storage.container import read_container
 from sparsezo.tasks.chunking.generate import chunking_corpus
 from sparsezo.tasks.chunking.task import Chunking
-from sparsezo.training import Data, Training
+from sparsezo.training import Data, Progress, Training, default_interval
 
 SETTINGS = [
     Settings("two-point", "score", 0.01, 0.1),
@@ -18,6 +26,7 @@ SETTINGS = [
     Settings("baseline", "active", 0.01, 0.1, step="adagrad"),
     Settings("first-order", None, 0.05, None, baseline=True),
 ]
+LIVELY = Settings("two-point", "score", 0.05, 0.5, seed=3)  # dev goes up and down
 
 
 @pytest.fixture(scope="module")
@@ -26,16 +35,317 @@ def data():
     return task, Data(train, task.seen(chunking_corpus(40, seed=2)), task.seen(chunking_corpus(40, seed=3)))
 
 
+class Changed:
+    """A task with some things of its own, else as it was."""
+
+    def __init__(self, task, **own):
+        self.__dict__ |= {"_task": task, **own}
+
+    def __getattr__(self, name):
+        return getattr(self._task, name)
+
+
+def scripted(task, values):
+    """A task whose looks at dev give these values, one after the other."""
+    left = iter(values)
+    return Changed(task, quality=lambda _problem, _gold, _outputs: next(left))
+
+
+def weights_after(task, parts, settings, steps, W=None):
+    """By a learner of its own, that nobody looks at."""
+    learner = Learner(task.problem(parts.train), settings, W)
+    learner.run(task.gold(parts.train), steps)
+    return learner.weights().copy()
+
+
+def value_on_test(task, parts, W):
+    return task.scores(parts.test, predict(task.problem(parts.test, learn=False), W)).value
+
+
 class Stop:
-    """Interrupt a run at its n-th look at the clock, as Ctrl-C would."""
+    """Interrupt a run as Ctrl-C would: at its n-th look at the clock, and not before a step."""
 
-    def __init__(self, after: int) -> None:
-        self.left = after
+    def __init__(self, looks: int, step: int) -> None:
+        self.left, self.step = looks, step
 
-    def __call__(self, _progress: object) -> None:
+    def __call__(self, now: Progress) -> None:
         self.left -= 1
-        if self.left == 0:
+        if self.left <= 0 and now.step >= self.step:
             raise KeyboardInterrupt
+
+
+def stopped(run: Training, looks: int = 1, step: int = 0) -> Training:
+    with pytest.raises(KeyboardInterrupt):
+        run.go(Stop(looks, step))
+    return run
+
+
+class Clock:
+    """Time passes where it is said to: so many seconds a step of learning, and whatever a look at dev takes."""
+
+    def __init__(self) -> None:
+        self.now = 100.0
+        self.pace = 2.0**-10
+        self.ran: list[int] = []
+
+    def perf_counter(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    """Learning that only counts its steps, by a clock of its own."""
+    clock = Clock()
+
+    def run(learner, _gold, steps):
+        clock.ran.append(steps)
+        assert steps >= 0
+        assert clock.ran.count(0) < 5, "it never ends"
+        clock.now += steps * clock.pace
+        learner.state.counts[loop.STEP] += steps
+
+    monkeypatch.setattr(training, "time", clock)
+    monkeypatch.setattr(Learner, "run", run)
+    return clock
+
+
+@pytest.fixture
+def ctrl_c():
+    """SIGINT as in a terminal, whatever this process was started with."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+# Which weights are kept
+
+
+def test_the_best_on_dev_is_kept_the_first_of_equals(data):
+    task, parts = data
+    values = [0.125, 0.5, 0.25, 0.75, 0.25, 0.75, 0.5]  # at 0, 150, ..., 900
+    outcome = Training(scripted(task, values), parts, LIVELY, 900, evaluate_every=150).go()
+    best, last = weights_after(task, parts, LIVELY, 450), weights_after(task, parts, LIVELY, 900)
+    assert (best != last).any()
+    np.testing.assert_array_equal(outcome.model.W, best)
+    assert (outcome.result["dev"], outcome.result["best_iteration"]) == (0.75, 450)
+    np.testing.assert_array_equal(outcome.model.curve["dev"], values)
+
+
+def test_the_test_set_is_scored_on_the_best_weights(data):
+    task, parts = data
+    outcome = Training(scripted(task, [0.0, 0.1, 0.9, 0.1, 0.1]), parts, LIVELY, 2000, evaluate_every=500).go()
+    best, last = (value_on_test(task, parts, weights_after(task, parts, LIVELY, steps)) for steps in (1000, 2000))
+    assert best != last
+    assert outcome.test is not None
+    assert outcome.result["test"] == outcome.test.value == best
+    assert outcome.test.report["f1"] == best
+
+
+def test_where_learning_only_harms_the_start_is_kept(data):
+    task, parts = data
+    W = np.random.default_rng(5).standard_normal((task.n_features, task.n_labels)).astype(np.float32)
+    run = Training(scripted(task, [0.9, 0.9, 0.2]), parts, LIVELY, 200, evaluate_every=100, W=W)
+    outcome = run.go()
+    np.testing.assert_array_equal(outcome.model.W, W)
+    assert (run.learner.state.W != W).any()
+    assert (outcome.result["dev"], outcome.result["best_iteration"]) == (0.9, 0)
+
+
+def test_dev_is_valued_at_the_weights_of_its_step(data):
+    task, parts = data
+    curve = Training(task, parts, LIVELY, 900, evaluate_every=300).go().model.curve
+    problem, gold = task.problem(parts.dev, learn=False), task.gold(parts.dev)
+    outputs = [predict(problem, weights_after(task, parts, LIVELY, steps)) for steps in (0, 300, 600, 900)]
+    values = [task.scores(parts.dev, each).value for each in outputs]
+    assert len(set(values)) > 2
+    assert curve["dev"].tolist() == values == [task.quality(problem, gold, each) for each in outputs]
+
+
+def test_without_dev_the_last_weights_are_kept(data):
+    task, parts = data
+    run = Training(task, Data(parts.train, None, parts.test), LIVELY, 700, evaluate_every=300)
+    seen = []
+    outcome = run.go(seen.append)
+    np.testing.assert_array_equal(outcome.model.W, weights_after(task, parts, LIVELY, 700))
+    assert outcome.result["dev"] is None
+    assert outcome.result["best_iteration"] == 700
+    assert outcome.result["test"] == value_on_test(task, parts, outcome.model.W)
+    assert outcome.model.curve["iterations"].tolist() == [0, 300, 600, 700]
+    assert np.isnan(outcome.model.curve["dev"]).all()
+    assert {(now.dev, now.best) for now in seen} == {(None, None)}
+
+
+def test_quick_quality_is_the_reported_one(data):
+    task, parts = data
+    problem, gold = task.problem(parts.dev, learn=False), task.gold(parts.dev)
+    generator = np.random.default_rng(0)
+    for scale in (0.01, 1.0):
+        W = (scale * generator.standard_normal((task.n_features, task.n_labels))).astype(np.float32)
+        outputs = predict(problem, W)
+        assert task.quality(problem, gold, outputs) == task.scores(parts.dev, outputs).value
+
+
+# When dev is looked at
+
+
+def test_dev_is_looked_at_at_the_start_at_intervals_and_at_the_end(data, clock):
+    task, parts = data
+    run = Training(scripted(task, [0.5] * 5), parts, LIVELY, 1000, evaluate_every=300)
+    curve = run.go().model.curve
+    assert curve["iterations"].tolist() == [0, 300, 600, 900, 1000]
+    assert curve["iterations"].dtype == np.int64
+    whole = Training(scripted(task, [0.5] * 3), parts, LIVELY, 600, evaluate_every=300)
+    assert whole.go().model.curve["iterations"].tolist() == [0, 300, 600]  # once at the end, not twice
+    rare = Training(scripted(task, [0.5] * 2), parts, LIVELY, 40, evaluate_every=300)
+    assert rare.go().model.curve["iterations"].tolist() == [0, 40]
+
+
+def test_by_default_dev_is_looked_at_a_hundred_times(data):
+    task, parts = data
+    iterations = (1, 99, 100, 101, 200, 201, 4_000_000)
+    assert [default_interval(n) for n in iterations] == [1, 1, 1, 2, 2, 3, 40_000]
+    assert Training(task, parts, LIVELY, 201).evaluate_every == 3
+    assert Training(task, parts, LIVELY, 201, evaluate_every=7).evaluate_every == 7
+
+
+def test_lengths_must_be_positive(data):
+    task, parts = data
+    with pytest.raises(UsageError, match=r"^`iterations` 0: must be at least 1$"):
+        Training(task, parts, LIVELY, 0)
+    with pytest.raises(UsageError, match=r"^`evaluate_every` 0: must be at least 1$"):
+        Training(task, parts, LIVELY, 10, evaluate_every=0)
+    assert Training(task, parts, LIVELY, 1, evaluate_every=1).go().model.curve["iterations"].tolist() == [0, 1]
+
+
+# What is reported
+
+
+def test_the_result_in_figures(data):
+    task, parts = data
+    n, labels = 400, task.n_labels
+    outcome = Training(task, parts, LIVELY, n, evaluate_every=150).go()
+    learner = Learner(task.problem(parts.train), LIVELY)
+    gold, losses, moved = task.gold(parts.train), [], 0
+    for _ in range(n):
+        W, total = learner.state.W.copy(), learner.state.sums[loop.LOSS]
+        learner.run(gold, 1)
+        losses.append(learner.state.sums[loop.LOSS] - total)
+        moved += bool((W != learner.state.W).any())
+    assert 0 < moved < n
+    ids, offsets = task.index.transform(parts.train), parts.train.offsets
+    active, rank = [], []
+    for begin, end in pairwise(offsets):
+        counts = np.zeros((end - begin, task.n_features))
+        for i, row in enumerate(ids[begin:end]):
+            np.add.at(counts[i], row[row >= 0], 1)
+        counts = counts[:, counts.any(axis=0)]
+        active.append(counts.shape[1])
+        rank.append(np.linalg.matrix_rank(counts))
+    assert np.mean(active) != np.median(active)
+    result = dict(outcome.result)
+    assert result.pop("seconds") > 0
+    assert result.pop("us_per_iteration") == 1e6 * outcome.result["seconds"] / n
+    assert result.pop("average_loss") == pytest.approx(np.mean(losses), rel=1e-6)
+    assert outcome.model.curve["average_loss"] == pytest.approx([0, *(np.mean(losses[:k]) for k in (150, 300, 400))])
+    assert result == {
+        "task": "chunking",
+        **LIVELY.as_dict(),
+        "metric": "f1",
+        "iterations": n,
+        "n": task.n_features * labels,
+        "n_active": pytest.approx(labels * np.mean(active)),
+        "n_score": pytest.approx(labels * np.mean(rank)),
+        "best_iteration": outcome.model.curve["iterations"][outcome.model.curve["dev"].argmax()],
+        "dev": outcome.model.curve["dev"].max(),
+        "test": value_on_test(task, parts, outcome.model.W),
+        "update_fraction": moved / n,
+        "version": __version__,
+    }
+    assert outcome.model.settings == LIVELY.as_dict()
+    assert outcome.model.result == outcome.result
+    assert outcome.model.task is task
+
+
+def test_seconds_are_those_of_learning(data, clock):
+    task, parts = data
+
+    def slow_look(_problem, _gold, _outputs):
+        clock.now += 64.0
+        return 0.5
+
+    result = Training(Changed(task, quality=slow_look), parts, LIVELY, 1000, evaluate_every=300).go().result
+    assert result["seconds"] == 1000 / 1024
+    assert result["us_per_iteration"] == 1e6 / 1024
+
+
+def test_progress_says_how_far_it_is(data, clock):
+    task, parts = data
+    seen = []
+    run = Training(scripted(task, [0.25, 0.75, 0.5]), parts, LIVELY, 600, evaluate_every=400)
+    run.learner.state.sums[loop.LOSS] = 90.0
+    run.go(seen.append)
+    tenth = 102  # steps in a tenth of a second
+    assert seen == [
+        Progress(400, 600, 90 / 400, 0.75, 0.75, 400, 400 / 1024, 1024.0),
+        Progress(400 + tenth, 600, 90 / 502, 0.75, 0.75, 400, 502 / 1024, 1024.0),
+        Progress(600, 600, 90 / 600, 0.5, 0.75, 400, 600 / 1024, 1024.0),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("pace", "iterations", "slices"),
+    [
+        (2.0**-10, 1300, [1000, 102, 102, 96]),
+        (2.0**-20, 120_000, [1000, 2000, 4000, 8000, 16_000, 32_000, 57_000]),
+        (2.0**-16, 30_000, [1000, 2000, 4000, 6553, 6553, 6553, 3341]),
+        (1.0, 1003, [1000, 1, 1, 1]),
+        (0.0, 7000, [1000, 2000, 4000]),
+    ],
+)
+def test_it_looks_at_the_clock_ten_times_a_second(data, clock, pace, iterations, slices):
+    task, parts = data
+    clock.pace = pace
+    Training(task, Data(parts.train), LIVELY, iterations, evaluate_every=iterations).go()
+    assert clock.ran == [0, *slices]  # first none at all: compiling is not learning
+
+
+def test_what_a_run_asks_the_task_for(data):
+    task, parts = data
+    asked = []
+
+    def problem(data, **how):
+        asked.append(("train" if data is parts.train else "dev" if data is parts.dev else "test", how))
+        return task.problem(data, **how)
+
+    Training(Changed(task, problem=problem), parts, LIVELY, 5).go()
+    looks = [("dev", {"learn": False}), ("test", {"learn": False})]
+    assert asked == [("train", {"risk": False}), *looks]
+    asked.clear()
+    annealed = Training(Changed(task, problem=problem), parts, replace(LIVELY, criterion="annealed"), 5)
+    assert asked[0] == ("train", {"risk": True})
+    assert annealed.problem.task.A.size > 0
+    annealed.go()
+
+
+# Where learning starts
+
+
+def test_runs_from_shared_weights_leave_them_alone(data):
+    task, parts = data
+    W = np.random.default_rng(6).standard_normal((task.n_features, task.n_labels)).astype(np.float32)
+    given = W.copy()
+    first, second = (Training(task, parts, LIVELY, 300, W=W).go() for _ in range(2))
+    np.testing.assert_array_equal(W, given)
+    for key in ("average_loss", "dev", "test", "best_iteration"):
+        assert first.result[key] == second.result[key]
+    np.testing.assert_array_equal(first.model.W, second.model.W)
+    without_dev = Training(task, Data(parts.train), LIVELY, 300, W=W).go()
+    assert (without_dev.test, without_dev.result["test"]) == (None, None)
+    np.testing.assert_array_equal(without_dev.model.W, weights_after(task, parts, LIVELY, 300, given))
+    np.testing.assert_array_equal(W, given)
+
+
+# Being stopped, and going on
 
 
 @pytest.mark.parametrize("settings", SETTINGS, ids=str)
@@ -45,8 +355,7 @@ def test_stopped_and_resumed_is_the_same_run_bit_for_bit(data, settings, tmp_pat
     checkpoint = tmp_path / "run.checkpoint"
     for stops in (3, 2):
         run = Training(task, parts, settings, 6000, evaluate_every=700, checkpoint=checkpoint, resume=True)
-        with pytest.raises(KeyboardInterrupt):
-            run.go(Stop(stops))
+        stopped(run, stops)
         assert 0 < run.learner.step < 6000
     last = Training(task, parts, settings, 6000, evaluate_every=700, checkpoint=checkpoint, resume=True)
     assert last.learner.step == run.learner.step
@@ -62,57 +371,259 @@ def test_stopped_and_resumed_is_the_same_run_bit_for_bit(data, settings, tmp_pat
     assert not checkpoint.exists()
 
 
-def test_the_best_on_dev_is_kept(data):
+@pytest.mark.parametrize("settings", SETTINGS, ids=str)
+def test_a_checkpoint_holds_all_that_a_run_has(data, settings, tmp_path):
     task, parts = data
-    run = Training(task, parts, Settings("two-point", "score", 0.05, 0.5), 4000, evaluate_every=100)
-    outcome = run.go()
-    dev = outcome.model.curve["dev"]
-    assert outcome.result["dev"] == dev.max()
-    assert outcome.result["best_iteration"] == outcome.model.curve["iterations"][dev.argmax()]
-    assert task.scores(parts.dev, outcome.model.predict(parts.dev)).value == dev.max()
-    assert outcome.test is not None
-    assert outcome.result["test"] == task.scores(parts.test, outcome.model.predict(parts.test)).value
+    W = np.full((task.n_features, task.n_labels), 0.125, np.float32)
+    checkpoint = tmp_path / "checkpoint"
+    first = Training(
+        scripted(task, [0.25, 0.5, 0.125]), parts, settings, 900, evaluate_every=300, checkpoint=checkpoint, W=W
+    )
+    stopped(first, step=600)
+    second = Training(task, parts, settings, 900, evaluate_every=300, checkpoint=checkpoint, resume=True, W=W)
+    for name, values in first.learner.state._asdict().items():
+        np.testing.assert_array_equal(getattr(second.learner.state, name), values, err_msg=name)
+        assert values.any() or not values.size or name == "sums", name
+    assert second.learner.step == 600
+    np.testing.assert_array_equal(second.best, first.best)
+    assert (second.best != second.learner.state.W).any()
+    assert (second.best_value, second.best_iteration) == (0.5, 300)
+    assert second.seconds == first.seconds > 0
+    assert second.curve == first.curve
+    assert [point[0] for point in second.curve] == [0, 300, 600]
 
 
-def test_without_dev_the_last_weights_are_kept(data):
+def test_the_best_before_it_was_stopped_is_kept(data, tmp_path):
     task, parts = data
-    outcome = Training(task, Data(parts.train), Settings(h=0.01), 1000).go()
-    assert outcome.result["dev"] is None
-    assert outcome.result["test"] is None
-    assert outcome.result["best_iteration"] == 1000
+    checkpoint = tmp_path / "checkpoint"
+    whole = (parts, LIVELY, 900)
+    stopped(
+        Training(scripted(task, [0.25, 0.5, 0.125]), *whole, evaluate_every=300, checkpoint=checkpoint),
+        step=600,
+    )
+    second = Training(scripted(task, [0.375]), *whole, evaluate_every=300, checkpoint=checkpoint, resume=True)
+    outcome = second.go()
+    np.testing.assert_array_equal(outcome.model.W, weights_after(task, parts, LIVELY, 300))
+    assert (outcome.result["dev"], outcome.result["best_iteration"]) == (0.5, 300)
+    assert outcome.model.curve["dev"].tolist() == [0.25, 0.5, 0.125, 0.375]
 
 
-def test_quick_quality_is_the_reported_one(data):
+def test_time_and_intervals_go_on_from_where_it_was_stopped(data, clock, tmp_path):
     task, parts = data
-    problem, gold = task.problem(parts.dev, learn=False), task.gold(parts.dev)
-    generator = np.random.default_rng(0)
-    for scale in (0.01, 1.0):
-        W = (scale * generator.standard_normal((task.n_features, task.n_labels))).astype(np.float32)
-        outputs = predict(problem, W)
-        assert task.quality(problem, gold, outputs) == task.scores(parts.dev, outputs).value
+
+    def half(resume):
+        where = tmp_path / "checkpoint"
+        return Training(task, Data(parts.train), LIVELY, 1000, evaluate_every=300, checkpoint=where, resume=resume)
+
+    assert stopped(half(False), 2).learner.step == 402  # between two looks
+    clock.now = 7.0  # another process, another clock
+    outcome = half(True).go()
+    assert outcome.model.curve["iterations"].tolist() == [0, 300, 600, 900, 1000]
+    assert outcome.result["seconds"] == 1000 / 1024
 
 
-def test_a_checkpoint_of_another_run_is_refused(data, tmp_path):
+def test_a_run_that_was_stopped_before_its_first_step_looks_at_the_start_once(data, clock, monkeypatch, tmp_path):
     task, parts = data
-    checkpoint = tmp_path / "run.checkpoint"
-    run = Training(task, parts, Settings(h=0.01), 6000, checkpoint=checkpoint)
+    options = {"evaluate_every": 50, "checkpoint": tmp_path / "checkpoint"}
+
+    def run(_learner, _gold, steps):
+        if steps:
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Learner, "run", run)
+        with pytest.raises(KeyboardInterrupt):
+            Training(task, parts, LIVELY, 100, **options).go()
+    outcome = Training(task, parts, LIVELY, 100, **options, resume=True).go()
+    assert outcome.model.curve["iterations"].tolist() == [0, 50, 100]
+
+
+def test_a_run_that_was_stopped_at_its_very_end_has_nothing_more_to_do(data, clock, tmp_path):
+    task, parts = data
+    options = {"evaluate_every": 50, "checkpoint": tmp_path / "checkpoint"}
+    stopped(Training(scripted(task, [0.25, 0.75, 0.5]), parts, LIVELY, 100, **options), 2)
+    clock.ran.clear()
+    outcome = Training(scripted(task, []), parts, LIVELY, 100, **options, resume=True).go()
+    assert sum(clock.ran) == 0
+    assert (outcome.result["best_iteration"], outcome.result["dev"]) == (50, 0.75)
+    assert outcome.model.curve["dev"].tolist() == [0.25, 0.75, 0.5]
+
+
+@pytest.mark.parametrize("where", ["while it looks at dev", "while it reports"])
+def test_ctrl_c_waits_until_the_state_is_whole(data, ctrl_c, tmp_path, where):
+    task, parts = data
+    checkpoint = tmp_path / "checkpoint"
+    looks, reports = [], []
+
+    def quality(problem, gold, outputs):
+        looks.append(task.quality(problem, gold, outputs))
+        if len(looks) == 3 and where == "while it looks at dev":
+            signal.raise_signal(signal.SIGINT)
+        return looks[-1]
+
+    def progress(now):
+        if now.step == 200 and where == "while it reports":
+            signal.raise_signal(signal.SIGINT)
+        reports.append(now.step)
+
+    run = Training(Changed(task, quality=quality), parts, LIVELY, 300, evaluate_every=100, checkpoint=checkpoint)
     with pytest.raises(KeyboardInterrupt):
-        run.go(Stop(2))
-    with pytest.raises(UsageError, match="of a run with other settings; resume with the same command"):
-        Training(task, parts, Settings(h=0.02), 6000, checkpoint=checkpoint, resume=True)
-    with pytest.raises(UsageError, match="other iterations, evaluate_every;"):
-        Training(task, parts, Settings(h=0.01), 5000, checkpoint=checkpoint, resume=True)
-    with pytest.raises(UsageError, match="other data;"):
-        Training(task, Data(parts.train[:50]), Settings(h=0.01), 6000, checkpoint=checkpoint, resume=True)
+        run.go(progress)
+    assert reports[-1] == 200
+    assert len(looks) == 3
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    resumed = Training(task, parts, LIVELY, 300, evaluate_every=100, checkpoint=checkpoint, resume=True)
+    assert (resumed.learner.step, len(resumed.curve)) == (200, 3)
+    whole = Training(task, parts, LIVELY, 300, evaluate_every=100).go()
+    assert resumed.go().model.curve["dev"].tolist() == whole.model.curve["dev"].tolist()
 
 
-def test_what_train_reports(data):
+def test_a_run_without_a_checkpoint_is_stopped_too(data, tmp_path, monkeypatch):
     task, parts = data
-    result = Training(task, parts, Settings(h=0.01), 1000).go().result
-    assert {
-        *("task", "rule", "perturb", "criterion", "h", "mu", "seed", "iterations", "n", "n_active", "n_score"),
-        *("average_loss", "best_iteration", "dev", "test", "seconds", "us_per_iteration", "update_fraction"),
-    } <= set(result)
-    assert result["n"] == task.n_features * 9
-    assert 0 < result["n_score"] < result["n_active"] < result["n"]
-    assert 0 < result["update_fraction"] <= 1
+    monkeypatch.chdir(tmp_path)
+    run = stopped(Training(task, parts, LIVELY, 300, evaluate_every=100, resume=True))
+    assert run.learner.step == 100
+    run.finish()
+    assert not list(tmp_path.iterdir())
+
+
+# Checkpoints
+
+
+def test_a_checkpoint_is_written_whenever_so_many_seconds_have_passed(data, clock, monkeypatch, tmp_path):
+    task, parts = data
+    saved = []
+
+    def write_container(path, kind, meta, arrays):
+        clock.now += 32.0  # writing takes its time, which does not count
+        saved.append((path, kind, int(arrays["counts"][loop.STEP]), meta["seconds"]))
+
+    monkeypatch.setattr(training, "write_container", write_container)
+    path = str(tmp_path / "checkpoint")
+    options = {"evaluate_every": 64, "checkpoint": path, "checkpoint_seconds": 0.25}
+    clock.now -= 0.125
+    Training(task, Data(parts.train), LIVELY, 1000, **options).go()
+    # a slice of 64 steps takes 1/16 s: after five of them it is more than 1/4 s
+    assert saved == [(tmp_path / "checkpoint", "checkpoint", steps, steps / 1024) for steps in (320, 640, 960)]
+    saved.clear()
+    Training(task, Data(parts.train), LIVELY, 1000, **options | {"checkpoint_seconds": 2.0}).go()
+    assert not saved
+    Training(task, Data(parts.train), LIVELY, 1000, **options | {"checkpoint": None}).go()
+    assert not saved
+
+
+def test_by_default_a_checkpoint_is_written_every_half_minute(data):
+    task, parts = data
+    assert Training(task, Data(parts.train), LIVELY, 1).checkpoint_seconds == 30.0
+
+
+def test_only_resume_goes_on_from_a_checkpoint(data, tmp_path):
+    task, parts = data
+    checkpoint = tmp_path / "checkpoint"
+    assert Training(task, parts, LIVELY, 300, checkpoint=checkpoint, resume=True).learner.step == 0  # there is none
+    stopped(Training(task, parts, LIVELY, 300, evaluate_every=100, checkpoint=checkpoint))
+    meta, _ = read_container(checkpoint, "checkpoint")
+    assert meta["best_iteration"] in (0, 100)
+    assert (
+        Training(task, parts, LIVELY, 300, evaluate_every=100, checkpoint=checkpoint, resume=True).learner.step == 100
+    )
+    anew = Training(task, parts, LIVELY, 300, evaluate_every=100, checkpoint=checkpoint)
+    assert (anew.learner.step, anew.curve) == (0, [])
+
+
+def test_a_finished_run_needs_no_checkpoint(data, tmp_path):
+    task, parts = data
+    run = Training(task, Data(parts.train), LIVELY, 10, checkpoint=tmp_path / "checkpoint", checkpoint_seconds=0.0)
+    run.go()
+    assert (tmp_path / "checkpoint").exists()
+    run.finish()
+    assert not (tmp_path / "checkpoint").exists()
+    run.finish()  # nothing to do
+
+
+# What a checkpoint belongs to
+
+
+def other_tag(corpus):
+    """The same words, with one tag changed."""
+    tags = list(corpus.tags)
+    place = tags.index("O")
+    tags[place] = "B-NP"
+    return replace(corpus, tags=tags)
+
+
+def other_word(corpus):
+    """The same tags, with the first word changed into the last."""
+    words, *rest = corpus.columns
+    return replace(corpus, columns=([words[-1], *words[1:]], *rest))
+
+
+def no_data(_corpus):
+    return None
+
+
+FIRST = {"settings": LIVELY, "iterations": 300, "evaluate_every": 100}
+
+
+@pytest.fixture(scope="module")
+def checkpoint(data, tmp_path_factory):
+    """Of a run that was stopped, from weights of its own."""
+    task, parts = data
+    path = tmp_path_factory.mktemp("identity") / "checkpoint"
+    W = np.zeros((task.n_features, task.n_labels), np.float32)
+    stopped(Training(task, parts, **FIRST, checkpoint=path, W=W))
+    return path
+
+
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        ({"task": "other"}, "task"),
+        ({"settings": replace(LIVELY, h=0.02)}, "settings"),
+        ({"settings": replace(LIVELY, seed=4)}, "settings"),
+        ({"iterations": 301}, "iterations"),
+        ({"evaluate_every": 101}, "evaluate_every"),
+        ({"iterations": 301, "evaluate_every": 101}, "iterations, evaluate_every"),
+        ({"train": other_tag}, "data"),
+        ({"train": other_word}, "data"),
+        ({"dev": other_tag}, "data"),
+        ({"dev": no_data}, "data"),
+        ({"W": None}, "data"),
+        ({"W": 0.5}, "data"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "-".join(value),
+)
+def test_a_checkpoint_of_another_run_is_refused(data, checkpoint, change, named):
+    task, parts = data
+    change = dict(change)
+    for part in {"train", "dev"} & set(change):
+        parts = replace(parts, **{part: change.pop(part)(getattr(parts, part))})
+    W = change.pop("W", 0.0)
+    if W is not None:
+        W = np.full((task.n_features, task.n_labels), W, np.float32)
+    task = Changed(task, name=change.pop("task", task.name))
+    with pytest.raises(UsageError) as caught:
+        Training(task, parts, **FIRST | change, checkpoint=checkpoint, resume=True, W=W)
+    assert str(caught.value) == (
+        f"{checkpoint}: is of a run with other {named}; resume with the same command, or remove the file to start anew"
+    )
+
+
+def test_a_checkpoint_of_the_same_run_is_taken(data, checkpoint):
+    """Whatever the test set, which no run learns from; and from equal weights, not from the same array."""
+    task, parts = data
+    W = np.zeros((task.n_features, task.n_labels))
+    run = Training(task, Data(parts.train, parts.dev), **FIRST, checkpoint=checkpoint, resume=True, W=W)
+    assert run.learner.step == 100
+    assert not math.isnan(run.curve[-1][2])
+
+
+def test_a_run_from_given_weights_goes_on_after_they_have_moved(data, tmp_path):
+    task, parts = data
+    W = np.full((task.n_features, task.n_labels), 0.25, np.float32)
+    options = {**FIRST, "checkpoint": tmp_path / "checkpoint", "W": W}
+    first = stopped(Training(task, parts, **options))
+    assert (first.learner.state.W != W).any()
+    resumed = Training(task, parts, **options, resume=True)
+    assert resumed.learner.step == 100
+    np.testing.assert_array_equal(resumed.go().model.W, Training(task, parts, **FIRST, W=W).go().model.W)

@@ -3,26 +3,46 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import json
 import os
+import select
 import signal
 import subprocess
 import sys
-import time
+from dataclasses import replace
 from functools import partial
+from multiprocessing import Pipe
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from sparsezo.cli.experiments import load, run_reproduce
 
-from sparsezo.engines.local import Runner, fixed_runs
+from sparsezo.engines import local as runner_module
+from sparsezo.engines import progress as board_module
+from sparsezo.engines.local import (
+    Finished,
+    Runner,
+    _ctrl_c_held_back,
+    _described,
+    _serve,
+    _terminated,
+    _Worker,
+    cores,
+    fixed_runs,
+)
+from sparsezo.engines.progress import Board, Failure, Overview
 from sparsezo.errors import SparsezoError, UsageError
 from sparsezo.experiments.plan import parse_experiment
-from sparsezo.experiments.runs import Run
+from sparsezo.experiments.runs import Run, write_json
+from sparsezo.kernels import loop
 from sparsezo.model import load_model
 from sparsezo.settings import Settings
+from sparsezo.storage.container import read_container
 from sparsezo.tasks.chunking.generate import chunking_columns, generate_chunking
 from sparsezo.tasks.loading import Files
+from sparsezo.training import Progress
 
 PLAN = """
 name = "small"
@@ -47,6 +67,7 @@ paper = 0.5
 [[learner]]
 rule = "first-order"
 """
+ITERATIONS = 4000
 TIMINGS = {"seconds", "us_per_iteration"}
 
 
@@ -84,35 +105,36 @@ def stamps(out: Path) -> dict[Path, int]:
     return {path: path.stat().st_mtime_ns for path in out.glob("runs/*/run.json")}
 
 
-def half_done(out: Path) -> bool:
-    return any(not path.with_name("run.json").exists() for path in out.glob("runs/*/checkpoint"))
-
-
 @pytest.fixture(scope="module")
-def long_reference(loader, tmp_path_factory):
-    out = tmp_path_factory.mktemp("long")
-    assert not Runner(out, loader, processes=1).run(fixed_runs(plan_of(20_000), "data")).failures
+def reference(loader, tmp_path_factory):
+    out = tmp_path_factory.mktemp("reference")
+    assert not Runner(out, loader, processes=1).run(fixed_runs(plan_of(ITERATIONS), "data")).failures
     return results(out)
 
 
-def test_a_run_is_known_by_what_it_does(folder):
-    run = Run("a", "chunking", "x", "fixed", Settings(), 100, 1, "data")
-    assert run.hash == "875eb0c1ff661d4454d0"  # for ever: or finished work would be done again
-    assert Run("b", "chunking", "y", "fixed", Settings(), 100, 1, "data", paper=1.0).hash == run.hash
-    others = [
-        Run("a", "chunking", "x", "fixed", Settings(seed=1), 100, 1, "data"),
-        Run("a", "chunking", "x", "fixed", Settings(h=1.0), 100, 1, "data"),
-        Run("a", "chunking", "x", "fixed", Settings(), 101, 1, "data"),
-        Run("a", "chunking", "x", "fixed", Settings(), 100, 2, "data"),
-        Run("a", "chunking", "x", "fixed", Settings(), 100, 1, "other"),
-        Run("a", "chunking", "x", "tuned", Settings(), 100, 1, "data"),
+def test_every_learner_runs_with_every_seed_and_its_place_does_not_count():
+    plan = plan_of(9)
+    runs = fixed_runs(plan, "d")
+    assert [(run.learner, run.settings.seed, run.paper) for run in runs] == [
+        ("two-point all", 3, None),
+        ("two-point all", 4, None),
+        ("comparison score", 3, 0.5),
+        ("comparison score", 4, 0.5),
+        ("first-order", 3, None),
+        ("first-order", 4, None),
     ]
-    assert len({run.hash, *(other.hash for other in others)}) == 7
+    for run in runs:
+        assert (run.experiment, run.task, run.phase, run.data) == ("small", "chunking", "fixed", "d")
+        assert (run.iterations, run.evaluate_every, run.keep_model) == (9, plan.interval, True)
+        assert (run.settings.h, run.settings.mu) == (0.01, None if run.learner == "first-order" else 0.1)
     first, second = PLAN.split("[[learner]]")[1:3]
     swapped = PLAN.replace(first, "FIRST").replace(second, first).replace("FIRST", second)
-    hashes = [{r.learner: r.hash for r in fixed_runs(plan_of(9, text), "d")} for text in (PLAN, swapped)]
+    hashes = [
+        {(r.learner, r.settings.seed): r.hash for r in fixed_runs(plan_of(9, text), "d")} for text in (PLAN, swapped)
+    ]
     assert list(hashes[0]) != list(hashes[1])
     assert hashes[0] == hashes[1]
+    assert len(set(hashes[0].values())) == 6
 
 
 def test_one_process_and_two_give_the_same_and_nothing_is_done_twice(loader, tmp_path):
@@ -143,71 +165,150 @@ def test_one_process_and_two_give_the_same_and_nothing_is_done_twice(loader, tmp
     assert not list(tmp_path.glob("*/runs/*/checkpoint"))
 
 
+# A sweep in a process of its own. Every process of it says so when it is in the middle of its second run, at a look at
+# dev, and waits there until the gate opens.
 SCRIPT = """
-import sys
+import fcntl, os, signal, sys
 from functools import partial
 from pathlib import Path
 import typer
 from sparsezo.cli.experiments import _stopping_cleanly, load
-from sparsezo.tasks.loading import Files
+from sparsezo.tasks.loading import Files, Loaded
 from sparsezo.experiments.plan import read_experiment
 from sparsezo.engines.local import Runner, fixed_runs
-out, folder, processes = Path(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3])
-files = Files((str(folder / "train.txt"),), "30", str(folder / "test.txt"), {"only": "NP"})
-try:
-    loader = partial(load, "chunking", files)
-    with _stopping_cleanly(), Runner(out, loader, processes, checkpoint_seconds=0.02) as runner:
-        runner.run(fixed_runs(read_experiment(out / "plan.toml"), "data"))
-except typer.Exit as stop:
-    sys.exit(stop.exit_code)
-"""
 
+class Gated:
+    def __init__(self, task, gate):
+        self._task, self._gate, self._looks = task, gate, 0
 
-@contextlib.contextmanager
-def sweep(out: Path, folder: Path, processes: int):
-    """A sweep in a process of its own, at a point where something is finished and something half done."""
-    out.mkdir()
-    (out / "plan.toml").write_text(PLAN.replace("ITERATIONS", "20000"))
-    command = [sys.executable, "-c", SCRIPT, str(out), str(folder), str(processes)]
-    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True)
+    def __getattr__(self, name):
+        return getattr(self._task, name)
+
+    def quality(self, problem, gold, outputs):
+        self._looks += 1
+        if self._looks == LOOKS:
+            os.write(1, b"x")
+            with open(self._gate) as gate:
+                fcntl.flock(gate, fcntl.LOCK_SH)
+        return self._task.quality(problem, gold, outputs)
+
+def gated(files, gate):
+    loaded = load("chunking", files)
+    return Loaded(Gated(loaded.task, gate), loaded.data, loaded.W)
+
+if __name__ == "__main__":
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # as in a terminal, however the tests were started
+    out, folder, processes = Path(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3])
+    files = Files((str(folder / "train.txt"),), "30", str(folder / "test.txt"), {"only": "NP"})
+    loader = partial(gated, files, out / "gate")
     try:
-        deadline = time.monotonic() + 120
-        while not (stamps(out) and half_done(out)):
-            assert process.poll() is None, process.communicate()[1]
-            assert time.monotonic() < deadline
-            time.sleep(0.002)
-        yield process
-    finally:
-        process.kill()
-        process.wait()
-        process.stderr.close()
+        with _stopping_cleanly(), Runner(out, loader, processes, checkpoint_seconds=0.0) as runner:
+            runner.run(fixed_runs(read_experiment(out / "plan.toml"), "data"))
+    except typer.Exit as stop:
+        sys.exit(stop.exit_code)
+"""
+HANGS = 300  # seconds after which a test that waits for processes gives up
 
 
-def test_killed_it_goes_on_where_it_was(loader, folder, long_reference, tmp_path):
-    out = tmp_path / "killed"
-    with sweep(out, folder, 2) as process:
-        os.kill(process.pid, signal.SIGKILL)
-        process.wait()
-        time.sleep(1.5)  # its processes see that it is gone, save and leave
-        before = stamps(out)
-        assert 0 < len(before) < 6
-    assert not Runner(out, loader, processes=1).run(fixed_runs(plan_of(20_000), "data")).failures
+class Sweep:
+    """At a point where each of its processes has finished one run and is in the middle of another."""
+
+    def __init__(self, out: Path, folder: Path, processes: int) -> None:
+        out.mkdir()
+        (out / "plan.toml").write_text(PLAN.replace("ITERATIONS", str(ITERATIONS)))
+        looks = 101 + 51 + (2 if processes > 1 else 0)  # compiling looks twice
+        (out / "sweep.py").write_text(SCRIPT.replace("LOOKS", str(looks)))
+        self.gate = (out / "gate").open("w")
+        fcntl.flock(self.gate, fcntl.LOCK_EX)
+        command = [sys.executable, str(out / "sweep.py"), str(out), str(folder), str(processes)]
+        self.process = subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+        )
+        try:
+            for _ in range(processes):
+                assert select.select([self.process.stdout], [], [], HANGS)[0], "nobody came to the gate"
+                assert os.read(self.process.stdout.fileno(), 1) == b"x", self.process.communicate()[1]
+        except BaseException:
+            self.end()
+            raise
+
+    def open_gate(self) -> None:
+        self.gate.close()
+
+    def left(self) -> str:
+        """What was said until all of its processes had gone: the pipe ends with the last of them."""
+        return self.process.communicate(timeout=HANGS)[1]
+
+    def end(self) -> None:
+        self.open_gate()
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.communicate()
+
+
+@pytest.fixture
+def sweep(folder, tmp_path):
+    sweeps = []
+
+    def start(out: Path, processes: int) -> Sweep:
+        sweeps.append(Sweep(out, folder, processes))
+        return sweeps[-1]
+
+    yield start
+    for each in sweeps:
+        each.end()
+
+
+def half_done(out: Path) -> list[int]:
+    """The steps at which checkpoints of unfinished runs stand."""
+    paths = [path for path in out.glob("runs/*/checkpoint") if not path.with_name("run.json").exists()]
+    return [int(read_container(path, "checkpoint")[1]["counts"][loop.STEP]) for path in paths]
+
+
+def goes_on(out: Path, loader, reference) -> None:
+    """To the same end, with nothing that was finished done again."""
+    before = stamps(out)
+    assert not Runner(out, loader, processes=1).run(fixed_runs(plan_of(ITERATIONS), "data")).failures
     assert before.items() <= stamps(out).items()
-    assert results(out) == long_reference
+    assert results(out) == reference
+
+
+def test_killed_it_goes_on_where_it_was(loader, sweep, reference, tmp_path):
+    out = tmp_path / "killed"
+    killed = sweep(out, 2)
+    killed.process.kill()
+    killed.process.wait()
+    killed.open_gate()  # the others see that it is gone, save and leave
+    killed.left()
+    assert len(stamps(out)) == 2
+    assert half_done(out) == [ITERATIONS // 2] * 2
+    goes_on(out, loader, reference)
+
+
+def test_all_killed_at_once_goes_on_from_the_checkpoints(loader, sweep, reference, tmp_path):
+    out = tmp_path / "killed"
+    killed = sweep(out, 2)
+    os.killpg(killed.process.pid, signal.SIGKILL)
+    killed.left()
+    assert len(stamps(out)) == 2
+    steps = half_done(out)
+    assert len(steps) == 2
+    assert all(ITERATIONS // 2 - ITERATIONS // 100 <= step < ITERATIONS // 2 for step in steps)  # the slice before
+    goes_on(out, loader, reference)
 
 
 @pytest.mark.parametrize("processes", [1, 2])
-def test_ctrl_c_stops_all_in_one_line(loader, folder, long_reference, tmp_path, processes):
+def test_ctrl_c_stops_all_in_one_line(loader, sweep, reference, tmp_path, processes):
     out = tmp_path / "stopped"
-    with sweep(out, folder, processes) as process:
-        os.killpg(process.pid, signal.SIGINT)  # as a terminal does: to all of them
-        _, errors = process.communicate(timeout=30)
-        assert process.returncode == 130
-        assert errors == "stopped; the same command goes on from there\n"
-        before = stamps(out)
-    assert not Runner(out, loader, processes=1).run(fixed_runs(plan_of(20_000), "data")).failures
-    assert before.items() <= stamps(out).items()
-    assert results(out) == long_reference
+    stopped = sweep(out, processes)
+    os.killpg(stopped.process.pid, signal.SIGINT)  # as a terminal does: to all of them
+    stopped.open_gate()
+    assert stopped.left() == "stopped; the same command goes on from there\n"
+    assert stopped.process.returncode == 130
+    steps = half_done(out)
+    assert len(stamps(out)) + len(steps) == 2 * processes  # nothing was begun after it
+    assert all(ITERATIONS // 2 <= step < ITERATIONS for step in steps)
+    goes_on(out, loader, reference)
 
 
 def test_a_run_that_fails_does_not_lose_the_others(folder, tmp_path, capsys):
@@ -244,14 +345,454 @@ def test_a_process_that_is_killed_loses_only_its_run(loader, tmp_path):
                 victims.append(runner._workers[0].process.pid)
                 os.kill(victims[0], signal.SIGKILL)
 
-        finished = runner.run(fixed_runs(plan_of(20_000), "data"), kill_one)
-        assert len(finished.failures) == 1
-        assert "was ended by SIGKILL; if memory is short, use fewer --processes" in finished.failures[0].message
+        finished = runner.run(fixed_runs(plan_of(ITERATIONS), "data"), kill_one)
+        message = "its process was ended by SIGKILL; if memory is short, use fewer `processes`"
+        assert [failure.message for failure in finished.failures] == [message]
         assert len(finished.records) == 5
-        assert not runner.run(fixed_runs(plan_of(20_000), "data")).failures
+        assert finished.failures[0].run.hash not in finished.records
+        assert victims[0] not in [worker.process.pid for worker in runner._workers]
+        assert len(runner._workers) == 2  # another took its place
+        assert not runner.run(fixed_runs(plan_of(ITERATIONS), "data")).failures
 
 
 def test_data_that_cannot_be_read_is_said_once(tmp_path):
     nowhere = partial(load, "chunking", Files((str(tmp_path / "no.txt"),), "30"))
     with pytest.raises(SparsezoError, match=r"no.txt: no such file"), Runner(tmp_path, nowhere, processes=2) as runner:
         runner.run(fixed_runs(plan_of(100), "data"))
+
+
+# In this process: what is done, in which order, and what is said of it
+
+
+def run_of(learner: str = "x", iterations: int = 100, seed: int = 0, perturb: str = "score", **others) -> Run:
+    settings = Settings(perturb=perturb, seed=seed)
+    return Run("small", "chunking", learner, "fixed", settings, iterations, 10, "data", **others)
+
+
+def now(run: Run, step: int, seconds: float = 1.0) -> Progress:
+    return Progress(step, run.iterations, 0.5, None, None, 0, seconds, 1.0)
+
+
+@pytest.fixture
+def executed(monkeypatch):
+    """Runs that only leave a record; those of learner "bad" fail."""
+    executed = []
+
+    def execute(run, out, bench, progress=None, checkpoint_seconds=None):
+        executed.append((run, bench, checkpoint_seconds))
+        progress(now(run, run.iterations))
+        if run.learner == "bad":
+            raise SparsezoError(f"no good with seed {run.settings.seed}")
+        run.folder(out).mkdir(parents=True)
+        write_json(run.folder(out) / "run.json", {"hash": run.hash})
+
+    monkeypatch.setattr(runner_module, "execute", execute)
+    return executed
+
+
+class Counted:
+    def __init__(self) -> None:
+        self.calls = 0
+
+    def __call__(self):
+        self.calls += 1
+        return SimpleNamespace(task=None, data=None, W=None)
+
+
+def test_the_dearest_come_first(executed, tmp_path):
+    runs = [run_of("a", 100), run_of("b", 300), run_of("c", 100, perturb="all"), run_of("d", 300, perturb="all")]
+    Runner(tmp_path, Counted(), processes=1).run([*runs, run_of("e", 100, seed=2)])
+    assert [run.learner for run, _, _ in executed] == ["d", "b", "c", "a", "e"]
+
+
+def test_nothing_is_done_twice(executed, tmp_path):
+    load = Counted()
+    runner = Runner(tmp_path, load, processes=1, checkpoint_seconds=12.5)
+    first, second = run_of(seed=1), run_of(seed=2)
+    assert load.calls == 0
+    finished = runner.run([first, run_of("y", seed=1)])  # the same work under another name
+    assert finished == Finished({first.hash: {"hash": first.hash}}, ())
+    seen = []
+    finished = runner.run([first, second], seen.append)
+    assert set(finished.records) == {first.hash, second.hash}
+    assert [(run.settings.seed, seconds) for run, _, seconds in executed] == [(1, 12.5), (2, 12.5)]
+    assert (seen[-1].done, seen[-1].runs, seen[-1].steps) == (2, 2, 100)
+    assert load.calls == 1
+    assert executed[0][1] is executed[1][1]  # one bench for all
+    assert runner.run([first, second]).records == finished.records
+    assert len(executed) == 2
+
+
+def test_failures_are_recorded_and_tried_again(executed, tmp_path):
+    runner = Runner(tmp_path, Counted(), processes=1)
+    runs = [run_of("bad", seed=1), run_of(seed=2), run_of("bad", seed=3), run_of(seed=4)]
+    for times in (1, 2):
+        seen = []
+        finished = runner.run(runs, seen.append)
+        assert [(each.run, each.message) for each in finished.failures] == [
+            (runs[0], "no good with seed 1"),
+            (runs[2], "no good with seed 3"),
+        ]
+        assert set(finished.records) == {runs[1].hash, runs[3].hash}
+        assert (seen[-1].runs, seen[-1].done, seen[-1].failed) == (4, 4, 2)
+        assert len(executed) == 2 + 2 * times  # what went well is not done again
+
+
+def test_ctrl_c_while_results_are_written_waits_until_they_are(tmp_path, monkeypatch):
+    def execute(run, out, bench, progress, checkpoint_seconds):
+        signal.raise_signal(signal.SIGINT)
+        run.folder(out).mkdir(parents=True)
+        write_json(run.folder(out) / "run.json", {"hash": run.hash})
+
+    monkeypatch.setattr(runner_module, "execute", execute)
+    runs = [run_of(seed=1), run_of(seed=2)]
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            Runner(tmp_path, Counted(), processes=1).run(runs)
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert [run.folder(tmp_path).exists() for run in runs] == [True, False]
+
+
+def test_ctrl_c_during_a_report_stops_there(tmp_path, monkeypatch):
+    reached = []
+
+    def execute(run, out, bench, progress, checkpoint_seconds):
+        progress(now(run, 10))
+        reached.append(run)
+
+    monkeypatch.setattr(runner_module, "execute", execute)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            Runner(tmp_path, Counted(), processes=1).run([run_of()], lambda _: signal.raise_signal(signal.SIGINT))
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert not reached
+
+
+def test_as_many_processes_as_there_are_cores(tmp_path, monkeypatch):
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _process: {1, 4, 6}, raising=False)
+    assert cores() == Runner(tmp_path, Counted()).processes == 3
+    assert Runner(tmp_path, Counted(), 5).processes == 5
+    monkeypatch.delattr(os, "sched_getaffinity")
+    monkeypatch.setattr(os, "cpu_count", lambda: 7)
+    assert cores() == 7
+    monkeypatch.setattr(os, "cpu_count", lambda: None)
+    assert cores() == 1
+
+
+def test_what_is_said_of_a_failure():
+    assert _described(UsageError("`h` 0: must be positive")) == "`h` 0: must be positive"
+    assert _described(MemoryError()) == "out of memory; use fewer `processes`"
+    assert _described(FileNotFoundError(2, "No such file or directory", "x.txt")) == "x.txt: No such file or directory"
+    assert _described(OSError("odd")) == "odd"
+    with pytest.raises(ZeroDivisionError) as caught:
+        json.loads("1", parse_int=lambda _: 1 / 0)
+    line = caught.traceback[-1].lineno + 1
+    assert _described(caught.value) == f"ZeroDivisionError: division by zero (test_runner.py:{line})"
+
+
+# One process of a sweep, in this one
+
+
+class Line:
+    """The worker's end of a pipe: gives these runs, keeps what is sent."""
+
+    def __init__(self, *runs, at_progress=lambda: None):
+        self.runs, self.sent, self.at_progress = list(runs), [], at_progress
+
+    def recv(self):
+        if not self.runs:
+            raise EOFError
+        return self.runs.pop(0)
+
+    def send(self, message):
+        if message[0] == "progress":
+            self.at_progress()
+        self.sent.append(message)
+
+
+@pytest.fixture
+def serve(loader, tmp_path):
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    yield lambda line, load=loader: _serve(line, load, tmp_path, 30.0)
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
+def test_a_process_does_one_run_after_the_other_until_it_is_sent_home(serve, tmp_path):
+    first, bad, last = (replace(run, iterations=40) for run in fixed_runs(plan_of(40), "data")[:3])
+    bad = replace(bad, settings=replace(bad.settings, h=1e38))
+    line = Line(first, bad, last, None, "nobody takes this")
+    serve(line)
+    assert line.runs == ["nobody takes this"]
+    assert line.sent[0] == ("ready", None)
+    ends = [value for kind, value in line.sent if kind == "end"]
+    assert (ends[0], ends[2], len(ends)) == (None, None, 3)
+    assert "not finite" in ends[1]
+    steps = [value.step for kind, value in line.sent if kind == "progress"]
+    assert steps[:40] == list(range(1, 41))
+    assert steps[-1] == 40
+    assert set(stamps(tmp_path)) == {run.folder(tmp_path) / "run.json" for run in (first, last)}
+
+
+def gone():
+    raise BrokenPipeError
+
+
+@pytest.mark.parametrize("why", [gone, partial(signal.raise_signal, signal.SIGTERM)], ids=["caller gone", "SIGTERM"])
+def test_a_process_saves_its_run_before_it_leaves(serve, tmp_path, why):
+    run, other = fixed_runs(plan_of(400), "data")[:2]
+    line = Line(run, other, at_progress=why)
+    serve(line)
+    assert [message for message in line.sent if message[0] != "progress"] == [("ready", None)]
+    (step,) = half_done(tmp_path)
+    assert 0 < step < 400
+    assert line.runs == [other]
+
+
+def test_sigterm_is_taken_once():
+    before = signal.signal(signal.SIGTERM, _terminated)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGTERM)
+        assert signal.getsignal(signal.SIGTERM) == signal.SIG_IGN  # the checkpoint is being written
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def test_a_process_that_waits_for_work_leaves_quietly_at_sigterm(serve):
+    came = []
+    signal.signal(signal.SIGTERM, lambda number, _frame: came.append(number))
+
+    class Terminated(Line):
+        def recv(self):
+            signal.raise_signal(signal.SIGTERM)
+            return super().recv()
+
+    line = Terminated("nobody takes this")
+    serve(line)
+    assert line.sent == [("ready", None)]
+    assert line.runs == ["nobody takes this"]
+    assert came == []
+
+
+def raising(error: Exception):
+    def load():
+        raise error
+
+    return load
+
+
+def test_a_process_that_cannot_load_says_why_and_leaves(serve):
+    usage = UsageError("chunking takes one `train` file, not 2")
+    for error, told in ((usage, usage), (MemoryError(), "out of memory; use fewer `processes`")):
+        line = Line("nobody takes this")
+        serve(line, raising(error))
+        assert line.sent == [("broken", told)]
+        assert line.runs == ["nobody takes this"]
+
+
+class Ended:
+    """A process that has ended, or that hangs."""
+
+    def __init__(self, exitcode=None, hangs=False):
+        self.exitcode, self.hangs, self.did = exitcode, hangs, []
+
+    def join(self, seconds=None):
+        self.did.append(("join", seconds))
+
+    def is_alive(self):
+        return self.hangs
+
+    def kill(self):
+        self.did.append("kill")
+
+    def close(self):
+        self.did.append("close")
+
+
+def worker_of(process=None, ready=True):
+    """The caller's side, and the worker's end of its pipe."""
+    worker = object.__new__(_Worker)
+    worker.connection, theirs = Pipe()
+    worker.run, worker.dead, worker._ready, worker.process = None, False, ready, process or Ended()
+    return worker, theirs
+
+
+@pytest.mark.parametrize(
+    ("code", "words"),
+    [
+        (0, "ended with code 0"),
+        (3, "ended with code 3"),
+        (-signal.SIGTERM, "was ended by SIGTERM"),
+        (-signal.SIGKILL, "was ended by SIGKILL; if memory is short, use fewer `processes`"),
+    ],
+)
+def test_how_a_process_ended_is_said(code, words, tmp_path):
+    worker, theirs = worker_of(Ended(code), ready=False)
+    theirs.close()
+    with pytest.raises(SparsezoError) as caught:
+        worker.ready()
+    assert str(caught.value) == f"a process {words} while it loaded the data"
+    worker, theirs = worker_of(Ended(code))
+    theirs.close()
+    run, other = run_of(seed=1), run_of(seed=2)
+    board = Board(tmp_path, [run, other], 0, 1, None)
+    worker.give(run, board)
+    assert worker.listen(board) is False
+    assert (worker.run, worker.dead) == (None, True)
+    assert [(each.run, each.message) for each in board.failures] == [(run, f"its process {words}")]
+
+
+def test_what_a_process_reports_reaches_the_board(tmp_path):
+    worker, theirs = worker_of(ready=False)
+    seen, run = [], run_of()
+    board = Board(tmp_path, [run], 0, 1, seen.append)
+    theirs.send(("ready", None))
+    worker.give(run, board)
+    assert theirs.recv() == run
+    theirs.send(("progress", now(run, 25)))
+    theirs.send(("end", "it broke"))
+    assert worker.listen(board) is True
+    assert (seen[-1].steps_done, worker.run) == (25, run)
+    assert worker.listen(board) is False
+    assert (worker.run, worker.dead) == (None, False)
+    assert board.failures == [Failure(run, "it broke")]
+
+
+@pytest.mark.parametrize(("told", "kind"), [(UsageError("a"), UsageError), ("a", SparsezoError)])
+def test_why_data_could_not_be_loaded_keeps_its_kind(told, kind):
+    worker, theirs = worker_of(ready=False)
+    theirs.send(("broken", told))
+    with pytest.raises(SparsezoError, match=r"^a$") as caught:
+        worker.ready()
+    assert type(caught.value) is kind
+
+
+def test_processes_are_sent_home_or_left_to_see_that_nobody_listens(tmp_path):
+    worker, theirs = worker_of()
+    worker.dismiss(stop=False)
+    assert theirs.recv() is None
+    worker.gone()
+    assert worker.process.did == [("join", 60.0), "close"]
+    worker, theirs = worker_of()
+    worker.dismiss(stop=True)
+    with pytest.raises(EOFError):
+        theirs.recv()
+    assert worker.process.did == []  # no signal: it saves its run first
+    loading, _ = worker_of(ready=False)
+    loading.dismiss(stop=True)
+    assert loading.process.did == ["kill"]
+    hanging, _ = worker_of(Ended(hangs=True))
+    hanging.gone()
+    assert hanging.process.did == [("join", 60.0), "kill", ("join", None), "close"]
+
+
+@pytest.mark.parametrize("stop", [False, True])
+def test_leaving_a_runner_dismisses_all_before_it_waits_for_any(tmp_path, stop):
+    did = []
+
+    class Watched:
+        def __init__(self, name):
+            self.name = name
+
+        def dismiss(self, stop):
+            did.append(("dismiss", self.name, stop))
+
+        def gone(self):
+            did.append(("gone", self.name))
+
+    with contextlib.suppress(ZeroDivisionError), Runner(tmp_path, Counted(), 2) as runner:
+        runner._workers = [Watched(1), Watched(2)]
+        if stop:
+            raise ZeroDivisionError
+    assert did == [("dismiss", 1, stop), ("dismiss", 2, stop), ("gone", 1), ("gone", 2)]
+    assert runner._workers == []
+
+
+def test_ctrl_c_is_held_back_while_a_process_starts():
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGUSR1})
+    try:
+        with _ctrl_c_held_back():
+            assert signal.pthread_sigmask(signal.SIG_BLOCK, ()) == before | {signal.SIGUSR1, signal.SIGINT}
+        assert signal.pthread_sigmask(signal.SIG_BLOCK, ()) == before | {signal.SIGUSR1}
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def test_a_process_starts_with_ctrl_c_held_back_and_leaves_with_its_caller(tmp_path, monkeypatch):
+    started, load = [], Counted()
+
+    class Context:
+        Pipe = staticmethod(Pipe)
+
+        def Process(self, *, target, args, daemon):
+            def start():
+                masked = signal.SIGINT in signal.pthread_sigmask(signal.SIG_BLOCK, ())
+                started.append((target, args[1:], daemon, masked))
+                args[0].send("a word")
+
+            return SimpleNamespace(start=start)
+
+    methods = []
+    monkeypatch.setattr(runner_module, "get_context", lambda method: methods.append(method) or Context())
+    worker = _Worker(load, tmp_path, 12.5)
+    assert methods == ["spawn"]
+    assert started == [(_serve, (load, tmp_path, 12.5), True, True)]
+    assert worker.connection.recv() == "a word"
+    assert worker.connection.poll(0)  # at its end: the other one is the process's alone
+    assert (worker.run, worker.dead) == (None, False)
+
+
+# How far it is
+
+
+def test_the_board_in_figures(tmp_path, monkeypatch):
+    clock = SimpleNamespace(now=1000.0, monotonic=lambda: clock.now)
+    monkeypatch.setattr(board_module, "time", clock)
+    a, b, c = run_of("x", 1000, seed=1), run_of("x", 1000, seed=2), run_of("y", 500, seed=3)
+    seen = []
+    board = Board(tmp_path, [a, b, c], found=3, processes=2, progress=seen.append)
+    board.start(a)
+    clock.now = 1001.0
+    board.start(c)
+    board.update(c, now(c, 0, 0.0))
+    assert seen.pop() == Overview(6, 3, 0, 2500, 0, None, ((str(a), 0.0), (str(c), 0.0)))
+    clock.now = 1004.0
+    board.update(a, now(a, 100, 2.0))
+    # x takes 1/50 s a step, y perhaps as long: 18 + 20 + 10 s on two processes; 2 s of 4 s on each were learning
+    assert seen.pop() == Overview(6, 3, 0, 2500, 100, pytest.approx(24 * 8 / 2), ((str(a), 0.1), (str(c), 0.0)))
+    clock.now = 1009.0
+    board.follow(c)(now(c, 250, 12.5))
+    # y 1/20 s: 18 + 20 + 12.5 s; 14.5 s of 18 s
+    left = pytest.approx(50.5 / 2 * 18 / 14.5)
+    assert seen.pop() == Overview(6, 3, 0, 2500, 350, left, ((str(a), 0.1), (str(c), 0.5)))
+    board.end(a, None)
+    # 20 + 12.5 s, but one of them takes 20 s
+    assert seen.pop() == Overview(6, 4, 0, 2500, 1250, pytest.approx(20 * 18 / 14.5), ((str(c), 0.5),))
+    board.end(c, "it broke")
+    assert seen.pop() == Overview(6, 5, 1, 2500, 1500, pytest.approx(20 * 18 / 14.5), ())
+    assert board.failures == [Failure(c, "it broke")]
+    b.folder(tmp_path).mkdir(parents=True)
+    (b.folder(tmp_path) / "checkpoint").touch()
+    board.start(b)
+    board.update(b, now(b, 500, 30.0))  # 30 s, but most of it long ago
+    assert seen.pop().seconds_left == pytest.approx(500 * 30 / 500 * 18 / 14.5)
+    clock.now = 1010.0
+    board.update(b, now(b, 600, 48.0))
+    assert seen.pop().seconds_left == pytest.approx(400 * 48 / 600)  # 18 + 14.5 s of learning in 20 s: no waiting
+    board.end(b, None)
+    assert seen.pop() == Overview(6, 6, 1, 2500, 2500, 0.0, ())
+    assert not seen
+
+
+def test_a_board_that_nobody_looks_at(tmp_path):
+    run = run_of()
+    board = Board(tmp_path, [run], 0, 1, None)
+    board.start(run)
+    board.update(run, now(run, 10))
+    board.end(run, "it broke")
+    assert board.failures == [Failure(run, "it broke")]

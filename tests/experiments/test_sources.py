@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
+import gzip
+import hashlib
+import json
+import lzma
 import shutil
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from sparsezo.cli.experiments import bounds, load, run_reproduce
 
+from sparsezo.cli import experiments as reproducing
 from sparsezo.collections import cache_folder
-from sparsezo.errors import UsageError
+from sparsezo.errors import DataError, UsageError
 from sparsezo.experiments import sources
-from sparsezo.experiments.plan import DataSpec, builtin
-from sparsezo.experiments.sources import generated, in_folder
+from sparsezo.experiments.plan import DataSpec, Experiment, LearnerSpec, builtin
+from sparsezo.experiments.sources import Source, generated, in_folder, present
+from sparsezo.tasks.chunking.generate import chunking_columns, generate_chunking
 from sparsezo.tasks.loading import Files
+from sparsezo.tasks.rerank.generate import IN_DOMAIN, OUT_OF_DOMAIN, generate_nbest
+from sparsezo.tasks.text.generate import generate_texts
 
 
 @pytest.fixture(autouse=True)
@@ -22,20 +31,149 @@ def small(monkeypatch, tmp_path):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
 
 
-def small_plan(name: str):
+def plan_of(task: str, data: DataSpec, **fields) -> Experiment:
+    return Experiment("mine", task, data, (LearnerSpec("first-order", None, 0.1, None),), 100, (3,), **fields)
+
+
+def small_plan(name: str) -> Experiment:
     plan = builtin(name)
     return replace(plan, data=replace(plan.data, dev="20" if plan.data.dev == "1000" else plan.data.dev))
 
 
-@pytest.mark.parametrize("name", ["chunking", "text", "smt"])
-def test_generated_files_stand_where_the_plan_says_and_load(name, tmp_path):
-    plan = small_plan(name)
-    source = generated(plan, tmp_path / "data")
-    assert in_folder(plan, tmp_path / "data") == source
-    loaded = load(plan.task, Files(source.train, source.dev, source.test, dict(source.options)))
-    sizes = [len(part) for part in (loaded.data.train, loaded.data.dev, loaded.data.test)]
-    assert sizes == ([12, 6, 8] if name == "smt" else [60, 20, 30])
-    assert (loaded.W is not None) == (name == "smt")
+def loaded(source: Source):
+    return load(source.task, Files(source.train, source.dev, source.test, dict(source.options)))
+
+
+# Where files are
+
+
+def test_every_path_of_a_plan_is_placed_in_the_folder():
+    options = {
+        "template": "t",
+        "topics": "o",
+        "train_ref": ["a", "b"],
+        "dev_ref": ["c"],
+        "test_ref": "d",
+        "store": "place",
+        "only": "NP",
+        "min_count": 3,
+    }
+    data = DataSpec(("x.nbest", "sub/y.nbest"), "dev.nbest", "test.nbest", options)
+    plan = plan_of("rerank", data, init="w", bounds={"low": "l", "high": "h"})
+    folder = Path("some") / "where"
+    assert sources._placed(plan, folder) == Source(
+        task="rerank",
+        train=("some/where/x.nbest", "some/where/sub/y.nbest"),
+        dev="some/where/dev.nbest",
+        test="some/where/test.nbest",
+        options={
+            "template": "some/where/t",
+            "topics": "some/where/o",
+            "train_ref": ["some/where/a", "some/where/b"],
+            "dev_ref": ["some/where/c"],
+            "test_ref": "some/where/d",
+            "store": "place",  # a place to write, not a file of the data
+            "only": "NP",
+            "min_count": 3,
+            "init": "some/where/w",
+        },
+        bounds={"low": "some/where/l", "high": "some/where/h"},
+    )
+    bare = sources._placed(plan_of("chunking", DataSpec(("x",), "17")), folder)
+    assert bare == Source("chunking", ("some/where/x",), "17", None, {}, {})
+    assert bare.held_out == "17"
+    assert sources._placed(plan_of("chunking", DataSpec(("x",))), folder).dev is None
+
+
+def test_what_is_missing_is_every_file_that_is_named(tmp_path):
+    """Train, dev, test, with their references in rerank, options that name files, and bounds; in this order."""
+    data = DataSpec(("a.nbest",), "b.nbest.xz", "c.nbest.gz", {"test_ref": ["r1", "r2"], "only": "NP", "store": "s"})
+    plan = plan_of("rerank", data, init="w", bounds={"low": "l"})
+    names = ["a.nbest", "a.ref", "b.nbest.xz", "b.ref", "c.nbest.gz", "w", "r1", "r2", "l"]
+    source = sources._placed(plan, tmp_path)
+    while names:
+        assert source.missing() == [str(tmp_path / name) for name in names]
+        assert not present(plan, tmp_path)
+        with pytest.raises(UsageError) as caught:
+            in_folder(plan, tmp_path)
+        assert str(caught.value) == (
+            f"mine needs {tmp_path / names[0]}, which is not there; name the folder that has the data with "
+            "`data` DIR or SPARSEZO_DATA ('sparsezo data list' says how to get it), or use `data` generated"
+        )
+        (tmp_path / names.pop(0)).touch()
+    assert source.missing() == []
+    assert present(plan, tmp_path)
+    assert in_folder(plan, tmp_path) == source
+
+
+def test_a_number_of_inputs_to_hold_out_is_no_file(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    source = Source("chunking", ("train.txt",), "12")
+    assert source.held_out == "12"
+    assert source.missing() == ["train.txt"]
+    Path("12").touch()  # but one that is there is one
+    assert source.held_out is None
+    assert Source("chunking", ("train.txt",), "dev12").held_out is None
+    assert Source("chunking", ("train.txt",)).held_out is None
+
+
+# What the data is known by
+
+
+def digest(*contents: bytes) -> str:
+    whole = hashlib.blake2b(digest_size=16)
+    for content in contents:
+        whole.update(hashlib.blake2b(content).digest())
+    return whole.hexdigest()
+
+
+def test_the_identity_is_a_hash_of_content_and_options(tmp_path):
+    """Spelled out: folders of runs that were begun earlier are known by it."""
+    for name in ("a", "b", "dev", "test", "w", "template"):
+        (tmp_path / name).write_text(f"content of {name}\n")
+    data = DataSpec(("a", "b"), "dev", "test", {"only": "NP", "min_count": 2, "template": "template", "store": "x"})
+    source = in_folder(plan_of("text", data), tmp_path)
+    parts = [
+        ["train", digest(b"content of a\n")],
+        ["train", digest(b"content of b\n")],
+        ["dev", digest(b"content of dev\n")],
+        ["test", digest(b"content of test\n")],
+        ["template", digest(b"content of template\n")],
+    ]
+    known_by = {"dev": None, "options": {"min_count": 2, "only": "NP"}, "parts": parts, "task": "text"}
+    expected = hashlib.blake2b(json.dumps(known_by, sort_keys=True).encode(), digest_size=16).hexdigest()
+    assert source.identity == expected
+    held_out = replace(source, dev="17")
+    del parts[2]
+    known_by["dev"] = "17"
+    expected = hashlib.blake2b(json.dumps(known_by, sort_keys=True).encode(), digest_size=16).hexdigest()
+    assert held_out.identity == expected
+
+
+def test_whatever_changes_the_data_changes_the_identity(tmp_path):
+    for name in ("a", "b", "c"):
+        (tmp_path / f"{name}.nbest").write_text(name)
+        (tmp_path / f"{name}.ref").write_text(f"{name}'s")
+    for name in ("w", "r"):
+        (tmp_path / name).write_text(name)
+    source = in_folder(plan_of("rerank", DataSpec(("a.nbest",), "b.nbest", "c.nbest"), init="w"), tmp_path)
+    named = replace(source, options={**source.options, "train_ref": [str(tmp_path / "r")]})
+    known = [source.identity, named.identity]
+    for name in ("a.nbest", "a.ref", "b.nbest", "b.ref", "c.nbest", "c.ref", "w"):
+        (tmp_path / name).write_text("other")
+        known.append(source.identity)
+    (tmp_path / "a.ref").write_text("no longer read: another file is named")
+    known.append(named.identity)
+    (tmp_path / "r").write_text("other")
+    assert named.identity != known[-1]
+    known += [
+        replace(source, options={}).identity,
+        replace(source, task="text").identity,
+        replace(source, dev=None).identity,
+        replace(source, dev=source.test, test=source.dev).identity,
+        replace(source, test=None).identity,
+    ]
+    assert len(set(known)) == len(known) == 15
 
 
 def test_data_is_known_by_content_not_by_place(tmp_path):
@@ -45,61 +183,203 @@ def test_data_is_known_by_content_not_by_place(tmp_path):
     there = in_folder(plan, tmp_path / "b")
     assert here.identity == there.identity
     assert here.identity == generated(plan, tmp_path / "c").identity
-    other = replace(plan, data=replace(plan.data, dev="10"))
-    assert in_folder(other, tmp_path / "a").identity != here.identity
-    assert replace(here, options={}).identity != here.identity
     with open(there.train[0], "ab") as stream:
         stream.write(b"\n")
     assert there.identity != here.identity
 
 
-def test_a_store_is_a_place_and_references_are_data(tmp_path):
+def test_bounds_and_a_store_are_no_part_of_the_data(tmp_path):
     source = generated(small_plan("smt"), tmp_path)
     assert replace(source, options={**source.options, "store": "x"}).identity == source.identity
+    assert replace(source, bounds={}).identity == source.identity
+
+
+def test_a_folder_is_known_by_all_files_in_it_in_order(tmp_path):
+    topics = tmp_path / "topics"
+    (topics / "sub").mkdir(parents=True)
+    (topics / "b").write_text("2")
+    (topics / "a").write_text("1")
+    (topics / "sub" / "c").write_text("3")
+    assert sources._content(topics) == digest(b"1", b"2", b"3")
+
+
+def test_files_that_cannot_be_read_are_named(tmp_path, monkeypatch):
+    with pytest.raises(DataError) as caught:
+        Source("chunking", (str(tmp_path / "no"),)).identity  # noqa: B018
+    assert str(caught.value) == f"{tmp_path / 'no'}: no such file; check the path"
+    for error, why in ((PermissionError(13, "Permission denied"), "Permission denied"), (OSError("odd"), "odd")):
+
+        def refuse(*_, error=error):
+            raise error
+
+        monkeypatch.setattr("builtins.open", refuse)
+        with pytest.raises(DataError) as caught:
+            sources._content(tmp_path / "x")
+        monkeypatch.undo()
+        assert str(caught.value) == f"{tmp_path / 'x'}: cannot be read ({why})"
+
+
+# Where learning starts
+
+
+def test_the_papers_reranking_starts_from_the_out_of_domain_weights(tmp_path):
+    plan = builtin("smt")
+    source = generated(plan, tmp_path)
+    assert source.options == {"init": str(tmp_path / "smt" / "weights.out-of-domain")}
+    assert in_folder(plan, tmp_path).options == source.options
+    start = loaded(source)
+    names = start.task.names
+    assert {name: float(weight) for name, weight in zip(names, start.W[:, 0], strict=True)} == OUT_OF_DOMAIN
+    from_zero = in_folder(replace(plan, init=None), tmp_path)
+    assert "init" not in from_zero.options
+    assert not loaded(from_zero).W.any()
+    assert from_zero.identity != source.identity
+    other = in_folder(replace(plan, init="smt/weights.in-domain"), tmp_path)
+    assert other.identity not in (source.identity, from_zero.identity)
+
+
+def test_other_weights_to_start_from_are_other_data(tmp_path):
+    plan = builtin("smt")
+    source = generated(plan, tmp_path)
     before = source.identity
-    with open(source.train[0].replace(".nbest.xz", ".ref"), "a") as stream:
-        stream.write("more\n")
+    path = Path(source.options["init"])
+    path.write_text(path.read_text().replace("PhraseForward 0.1", "PhraseForward 0.2"))
     assert source.identity != before
 
 
-def test_several_training_files(tmp_path):
-    plan = small_plan("text")
-    plan = replace(plan, data=DataSpec(("a.tsv", "b.tsv"), "dev.tsv", "test.tsv"))
+# Generated files
+
+
+def text_of(path) -> str:
+    opened = {".gz": gzip.open, ".xz": lzma.open}.get(Path(path).suffix, open)
+    with opened(path, "rt", encoding="utf-8") as stream:
+        return stream.read()
+
+
+def tsv(pairs) -> str:
+    return "".join(f"{label}\t{text}\n" for label, text in pairs)
+
+
+def test_generated_sentences_are_where_the_plan_says(tmp_path):
+    source = generated(small_plan("chunking"), tmp_path)
+    assert source.train == (str(tmp_path / "conll2000" / "train.txt.gz"),)
+    assert text_of(source.train[0]) == chunking_columns(generate_chunking(80, 1))  # with 20 to hold out
+    assert text_of(source.test) == chunking_columns(generate_chunking(30, 3))
+    assert sorted(path.name for path in tmp_path.rglob("*") if path.is_file()) == ["test.txt.gz", "train.txt.gz"]
+    assert Path(source.test).read_bytes()[4:8] == bytes(4)  # no time of day in it
+    data = loaded(source).data
+    assert [len(part) for part in (data.train, data.dev, data.test)] == [60, 20, 30]
+    apart = generated(plan_of("chunking", DataSpec(("train.txt",), "deep/er/dev.txt")), tmp_path / "apart")
+    assert text_of(apart.train[0]) == chunking_columns(generate_chunking(60, 1))
+    assert text_of(apart.dev) == chunking_columns(generate_chunking(20, 2))
+    assert len([path for path in (tmp_path / "apart").rglob("*") if path.is_file()]) == 2
+
+
+def test_generated_documents_are_where_the_plan_says(tmp_path):
+    """One stream of documents, cut into train, dev and test: no document is in two of them."""
+    data = DataSpec(("a.tsv", "sub/b.tsv", "c.tsv"), "dev.tsv", "test.tsv.gz")
+    source = generated(plan_of("text", data), tmp_path)
+    every = list(generate_texts(110, seed=1))
+    shares = [every[:20], every[20:40], every[40:60]]
+    assert [text_of(path) for path in source.train] == [tsv(share) for share in shares]
+    assert text_of(source.dev) == tsv(every[60:80])
+    assert text_of(source.test) == tsv(every[80:110])
+    held = generated(small_plan("text"), tmp_path / "held")
+    every = list(generate_texts(130, seed=1))
+    assert text_of(held.train[0]) == tsv(every[:80])  # with 20 to hold out
+    assert text_of(held.test) == tsv(every[100:130])
+    data = loaded(held).data
+    assert [len(part) for part in (data.train, data.dev, data.test)] == [60, 20, 30]
+    alone = generated(
+        plan_of("text", DataSpec(("a.tsv", "b.tsv", "c.tsv", "d.tsv", "e.tsv", "f.tsv", "g.tsv"))), tmp_path / "alone"
+    )
+    assert [len(text_of(path).splitlines()) for path in alone.train] == [8, 9, 8, 9, 8, 9, 9]  # 60 in seven parts
+    assert "".join(map(text_of, alone.train)) == tsv(every[:60])
+
+
+def test_generated_lists_are_where_the_plan_says(tmp_path):
+    source = generated(builtin("smt"), tmp_path)
+    for path, size, seed in ((source.train[0], 12, 1), (source.dev, 6, 2), (source.test, 8, 3)):
+        assert text_of(path) == generate_nbest(size, seed).nbest()
+        assert text_of(path.replace(".nbest.xz", ".ref")) == generate_nbest(size, seed).ref()
+    for name, weights in (("out-of-domain", OUT_OF_DOMAIN), ("in-domain", IN_DOMAIN)):
+        lines = text_of(source.bounds[name]).splitlines()
+        assert {key: float(value) for key, value in map(str.split, lines)} == weights
+    data = loaded(source).data
+    assert [len(part) for part in (data.train, data.dev, data.test)] == [12, 6, 8]
+    plan = plan_of("rerank", DataSpec(("a.nbest",)), init="start", bounds={"without": "o", "in": "i"})
+    alone = generated(plan, tmp_path / "alone")
+    assert sorted(path.name for path in (tmp_path / "alone").iterdir()) == ["a.nbest", "a.ref", "i", "o", "start"]
+    for path, name in (("start", "out-of-domain"), ("o", "out-of-domain"), ("i", "in-domain")):
+        assert text_of(tmp_path / "alone" / path) == text_of(source.bounds[name])
+    assert alone.options == {"init": str(tmp_path / "alone" / "start")}
+
+
+def test_files_that_are_there_are_not_generated_again(tmp_path):
+    plan = small_plan("chunking")
     source = generated(plan, tmp_path)
-    lines = [len((tmp_path / name).read_text().splitlines()) for name in ("a.tsv", "b.tsv", "dev.tsv", "test.tsv")]
-    assert lines == [30, 30, 20, 30]
-    assert not source.missing()
+    Path(source.train[0]).write_bytes(b"mine")
+    assert generated(plan, tmp_path) == source
+    assert Path(source.train[0]).read_bytes() == b"mine"
+    Path(source.test).unlink()
+    generated(plan, tmp_path)
+    assert Path(source.train[0]).read_bytes() != b"mine"  # whole or not at all: parts of one law
+
+
+@pytest.mark.parametrize(
+    ("task", "options", "name"),
+    [
+        ("chunking", {"only": "NP", "template": "t"}, "template"),
+        ("text", {"topics": "t"}, "topics"),
+        ("rerank", {"dev_ref": ["r"]}, "dev_ref"),
+    ],
+)
+def test_there_is_no_generator_for_other_files(task, options, name, tmp_path):
+    with pytest.raises(UsageError) as caught:
+        generated(plan_of(task, DataSpec(("a.nbest",), "b.nbest", "c.nbest", options)), tmp_path)
+    assert str(caught.value) == f"{name} names a file, and there is no generator for it; use `data` DIR"
+
+
+def test_how_much_is_generated(monkeypatch):
+    monkeypatch.undo()
+    assert sources._SIZES == {"chunking": (2000, 500, 1000), "text": (4000, 1000, 2000), "rerank": (300, 150, 300)}
 
 
 def test_the_range_between_bounds(tmp_path, monkeypatch):
     monkeypatch.setattr(sources, "_SIZES", {"rerank": (12, 6, 60)})
-    plan = small_plan("smt")
-    source = generated(plan, tmp_path)
-    found = bounds(load("rerank", Files(source.train, source.dev, source.test, dict(source.options))), source)
+    source = generated(builtin("smt"), tmp_path)
+    found = bounds(loaded(source), source)
     assert list(found) == ["out-of-domain", "in-domain", "oracle"]
     assert found["out-of-domain"]["bleu"] < found["in-domain"]["bleu"] < found["oracle"]["bleu"]
 
 
+# reproduce
+
+
 def test_without_data_it_says_what_to_do(tmp_path):
-    with pytest.raises(UsageError, match="--data DIR or the environment variable SPARSEZO_DATA, or use --data gen"):
+    with pytest.raises(UsageError, match="`data` DIR or the environment variable SPARSEZO_DATA, or use `data` gen"):
         run_reproduce("chunking", None, out=tmp_path)
     with pytest.raises(
-        UsageError, match=r"chunking needs .*train.txt.gz, which is not there; name the folder .*--data"
+        UsageError, match=r"chunking needs .*train.txt.gz, which is not there; name the folder .*`data`"
     ):
         run_reproduce("all", str(tmp_path), out=tmp_path)
     with pytest.raises(
         UsageError, match=r"experiment parsing: choose from chunking, smt, text, noise, all, or name a .toml"
     ):
         run_reproduce("parsing", str(tmp_path))
-    with pytest.raises(UsageError, match="--phases warm: choose from fixed, tuned"):
+    with pytest.raises(UsageError, match="`phases` warm: choose from fixed, tuned"):
         run_reproduce("chunking", str(tmp_path), phases="warm")
-    with pytest.raises(UsageError, match="--seeds 0"):
+    with pytest.raises(UsageError, match="`seeds` 0"):
         run_reproduce("chunking", str(tmp_path), seeds=0)
 
 
-def test_what_data_get_has_fetched_is_used(tmp_path):
+def test_what_data_get_has_fetched_is_used(tmp_path, monkeypatch):
+    done = []
+    monkeypatch.setattr(reproducing, "_reproduce", lambda plan, out, source, *_, **__: done.append(source) or [])
+    monkeypatch.setattr(reproducing, "write_report", lambda *_, **__: tmp_path / "report")
     generated(builtin("chunking"), cache_folder())
-    run_reproduce("chunking", None, phases="fixed", seeds=1, iterations="100", processes=1, out=tmp_path / "out")
-    assert len(list(tmp_path.glob("out/runs/*/run.json"))) == len(builtin("chunking").learners)
+    run_reproduce("chunking", None, out=tmp_path / "out")
+    assert done == [in_folder(builtin("chunking"), cache_folder())]
     with pytest.raises(UsageError, match="sparsezo data get conll2000"):
         run_reproduce("all", None, out=tmp_path / "other")
+    assert len(done) == 1

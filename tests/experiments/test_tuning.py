@@ -1,10 +1,11 @@
-"""The search for h and mu: halving, growing grids, what it says; and that its trials are runs."""
+"""The search for h and mu, decision by decision: what is tried, in which order and how long, and what is chosen."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import replace
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -14,229 +15,676 @@ from sparsezo.engines.local import Finished, Runner
 from sparsezo.engines.progress import Failure
 from sparsezo.errors import SparsezoError, UsageError
 from sparsezo.experiments.plan import DataSpec, Experiment, LearnerSpec
-from sparsezo.experiments.tuning import tune, tuned_runs
+from sparsezo.experiments.runs import Run
+from sparsezo.experiments.tuning import Trial, Tuned, tune, tuned_runs
+from sparsezo.settings import Settings
 from sparsezo.tasks.chunking.generate import chunking_columns, generate_chunking
 from sparsezo.tasks.loading import Files
 
-H, MU = (1.0, 0.1, 0.01, 0.001), (0.1, 0.01, 0.001)
+RAN_AWAY = "step 3: the scores are not finite"
 
 
-def plan_of(*learners: LearnerSpec, iterations: int = 1600, dev: str | None = "40", seeds=(5,)) -> Experiment:
-    return Experiment("test", "chunking", DataSpec(("train.txt",), dev), learners, iterations, seeds=seeds)
+def plan_of(*learners: LearnerSpec, iterations: int = 1600, dev: str | None = "40", seeds=(5,), **fields) -> Experiment:
+    return Experiment("test", "chunking", DataSpec(("train.txt",), dev), learners, iterations, seeds, **fields)
 
 
-def learner(rule: str = "two-point", perturb: str | None = "score", h=H, mu=MU, criterion="map") -> LearnerSpec:
-    return LearnerSpec(rule, perturb, h[0], mu[0] if mu else None, grid_h=h, grid_mu=mu, criterion=criterion)
+def line(*h: float) -> LearnerSpec:
+    """A learner that has h alone."""
+    return LearnerSpec("first-order", None, h[0], None, grid_h=h)
 
 
-annealed = partial(learner, criterion="annealed")  # where h and mu both count
-ANNEALED = "two-point score annealed 1"
+def grid(h, mu, criterion: str = "annealed") -> LearnerSpec:
+    """Where h and mu both count; with criterion map only h / mu^2 does."""
+    return LearnerSpec("two-point", "score", h[0], mu[0], criterion=criterion, grid_h=h, grid_mu=mu)
 
 
-class Stub:
-    """A runner whose runs have a dev figure by formula; ``at`` is the best (h, mu)."""
-
-    def __init__(self, at: tuple[float, float], broken=lambda settings: None) -> None:
-        self.out = Path("nowhere")
-        self.at, self.broken = at, broken
-        self.asked: list[tuple[float, float | None, int]] = []
-
-    def dev(self, settings) -> float:
-        mu = settings.mu if settings.mu else self.at[1]
-        return 1 - 0.01 * (math.log10(settings.h / self.at[0]) ** 2 + math.log10(mu / self.at[1]) ** 2)
-
-    def run(self, runs, progress=None) -> Finished:
-        self.asked += [(run.settings.h, run.settings.mu, run.iterations) for run in runs]
-        assert all(run.phase == "tune" for run in runs)
-        failures = tuple(Failure(run, message) for run in runs if (message := self.broken(run.settings)))
-        failed = {failure.run.hash for failure in failures}
-        results = {run.hash: {"dev": self.dev(run.settings), "average_loss": 0.5} for run in runs}
-        return Finished({key: {"result": value} for key, value in results.items() if key not in failed}, failures)
+LINE, GRID, SCALE_FREE = "first-order", "two-point score annealed 1", "two-point score"
 
 
-def test_halving_tries_all_shortly_and_few_to_the_end():
-    stub = Stub(at=(0.1, 0.01))
-    found = tune(plan_of(annealed()), stub, "data")[ANNEALED]
-    assert found.chosen == (0.1, 0.01)
-    assert not found.widened
-    assert found.note == ""
-    counts = {length: sum(each[2] == length for each in stub.asked) for length in (100, 400, 1600)}
-    assert counts == {100: 12, 400: 4, 1600: 7}  # two to the end, the best one's other three neighbours, two in between
-    best = found.trials[0].as_dict()
-    assert best == {"h": 0.1, "mu": 0.01, "dev": 1.0, "iterations": 1600, "seeds": 1}
-    assert len(found.trials) == 23
+class Scripted:
+    """A runner by formula: ``answer(h, mu, iterations, seed)`` is dev, (dev, average loss), or why the run failed."""
 
-
-def test_the_full_grid_tries_all_to_the_end():
-    stub = Stub(at=(0.1, 0.01))
-    assert tune(plan_of(annealed()), stub, "data", full_grid=True)[ANNEALED].chosen == (0.1, 0.01)
-    assert [each[2] for each in stub.asked] == [1600] * 12
-
-
-def test_a_full_grid_that_grows_is_tried_in_full():
-    stub = Stub(at=(0.01, 0.001))
-    tune(plan_of(annealed(h=(0.1, 0.01), mu=(0.1, 0.001))), stub, "data", full_grid=True)
-    assert len(stub.asked) == len(set(stub.asked)) == 3 * 3
-    assert {each[2] for each in stub.asked} == {1600}
-
-
-class Patient(Stub):
-    """Short trials like large steps: the best h falls as trials become longer, from 1 at 100 to 0.001 at 1600."""
+    def __init__(self, answer, out: Path = Path("nowhere"), *, models: bool = False) -> None:
+        self.answer, self.out, self.models = answer, out, models
+        self.calls: list[list[Run]] = []
+        self.progress: list[object] = []
 
     def run(self, runs, progress=None) -> Finished:
-        self.length = runs[0].iterations
-        return super().run(runs, progress)
+        self.calls.append(list(runs))
+        assert len(self.calls) < 50, "the search does not come to an end"
+        self.progress.append(progress)
+        records, failures = {}, []
+        for run in runs:
+            said = self.answer(run.settings.h, run.settings.mu, run.iterations, run.settings.seed)
+            if isinstance(said, str):
+                failures.append(Failure(run, said))
+                continue
+            dev, loss = said if isinstance(said, tuple) else (said, 0.5)
+            records[run.hash] = {"result": {"dev": dev, "average_loss": loss}}
+            if self.models and run.keep_model:
+                run.folder(self.out).mkdir(parents=True, exist_ok=True)
+                (run.folder(self.out) / "model.szo").touch()
+        return Finished(records, tuple(failures))
 
-    def dev(self, settings) -> float:
-        return 1 - 0.01 * abs(math.log10(settings.h * (self.length / 100) ** 2.5))
+    @property
+    def h(self) -> list[tuple[int, list[float]]]:
+        """Of each call, how long its runs were and which h they had."""
+        return [(runs[0].iterations, [run.settings.h for run in runs]) for runs in self.calls]
+
+    @property
+    def points(self) -> list[tuple[int, list[tuple[float, float | None]]]]:
+        return [(runs[0].iterations, [(run.settings.h, run.settings.mu) for run in runs]) for runs in self.calls]
+
+    def at(self, iterations: int) -> list[tuple[float, float | None]]:
+        return [point for length, points in self.points for point in points if length == iterations]
 
 
-def test_the_search_walks_on_from_what_halving_found():
-    plan = plan_of(learner("first-order", None, h=(1.0, 0.1, 0.01, 0.001, 1e-4), mu=()))
-    stub = Patient(at=(0.0, 0.0))
-    found = tune(plan, stub, "data")["first-order"]
+def near(h0: float, mu0: float = 1.0, *, weight: float = 2.0):
+    """Best at h0 and mu0, and the worse the further away; a step of mu counts ``weight`` times one of h."""
+    return lambda h, mu, *_: 1 - 0.01 * (abs(math.log10(h / h0)) + weight * abs(math.log10((mu or mu0) / mu0)))
+
+
+def ratio(law: float):
+    """Only h / mu^2 counts; best where its logarithm is ``law``."""
+    return lambda h, mu, *_: 1 - 0.01 * abs(math.log10(h / mu**2) - law)
+
+
+# Halving, walking, refining
+
+
+def test_halving_keeps_a_third_and_two_at_least_then_walks_and_refines():
+    stub = Scripted(near(10**-2.2))
+    found = tune(plan_of(line(1.0, 0.1, 1e-6, 0.01, 0.001, 1e-4, 1e-5)), stub, "data")[LINE]
+    assert stub.h == [
+        (100, [1e-6, 1e-5, 1e-4, 0.001, 0.01, 0.1, 1.0]),
+        (400, [0.01, 0.001, 0.1]),  # a third of seven, rounded up
+        (1600, [0.01, 0.001]),  # a third of three would be one
+        (1600, [0.1]),  # the best one's other neighbour
+        (1600, [0.004642, 0.02154]),  # thirds of a decade around the best
+        (1600, [0.002154]),  # the next one's; nothing is refined again
+    ]
+    assert found.chosen == (0.004642, None)
+    assert found.dev == pytest.approx(1 - 0.01 * (2.2 + math.log10(0.004642)) * -1)
+    assert (found.widened, found.note) == (0, "")
+
+
+def test_an_h_of_many_digits_is_not_tried_again_rounded():
+    stub = Scripted(near(0.123456))
+    found = tune(plan_of(line(1.23456, 0.123456, 0.0123456)), stub, "data")[LINE]
+    assert [h for h, _ in stub.at(1600)] == [0.123456, 0.0123456, 1.23456, 0.0573, 0.266]
+    assert found.chosen == (0.123456, None)
+
+
+def test_a_walk_on_a_grid_asks_all_four_neighbours():
+    stub = Scripted(near(10**-2.1, 0.01))
+    found = tune(plan_of(grid((0.1, 0.01, 0.001), (0.1, 0.001, 0.01))), stub, "data")[GRID]
+    assert stub.points == [
+        (100, [(h, mu) for h in (0.001, 0.01, 0.1) for mu in (0.001, 0.01, 0.1)]),
+        (400, [(0.01, 0.01), (0.001, 0.01), (0.1, 0.01)]),
+        (1600, [(0.01, 0.01), (0.001, 0.01)]),
+        (1600, [(0.1, 0.01), (0.01, 0.001), (0.01, 0.1)]),
+        (1600, [(0.004642, 0.01), (0.02154, 0.01)]),  # h in thirds; mu stays
+    ]
+    assert found.chosen == (0.01, 0.01)
+    assert (found.widened, found.note) == (0, "")
+
+
+def test_short_trials_like_large_steps_so_the_search_walks_on():
+    """The best h falls as trials become longer, from 1 at 100 to 0.001 at 1600."""
+    stub = Scripted(lambda h, mu, n, seed: -abs(math.log10(h * (n / 100) ** 2.5)))
+    found = tune(plan_of(line(1.0, 0.1, 0.01, 0.001, 1e-4)), stub, "data")[LINE]
+    assert [h for h, _ in stub.at(1600)] == [0.1, 1.0, 0.01, 0.001, 1e-4, 4.642e-4, 0.002154]
     assert found.chosen == (0.001, None)
-    assert [h for h, _, length in stub.asked if length == 1600][:5] == [0.1, 1.0, 0.01, 0.001, 1e-4]
     assert not found.widened
 
 
-def test_a_grid_grows_where_the_best_lies_on_its_edge():
+@pytest.mark.parametrize(
+    ("iterations", "lengths"),
+    [(1600, [100, 400, 1600]), (1599, [99, 399, 1599]), (10, [1, 2, 10]), (3, [1, 3]), (1, [1])],
+)
+def test_a_rung_is_a_sixteenth_a_quarter_or_all_and_no_shorter_than_one(iterations, lengths):
+    stub = Scripted(near(0.1))
+    tune(plan_of(line(1.0, 0.1, 0.01), iterations=iterations), stub, "data")
+    assert list(dict.fromkeys(length for length, _ in stub.h)) == lengths
+
+
+def test_one_point_is_a_grid_too():
+    stub = Scripted(near(0.1, 0.3))
+    found = tune(plan_of(grid((0.1,), (0.3,))), stub, "data")[GRID]
+    assert stub.points == [(100, [(0.1, 0.3)]), (400, [(0.1, 0.3)]), (1600, [(0.1, 0.3)])]
+    assert (found.chosen, found.widened, found.note) == ((0.1, 0.3), 0, "")
+
+
+def test_where_dev_does_not_tell_two_apart_the_loss_does():
+    stub = Scripted(lambda h, *_: (0.5, abs(math.log10(h) + 2.2)))  # the least loss near 10^-2.2
+    found = tune(plan_of(line(1.0, 0.1, 0.01, 0.001, 1e-4, 1e-5, 1e-6)), stub, "data")[LINE]
+    assert stub.h[1:3] == [(400, [0.01, 0.001, 0.1]), (1600, [0.01, 0.001])]
+    assert found.chosen == (0.004642, None)
+    assert [trial.h for trial in found.trials][:5] == [0.004642, 0.01, 0.002154, 0.02154, 0.001]
+
+
+def test_dev_comes_before_the_loss():
+    stub = Scripted(lambda h, mu, *_: (near(0.01)(h, mu), -math.log10(h)))  # the least loss at the largest h
+    found = tune(plan_of(line(1.0, 0.1, 0.01, 0.001)), stub, "data", full_grid=True)[LINE]
+    assert found.chosen == (0.01, None)
+
+
+def test_the_rank_of_a_trial():
+    ranked = [
+        Trial(1.0, None, 10, 0.6, 0.9),
+        Trial(1.0, None, 10, 0.5, 0.1),
+        Trial(1.0, None, 10, 0.5, 0.2),
+        Trial(1.0, None, 10, 0.5, None),
+        Trial(1.0, None, 10, 0.0, 0.1),
+        Trial(1.0, None, 10, None, 0.1),
+        Trial(1.0, None, 10, None, None),
+    ]
+    assert all(one.rank < other.rank for one, other in pairwise(ranked))
+    assert Trial(1.0, None, 10, 0.25, 0.75).rank == (-0.25, 0.75)
+
+
+def test_of_equal_trials_the_first_of_the_grid_goes_on():
+    """All h but the smallest, which is worse, are equal to dev and loss; and what is first stays first."""
+    stub = Scripted(lambda h, *_: 0.5 if h > 1e-4 else 0.1)
+    found = tune(plan_of(line(1.0, 0.1, 0.01, 0.001, 1e-4)), stub, "data")[LINE]
+    assert stub.h[:4] == [
+        (100, [1e-4, 0.001, 0.01, 0.1, 1.0]),
+        (400, [0.001, 0.01]),
+        (1600, [0.001, 0.01]),
+        (1600, [1e-4]),
+    ]
+    assert found.chosen == (0.001, None)
+
+
+def test_the_full_grid_tries_all_to_the_end_and_nothing_between():
+    stub = Scripted(near(10**-2.3, 0.01))
+    h, mu = (0.1, 0.01, 0.001), (0.1, 0.01, 0.001)
+    found = tune(plan_of(grid(h, mu)), stub, "data", full_grid=True)[GRID]
+    assert stub.points == [(1600, [(h, mu) for h in (0.001, 0.01, 0.1) for mu in (0.001, 0.01, 0.1)])]
+    assert found.chosen == (0.01, 0.01)
+
+
+# Runs
+
+
+def test_what_a_trial_is_as_a_run():
+    spec = LearnerSpec(
+        *("two-point", "active", 0.7, 0.8, "adagrad", "annealed", 2.5, False, "binary"),
+        grid_h=(0.1, 0.01),
+        grid_mu=(0.3,),
+        paper=0.875,
+    )
+    stub = Scripted(near(0.01, 0.3))
+    tune(plan_of(spec, seeds=(8, 3), evaluate_every=300), stub, "identity")
+    first, longer, longest = (next(r for c in stub.calls for r in c if r.iterations == n) for n in (100, 400, 1600))
+    assert first == Run(
+        experiment="test",
+        task="chunking",
+        learner="two-point active adagrad annealed 2.5 binary",
+        phase="tune",
+        settings=Settings("two-point", "active", 0.01, 0.3, "adagrad", "annealed", 2.5, False, 8, "binary"),
+        iterations=100,
+        evaluate_every=100,
+        data="identity",
+        paper=0.875,
+        keep_model=False,
+    )
+    assert longer == replace(first, iterations=400, evaluate_every=300)
+    assert longest == replace(first, iterations=1600, evaluate_every=300, keep_model=True)
+
+
+def test_trials_are_looked_at_as_often_as_the_runs_they_stand_for():
+    stub = Scripted(near(0.1))
+    tune(plan_of(line(1.0, 0.1, 0.01), iterations=3210), stub, "data")
+    looks = {run.iterations: run.evaluate_every for runs in stub.calls for run in runs}
+    assert looks == {200: 33, 802: 33, 3210: 33}  # a hundredth of the whole run, rounded up
+    stub = Scripted(near(0.1))
+    tune(plan_of(line(1.0, 0.1, 0.01), iterations=3210, evaluate_every=500), stub, "data")
+    looks = {run.iterations: run.evaluate_every for runs in stub.calls for run in runs}
+    assert looks == {200: 200, 802: 500, 3210: 500}
+
+
+def test_the_tuned_runs_are_the_papers_table():
+    first, second, third = line(1.0, 0.1, 0.01), LearnerSpec("supervised", None, 0.2, None), grid((0.1, 0.01), (0.3,))
+    plan = plan_of(first, second, replace(third, paper=0.9), seeds=(3, 8, 4), evaluate_every=30)
+    stub = Scripted(near(0.1, 0.3))
+    tuned = tune(plan, stub, "identity")
+    assert list(tuned) == [LINE, GRID]  # the one without a grid has nothing to tune
+    tuned[GRID] = replace(tuned[GRID], chosen=(0.07, 0.05))
+    runs = tuned_runs(plan, "identity", tuned)
+    assert [(run.learner, run.settings.h, run.settings.mu, run.settings.seed) for run in runs] == [
+        *((LINE, 0.1, None, seed) for seed in (3, 8, 4)),
+        *((GRID, 0.07, 0.05, seed) for seed in (3, 8, 4)),
+    ]
+    assert runs[-1] == Run(
+        experiment="test",
+        task="chunking",
+        learner=GRID,
+        phase="tuned",
+        settings=Settings("two-point", "score", 0.07, 0.05, criterion="annealed", seed=4),
+        iterations=1600,
+        evaluate_every=30,
+        data="identity",
+        paper=0.9,
+        keep_model=True,
+    )
+    asked = {run.hash for runs in stub.calls for run in runs}
+    assert {replace(run, phase="tune").hash for run in runs[:3]} <= asked  # done already, as trials
+
+
+def test_learners_are_tried_together_each_on_its_own_grid():
+    stub = Scripted(lambda h, mu, *_: near(0.01)(h, mu) if mu is None else near(0.1, 0.3)(h, mu))
+    tuned = tune(plan_of(line(0.1, 0.01, 0.001), grid((1.0, 0.1), (0.3,))), stub, "data")
+    one, two = [(h, None) for h in (0.001, 0.01, 0.1)], [(0.1, 0.3), (1.0, 0.3)]
+    assert stub.points[0] == (100, one + two)
+    assert stub.points[1] == (400, [(0.01, None), (0.001, None), (0.1, 0.3), (1.0, 0.3)])
+    assert [run.learner for run in stub.calls[1]] == [LINE, LINE, GRID, GRID]
+    assert stub.points[3] == (1600, [(0.1, None), (0.01, 0.3)])  # here a neighbour, there the grid has grown
+    assert [(found.learner, found.chosen) for found in tuned.values()] == [(LINE, (0.01, None)), (GRID, (0.1, 0.3))]
+    assert (tuned[LINE].widened, tuned[GRID].widened) == (0, 1)
+    assert all(trial.mu is None for trial in tuned[LINE].trials)
+
+
+def test_what_is_said_and_who_follows():
     said: list[str] = []
-    plan = plan_of(annealed(h=(0.01, 0.003162, 0.001), mu=(0.1, 0.01)))
-    found = tune(plan, Stub(at=(0.0003, 1.0)), "data", say=said.append)[ANNEALED]
-    assert found.chosen == (0.0003162, 1.0)  # 0.0003 is nearer to it than to 0.000215
-    assert found.widened
-    assert "the best lay on the edge, h 0.001 and mu 0.1: widened by a decade to h 0.0001 and mu 1" in found.note
-    assert any(f"{ANNEALED}: the best lay on the edge" in line for line in said)
-    assert {trial.h for trial in found.trials} >= {0.01, 0.003162, 0.001, 0.0003162, 0.0001}
+    stub = Scripted(near(0.01))
+    progress = object()
+    tune(plan_of(line(0.1, 0.01), iterations=16_000), stub, "data", progress=progress, say=said.append)
+    assert said == [
+        "tuning: 2 trials of 1,000 iterations",
+        "tuning: 2 trials of 4,000 iterations",
+        "tuning: 2 trials of 16,000 iterations",
+        "first-order: the best lay on the edge, h 0.01: widened by a decade to h 0.001",
+        "tuning: 1 trial of 16,000 iterations",
+        "tuning: 2 trials of 16,000 iterations",
+    ]
+    assert stub.progress == [progress] * 5
+    many = LearnerSpec("first-order", None, 1.0, None, grid_h=tuple(float(k) for k in range(1, 1101)))
+    tune(plan_of(many), Scripted(near(500.0)), "data", full_grid=True, say=said.append)
+    assert said[6:] == ["tuning: 1,100 trials of 1,600 iterations"]
 
 
-def test_it_grows_twice_at_most_and_says_so():
-    plan = plan_of(annealed(h=(0.1, 0.01), mu=(1.0, 0.1, 0.01)))
-    found = tune(plan, Stub(at=(1e5, 0.1)), "data")[ANNEALED]
-    assert found.chosen == (10.0, 0.1)
-    assert "the best still lies on the edge" in found.note
+# A grid that grows
 
 
-class ScaleFree(Stub):
-    """Dev depends on h / mu^2 alone, best at 0.003."""
+@pytest.mark.parametrize(
+    ("h", "best", "added"),
+    [
+        ((1.0, 0.1, 0.01), 0.008, [0.001]),
+        ((1.0, 0.1, 0.01), 1.2, [10.0]),
+        ((0.01, 0.003162, 0.001), 0.0009, [0.0001, 0.0003162]),  # a decade, in the grid's steps
+        ((0.01, 0.003162, 0.001), 0.011, [0.03162, 0.1]),
+        ((1.0, 0.4642, 0.2154), 0.2, [0.02154, 0.04641, 0.09998]),
+        ((0.3, 0.1, 0.03), 0.029, [0.003, 0.009487]),  # to four digits
+        ((0.3, 0.1, 0.03), 0.31, [0.9487, 3.0]),
+        ((1.0, 0.1, 0.05), 1.2, [10.0]),  # the steps at that edge
+        ((1.0, 0.1, 0.05), 0.049, [0.005, 0.01077, 0.02321]),
+        ((1.0, 0.001), 0.0009, [0.0001]),  # a decade, however wide the steps
+        ((1.0, 0.02), 1.2, [10.0]),
+        ((1.23456, 0.123456), 0.12, [0.01235]),  # what is there already is not rounded
+    ],
+)
+def test_a_grid_grows_by_a_decade_in_its_own_steps(h, best, added):
+    stub = Scripted(near(best))
+    found = tune(plan_of(line(*h)), stub, "data", full_grid=True)[LINE]
+    assert stub.h == [(1600, sorted(h)), (1600, added)]
+    assert found.widened == 1
 
-    def dev(self, settings) -> float:
-        return 1 - 0.01 * abs(math.log10(settings.h / settings.mu**2 / 0.003))
+
+@pytest.mark.parametrize(
+    ("best", "note", "h", "mu"),
+    [
+        (
+            (0.001, 0.1),
+            "the best lay on the edge, h 0.01 and mu 0.01: widened by a decade to h 0.001 and mu 0.1; "
+            "the best lay on the edge, h 0.001 and mu 0.1: widened by a decade to h 0.0001 and mu 1",
+            {0.1, 0.01, 0.001, 1e-4},
+            {0.001, 0.01, 0.1, 1.0},
+        ),
+        (
+            (1.0, 1e-4),
+            "the best lay on the edge, h 0.1 and mu 0.001: widened by a decade to mu 0.0001 and h 1; "
+            "the best lay on the edge, h 1 and mu 0.0001: widened by a decade to mu 1e-05 and h 10",
+            {0.01, 0.1, 1.0, 10.0},
+            {0.01, 0.001, 1e-4, 1e-5},
+        ),
+        (
+            (0.001, 1e-4),
+            "the best lay on the edge, h 0.01 and mu 0.001: widened by a decade to h 0.001 and mu 0.0001; "
+            "the best lay on the edge, h 0.001 and mu 0.0001: widened by a decade to h 0.0001 and mu 1e-05",
+            {0.1, 0.01, 0.001, 1e-4},
+            {0.01, 0.001, 1e-4, 1e-5},
+        ),
+        (
+            (1.0, 0.1),
+            "the best lay on the edge, h 0.1 and mu 0.01: widened by a decade to h 1 and mu 0.1; "
+            "the best lay on the edge, h 1 and mu 0.1: widened by a decade to h 10 and mu 1",
+            {0.01, 0.1, 1.0, 10.0},
+            {0.001, 0.01, 0.1, 1.0},
+        ),
+    ],
+)
+def test_a_grid_grows_on_the_sides_where_the_best_lies(best, note, h, mu):
+    stub = Scripted(near(*best))
+    found = tune(plan_of(grid((0.1, 0.01), (0.01, 0.001))), stub, "data", full_grid=True)[GRID]
+    assert (found.chosen, found.widened, found.note) == (best, 2, note)
+    assert [len(runs) for runs in stub.calls] == [4, 5, 7]  # 2 x 2, 3 x 3, 4 x 4: all of it, and nothing twice
+    assert set(stub.at(1600)) == {(each, other) for each in h for other in mu}
+
+
+def test_an_axis_of_one_value_has_no_edge():
+    found = tune(plan_of(grid((0.1, 0.01, 0.001), (0.3,))), Scripted(near(0.01, 5.0)), "data")[GRID]
+    assert (found.chosen, found.widened, found.note) == ((0.01, 0.3), 0, "")
+    found = tune(plan_of(grid((0.1,), (0.1, 0.01, 0.001))), Scripted(near(7.0, 0.004)), "data")[GRID]
+    assert (found.chosen, found.widened, found.note) == ((0.1, 0.01), 0, "")
+    found = tune(plan_of(grid((0.1,), (0.1, 0.01))), Scripted(near(7.0, 0.009)), "data")[GRID]
+    assert found.note == "the best lay on the edge, h 0.1 and mu 0.01: widened by a decade to mu 0.001"
+
+
+def test_it_grows_twice_at_most_and_says_where_the_best_still_lies():
+    stub = Scripted(near(1e5))
+    found = tune(plan_of(line(0.1, 0.01)), stub, "data")[LINE]
+    assert stub.h == [
+        *((length, [0.01, 0.1] if length == 100 else [0.1, 0.01]) for length in (100, 400, 1600)),
+        (1600, [1.0]),
+        (1600, [10.0]),
+        (1600, [4.642]),  # between the edge and its only neighbour
+    ]
+    assert (found.chosen, found.widened) == ((10.0, None), 2)
+    assert found.note == (
+        "the best lay on the edge, h 0.1: widened by a decade to h 1; "
+        "the best lay on the edge, h 1: widened by a decade to h 10; the best still lies on the edge"
+    )
+
+
+# Only h / mu^2 counts
 
 
 def test_points_that_are_the_same_up_to_scale_are_tried_once():
-    stub = ScaleFree(at=(0.0, 0.0))
-    found = tune(plan_of(learner(h=(1.0, 0.1, 0.01, 0.001, 1e-4), mu=(1.0, 0.1, 0.01))), stub, "data")
-    assert "only h / mu^2 counts" in found["two-point score"].note
-    h, mu = found["two-point score"].chosen
-    assert h / mu**2 == pytest.approx(0.002154, rel=1e-3)  # between 0.001 and 0.01, in thirds
-    short = [round(math.log10(h / mu**2)) for h, mu, length in stub.asked if length == 100]
-    assert sorted(short) == [-4, -3, -2, -1, 0, 1, 2, 3, 4]
+    stub = Scripted(ratio(-1.2))
+    spec = grid((0.001, 0.01, 0.1), (0.1, 1.0), criterion="map")
+    found = tune(plan_of(spec), stub, "data")[SCALE_FREE]
+    # (0.001, 0.1) and (0.1, 1) are one
+    assert sorted(stub.at(100)) == [(0.001, 0.1), (0.001, 1.0), (0.01, 0.1), (0.01, 1.0), (0.1, 0.1)]
+    assert found.note == "only h / mu^2 counts, and equal ones were tried once"
+    full = Scripted(ratio(-1.2))
+    assert tune(plan_of(spec), full, "data", full_grid=True)[SCALE_FREE].chosen == (0.001, 0.1)
+    assert sorted(full.at(1600)) == sorted(stub.at(100))
 
 
-def test_a_scale_free_grid_grows_on_both_axes():
-    stub = ScaleFree(at=(0.0, 0.0))
-    found = tune(plan_of(learner(h=(0.01, 0.003162, 0.001), mu=(0.1, 0.01))), stub, "data")["two-point score"]
+@pytest.mark.parametrize(("second", "merged"), [(100.5, True), (103.0, False)])
+def test_the_same_up_to_scale_is_to_two_digits(second, merged):
+    """log10 of h / mu^2 is 0 for (1, 1), 0.002 for (100.5, 10) and 0.013 for (103, 10)."""
+    stub = Scripted(ratio(0.0))
+    tune(plan_of(grid((1.0, second), (1.0, 10.0), criterion="map")), stub, "data")
+    assert ((second, 10.0) not in stub.at(100)) == merged
+    assert len(stub.at(100)) == (3 if merged else 4)
+
+
+def test_a_walk_on_a_line_asks_both_neighbours():
+    stub = Scripted(ratio(0.2))
+    found = tune(plan_of(grid((0.01, 0.1), (0.1, 1.0), criterion="map")), stub, "data")[SCALE_FREE]
+    assert stub.points[1:] == [
+        (400, [(0.01, 0.1), (0.1, 0.1)]),  # 0 and 1
+        (1600, [(0.01, 0.1), (0.1, 0.1)]),
+        (1600, [(0.1, 1.0)]),  # -1
+        (1600, [(0.02154, 0.1)]),  # 0.33; there is nothing new on the other side
+        (1600, [(0.04642, 0.1)]),  # 0.67
+    ]
+    assert found.chosen == (0.02154, 0.1)
+    assert (found.widened, found.note) == (0, "only h / mu^2 counts, and equal ones were tried once")
+
+
+@pytest.mark.parametrize(
+    ("law", "at", "to", "chosen", "laws"),
+    [
+        (-3.4, "h 0.01 and mu 1", "h 0.001 and mu 10", -3, range(-5, 2)),  # smaller h, larger mu
+        (2.4, "h 0.1 and mu 0.1", "h 1 and mu 0.01", 2, range(-2, 5)),  # larger h, smaller mu
+    ],
+)
+def test_a_line_grows_on_both_axes(law, at, to, chosen, laws):
+    stub = Scripted(ratio(law))
+    spec = grid((0.01, 0.1), (0.1, 1.0), criterion="map")
+    found = tune(plan_of(spec), stub, "data", full_grid=True)[SCALE_FREE]
+    assert found.note == (
+        f"the best lay on the edge, {at}: widened by a decade to {to}; "
+        "only h / mu^2 counts, and equal ones were tried once"
+    )
+    assert found.widened == 1
     h, mu = found.chosen
-    assert h / mu**2 == pytest.approx(0.003162, rel=1e-3)
-    assert "the best lay on the edge, h 0.001 and mu 0.1: widened by a decade to h 0.0001 and mu 1" in found.note
-    assert "still" not in found.note
-    laws = [(round(math.log10(h / mu**2), 2), length) for h, mu, length in stub.asked]
-    assert len(laws) == len(set(laws))
+    assert math.log10(h / mu**2) == pytest.approx(chosen)
+    assert sorted(round(math.log10(h / mu**2), 6) for h, mu in stub.at(1600)) == [*laws]  # none twice
 
 
-def test_weights_that_start_elsewhere_have_a_scale():
-    stub = ScaleFree(at=(0.0, 0.0))
-    plan = replace(plan_of(learner(h=(0.1, 0.01, 0.001), mu=(1.0, 0.1))), task="rerank", init="weights.txt")
-    assert "only h" not in tune(plan, stub, "data")["two-point score"].note
-    assert sum(length == 100 for _, _, length in stub.asked) == 6
+def test_a_line_grows_twice_at_most():
+    stub = Scripted(ratio(9.0))
+    found = tune(plan_of(grid((0.01, 0.1), (0.1, 1.0), criterion="map")), stub, "data")[SCALE_FREE]
+    assert found.note == (
+        "the best lay on the edge, h 0.1 and mu 0.1: widened by a decade to h 1 and mu 0.01; "
+        "the best lay on the edge, h 1 and mu 0.01: widened by a decade to h 10 and mu 0.001; "
+        "the best still lies on the edge; only h / mu^2 counts, and equal ones were tried once"
+    )
+    assert (found.chosen, found.widened) == ((10.0, 0.001), 2)
 
 
-class Noisy(Stub):
-    """With seed 5 alone 0.01 looks best; 0.1 is, on average."""
+def test_a_line_with_one_mu_grows_along_h():
+    found = tune(plan_of(grid((0.1, 0.01), (1.0,), criterion="map")), Scripted(ratio(-2.2)), "data")[SCALE_FREE]
+    assert found.note.startswith("the best lay on the edge, h 0.01 and mu 1: widened by a decade to h 0.001; only")
+    assert found.chosen == (0.004642, 1.0)
 
-    def dev(self, settings) -> float:
-        luck = 0.02 if (settings.seed, settings.h) == (5, 0.01) else 0.0
-        return super().dev(settings) + luck
+
+@pytest.mark.parametrize("start", [{"init": "weights"}, {"options": {"init": "weights"}}])
+def test_weights_that_start_elsewhere_have_a_scale(start):
+    plan = plan_of(grid((0.001, 0.01, 0.1), (0.1, 1.0), criterion="map"))
+    data = DataSpec(("train.nbest",), "dev.nbest", options=start.get("options", {}))
+    stub = Scripted(near(0.01, 1.0))
+    found = tune(replace(plan, task="rerank", data=data, init=start.get("init")), stub, "data")[SCALE_FREE]
+    assert "only h" not in found.note
+    assert len(stub.at(100)) == 6
+
+
+@pytest.mark.parametrize("other", [{"step": "adagrad"}, {"criterion": "annealed"}])
+def test_other_laws_have_a_scale(other):
+    spec = replace(grid((0.001, 0.01, 0.1), (0.1, 1.0), criterion="map"), **other)
+    stub = Scripted(near(0.01, 1.0))
+    tune(plan_of(spec), stub, "data")
+    assert len(stub.at(100)) == 6
+
+
+# All seeds
+
+
+FIGURES = {  # by h, for seeds 3, 8 and 4
+    0.1: (0.9, 0.1, 0.8),  # the best with the first seed and with the last, the best median, the best maximum
+    0.01: (0.85, 0.6, 0.65),  # the best mean
+    1.0: (0.8, 0.62, 0.62),  # the best minimum
+    0.001: (0.7, 0.99, 0.99),  # better than all, but not among the best three of the first seed
+    10.0: (0.6, 0.5, 0.5),
+}
+
+
+def by_seed(figures):
+    return lambda h, mu, n, seed: figures[h][(3, 8, 4).index(seed)]
 
 
 def test_the_means_over_all_seeds_decide():
-    stub = Noisy(at=(0.1, 0.01))
-    plan = plan_of(learner("first-order", None, mu=()), seeds=(5, 6, 7))
-    found = tune(plan, stub, "data")["first-order"]
+    stub = Scripted(by_seed(FIGURES))
+    found = tune(plan_of(line(*FIGURES), seeds=(3, 8, 4)), stub, "data", full_grid=True)[LINE]
+    assert {run.settings.seed for run in stub.calls[0]} == {3}
+    assert [(run.iterations, run.phase, run.settings.h, run.settings.seed) for run in stub.calls[1]] == [
+        (1600, "tune", h, seed) for h in (0.1, 0.01, 1.0) for seed in (3, 8, 4)
+    ]
+    assert len(stub.calls) == 2
+    assert found.chosen == (0.01, None)
+    assert found.dev == pytest.approx(0.7)
+    assert [(trial.h, trial.iterations, trial.seeds) for trial in found.trials] == [
+        *((0.01, 1600, 3), (1.0, 1600, 3), (0.1, 1600, 3)),
+        *((0.1, 1600, 1), (0.01, 1600, 1), (1.0, 1600, 1), (0.001, 1600, 1), (10.0, 1600, 1)),
+    ]
+    assert [trial.dev for trial in found.trials[:3]] == pytest.approx([0.7, 0.68, 0.6])
+    assert found.trials[0].average_loss == pytest.approx(0.5)
+
+
+def test_with_one_seed_there_is_nothing_more_to_try():
+    stub = Scripted(by_seed(FIGURES))
+    found = tune(plan_of(line(*FIGURES), seeds=(3,)), stub, "data", full_grid=True)[LINE]
+    assert len(stub.calls) == 1
+    assert (found.chosen, found.dev) == ((0.1, None), 0.9)
+
+
+def test_where_the_means_are_equal_the_mean_losses_decide():
+    losses = {1.0: (0.4, 0.4, 0.4), 0.1: (0.1, 0.1, 0.7), 0.01: (0.2, 0.25, 0.3), 0.001: (0.9, 0.0, 0.0)}
+    stub = Scripted(lambda h, mu, n, seed: (0.75, losses[h][(3, 8, 4).index(seed)]))
+    found = tune(plan_of(line(*losses), seeds=(3, 8, 4)), stub, "data", full_grid=True)[LINE]
+    assert [trial.h for trial in found.trials[:4]] == [0.01, 0.1, 1.0, 0.1]
+    assert found.chosen == (0.01, None)
+    assert found.trials[0].average_loss == pytest.approx(0.25)
+
+
+def test_finals_are_held_for_all_learners_at_once():
+    stub = Scripted(lambda h, mu, n, seed: near(0.1, 0.3)(h, mu) + (0.5 if (seed, h, mu) == (6, 0.01, 0.3) else 0))
+    plan = plan_of(line(1.0, 0.1, 0.01), grid((1.0, 0.1, 0.01), (0.3,)), seeds=(5, 6))
+    tuned = tune(plan, stub, "data", full_grid=True)
+    assert [len(runs) for runs in stub.calls] == [6, 12]
+    assert [run.learner for run in stub.calls[1]] == [LINE] * 6 + [GRID] * 6
+    assert (tuned[LINE].chosen, tuned[GRID].chosen) == ((0.1, None), (0.01, 0.3))
+
+
+def test_a_finalist_that_ran_away_with_one_seed_is_out():
+    answer = by_seed({**FIGURES, 0.01: (0.85, RAN_AWAY, 1.0)})
+    found = tune(plan_of(line(*FIGURES), seeds=(3, 8, 4)), Scripted(answer), "data", full_grid=True)[LINE]
+    assert found.chosen == (1.0, None)
+    assert found.dev == pytest.approx(0.68)
+    assert found.trials[2] == Trial(0.01, None, 1600, None, None, 3)
+    assert found.note == "1 trials failed: scores not finite, h too large"
+
+
+def test_where_all_finalists_ran_away_it_says_so():
+    stub = Scripted(lambda h, mu, n, seed: RAN_AWAY if seed == 4 else near(0.1)(h, mu))
+    with pytest.raises(SparsezoError) as caught:
+        tune(plan_of(line(1.0, 0.1, 0.01), seeds=(3, 8, 4)), stub, "data")
+    assert str(caught.value) == "first-order: none of the best ran to the end with all seeds; try smaller h"
+
+
+def test_models_of_all_but_the_chosen_are_dropped(tmp_path):
+    def answer(h, mu, n, seed):
+        return by_seed(FIGURES)(h, mu, n, seed) if mu is None else near(0.1, 0.3)(h, mu)
+
+    plan = plan_of(line(*FIGURES), grid((1.0, 0.1, 0.01), (0.3,)), seeds=(3, 8, 4))
+    stub = Scripted(answer, tmp_path, models=True)
+    tuned = tune(plan, stub, "data", full_grid=True)
+    assert len(list(tmp_path.glob("runs/*"))) == (5 + 3 * 2) + (3 + 3 * 2)
+    kept = {path.parent.name for path in tmp_path.glob("runs/*/model.szo")}
+    assert kept == {replace(run, phase="tune").hash for run in tuned_runs(plan, "data", tuned)}
+    assert len(kept) == 6
+
+
+# What fails
+
+
+def test_a_trial_that_ran_away_counts_as_the_worst_and_is_not_tried_longer():
+    """h of 1 runs away in short trials already, 0.1 only after 1,000 steps."""
+    stub = Scripted(lambda h, mu, n, seed: RAN_AWAY if h == 1.0 or (h == 0.1 and n > 1000) else near(0.02)(h, mu))
+    found = tune(plan_of(line(10.0, 1.0, 0.1, 0.01, 0.001)), stub, "data")[LINE]
+    assert stub.h == [
+        (100, [0.001, 0.01, 0.1, 1.0, 10.0]),
+        (400, [0.01, 0.1]),
+        (1600, [0.01, 0.1]),
+        (1600, [0.001]),
+        (1600, [0.004642, 0.02154]),
+        (1600, [0.04642]),
+    ]
+    assert found.chosen == (0.02154, None)
+    assert found.note == "2 trials failed: scores not finite, h too large"
+    assert [(trial.h, trial.iterations, trial.dev) for trial in found.trials if trial.dev is None] == [
+        (0.1, 1600, None),
+        (1.0, 100, None),
+    ]
+    assert found.trials[-1] == Trial(1.0, None, 100, None, None, 1)
+
+
+def test_a_neighbour_that_ran_away_in_a_short_trial_is_not_tried_again():
+    stub = Scripted(lambda h, mu, *_: RAN_AWAY if h == 1.0 else near(0.1)(h, mu))
+    found = tune(plan_of(line(10.0, 1.0, 0.1, 0.01, 0.001)), stub, "data")[LINE]
     assert found.chosen == (0.1, None)
-    assert found.dev == pytest.approx(1.0)
-    assert [trial.seeds for trial in found.trials[:4]] == [3, 3, 3, 1]
-    assert found.trials[3].h == 0.01
-    assert tune(plan_of(learner("first-order", None, mu=())), stub, "data")["first-order"].chosen == (0.01, None)
+    assert 1.0 not in [h for h, _ in stub.at(1600)]
 
 
-def test_a_finalist_that_ran_away_with_another_seed_is_not_chosen():
-    def broken(settings) -> str | None:
-        return "step 3: the scores are not finite" if (settings.seed, settings.h) == (6, 0.1) else None
-
-    found = tune(plan_of(learner("first-order", None, mu=()), seeds=(5, 6)), Stub((0.1, 0.01), broken), "data")
-    assert found["first-order"].chosen[0] != 0.1
-    assert found["first-order"].dev is not None
-
-
-def test_a_learner_without_mu_and_many_learners_at_once():
-    stub = Stub(at=(0.1, 0.01))
-    tuned = tune(plan_of(annealed(), learner("first-order", None, mu=())), stub, "data")
-    assert list(tuned) == [ANNEALED, "first-order"]
-    assert tuned["first-order"].chosen == (0.1, None)
-    assert tuned["first-order"].as_dict()["chosen"] == {"h": 0.1, "mu": None}
-
-
-def test_a_trial_that_ran_away_counts_as_the_worst():
-    def broken(settings) -> str | None:
-        return "step 3: the scores are not finite" if settings.h == 1.0 else None
-
-    found = tune(plan_of(annealed()), Stub((0.1, 0.01), broken), "data")[ANNEALED]
-    assert found.chosen == (0.1, 0.01)
-    assert found.trials[-1].dev is None
-    assert "3 trials failed: scores not finite, h too large" in found.note
+def test_where_every_trial_ran_away_it_says_so():
+    with pytest.raises(SparsezoError) as caught:
+        tune(plan_of(line(1.0, 0.1)), Scripted(lambda *_: RAN_AWAY), "data")
+    assert str(caught.value) == "first-order: no trial came to an end; widen the grid to smaller h"
 
 
 def test_any_other_failure_ends_the_search():
-    with pytest.raises(SparsezoError, match="disk full; the same command goes on"):
-        tune(plan_of(learner()), Stub((0.1, 0.01), lambda settings: "disk full"), "data")
+    def answer(h, mu, n, seed):
+        return {0.01: RAN_AWAY, 0.1: "disk full"}.get(h, 0.5)
+
+    with pytest.raises(SparsezoError) as caught:
+        tune(plan_of(line(1.0, 0.1, 0.01)), Scripted(answer), "data")
+    assert str(caught.value) == "first-order, tune, h 0.1, seed 5: disk full; the same command goes on from there"
 
 
 def test_what_a_search_needs():
-    with pytest.raises(UsageError, match="give --dev"):
-        tune(plan_of(learner(), dev=None), Stub((0.1, 0.1)), "data")
-    with pytest.raises(UsageError, match="no learner has a grid"):
-        tune(plan_of(LearnerSpec("two-point", "score", 0.1, 0.1)), Stub((0.1, 0.1)), "data")
+    with pytest.raises(UsageError) as caught:
+        tune(plan_of(line(0.1), dev=None), Scripted(near(0.1)), "data")
+    assert str(caught.value) == "tuning looks at dev: give `dev`, a file or a number of inputs to hold out"
+    with pytest.raises(UsageError) as caught:
+        tune(plan_of(LearnerSpec("two-point", "score", 0.1, 0.1)), Scripted(near(0.1)), "data")
+    assert str(caught.value) == "test: no learner has a grid; give [grid] h and mu"
 
 
-@pytest.fixture(scope="module")
-def loader(tmp_path_factory):
-    path = tmp_path_factory.mktemp("tuning") / "train.txt"
-    path.write_text(chunking_columns(generate_chunking(100, seed=1)))
-    return partial(load, "chunking", Files((str(path),), "40", None, {"only": "NP"}))
+# What is found
 
 
-def test_the_search_finds_what_the_full_grid_finds_and_its_trials_are_runs(loader, tmp_path):
-    learners = (learner("first-order", None, h=(100.0, 0.1, 1e-4), mu=()), learner(h=(10.0, 0.01, 1e-5), mu=(0.3,)))
-    plan = plan_of(*learners, seeds=(5, 6))
-    runner = Runner(tmp_path / "halving", loader, processes=1)
-    halved = tune(plan, runner, "data")
-    full = tune(plan, Runner(tmp_path / "full", loader, processes=1), "data", full_grid=True)
-    for name, found in halved.items():
-        assert found.dev >= full[name].dev
-        assert (*full[name].chosen, 1600, 1) in {
-            (each.h, each.mu, each.iterations, each.seeds) for each in found.trials
-        }
-    stamps = {path: path.stat().st_mtime_ns for path in tmp_path.glob("halving/runs/*/run.json")}
-    assert tune(plan, runner, "data") == halved  # nothing is asked again
-    assert {path: path.stat().st_mtime_ns for path in tmp_path.glob("halving/runs/*/run.json")} == stamps
-    assert len(list(tmp_path.glob("halving/runs/*/model.szo"))) == 4  # of the chosen trials, with both seeds
-    runs = tuned_runs(plan, "data", halved)
-    assert [(run.phase, run.settings.seed) for run in runs] == [("tuned", 5), ("tuned", 6)] * 2
-    runner.run(runs)
+def test_what_is_found_as_data():
+    trials = (Trial(0.1, 0.3, 1600, 0.9, 0.25, 3), Trial(1.0, 0.3, 100, None))
+    assert Tuned("two-point score", (0.1, 0.3), 0.9, trials, 2, "a note").as_dict() == {
+        "trials": [
+            {"h": 0.1, "mu": 0.3, "dev": 0.9, "iterations": 1600, "seeds": 3},
+            {"h": 1.0, "mu": 0.3, "dev": None, "iterations": 100, "seeds": 1},
+        ],
+        "chosen": {"h": 0.1, "mu": 0.3},
+        "dev": 0.9,
+        "widened": 2,
+        "note": "a note",
+    }
+
+
+def test_notes_stand_in_one_line():
+    def answer(h, mu, *_):
+        return RAN_AWAY if h / mu**2 > 50 else ratio(-9.0)(h, mu)
+
+    found = tune(plan_of(grid((0.1, 0.01), (0.1, 0.01), criterion="map")), Scripted(answer), "data")[SCALE_FREE]
+    assert found.note == (
+        "the best lay on the edge, h 0.01 and mu 0.1: widened by a decade to h 0.001 and mu 1; "
+        "the best lay on the edge, h 0.001 and mu 1: widened by a decade to h 0.0001 and mu 10; "
+        "the best still lies on the edge; only h / mu^2 counts, and equal ones were tried once; "
+        "2 trials failed: scores not finite, h too large"
+    )
+
+
+# With a true runner
+
+
+def test_trials_are_runs_that_are_kept_and_nothing_is_asked_again(tmp_path):
+    path = tmp_path / "train.txt"
+    path.write_text(chunking_columns(generate_chunking(60, seed=1)))
+    loader = partial(load, "chunking", Files((str(path),), "20", None, {"only": "NP"}))
+    plan = plan_of(line(1.0, 0.1), iterations=64, seeds=(8, 3))
+    out = tmp_path / "out"
+    found = tune(plan, Runner(out, loader, processes=1), "data")
+
+    def nothing_to_load():
+        raise AssertionError("there was something left to do")
+
+    again = Runner(out, nothing_to_load, processes=1)
+    assert tune(plan, again, "data") == found
+    assert len(list(out.glob("runs/*/model.szo"))) == 2  # of the chosen trials, with both seeds
+    runs = tuned_runs(plan, "data", found)
+    assert [(run.phase, run.settings.seed) for run in runs] == [("tuned", 8), ("tuned", 3)]
+    records = again.run(runs).records
+    assert sum(records[run.hash]["result"]["dev"] for run in runs) / 2 == pytest.approx(found[LINE].dev)
     for run in runs:
-        assert (run.folder(runner.out) / "model.szo").exists()
-    links = [(run.folder(runner.out) / "curve.csv").stat().st_nlink for run in runs]
-    assert links == [2, 2, 2, 2]  # done already, as trials
+        assert (run.folder(out) / "model.szo").exists()
+        assert (run.folder(out) / "curve.csv").stat().st_nlink == 2  # taken over from the trial

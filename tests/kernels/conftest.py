@@ -54,7 +54,7 @@ def tiny():
             U=f(M, L),
             row=f(L),
             y=np.zeros(R, np.int32),
-            other=np.zeros(R, np.int32),
+            incumbent=np.zeros(R, np.int32),
         )
 
     def memory(W, lazy=False, adagrad=False):

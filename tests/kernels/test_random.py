@@ -81,6 +81,12 @@ def test_a_key_may_be_used_as_it_is_returned():
         np.testing.assert_array_equal(normals(key, 3, 8), normals(np.uint64(key), 3, 8))
 
 
+def test_streams_keep_their_numbers():
+    """Saved runs and feedback logs rely on them."""
+    names = ["INPUTS", "PERTURBATION", "COMPLEMENT", "FOLD", "OUTPUT", "FEEDBACK"]
+    assert [getattr(random, name) for name in names] == list(random.STREAMS) == list(range(6))
+
+
 def test_keys_of_seeds_and_streams_are_distinct():
     keys = {random.stream_key(seed, stream) for seed in range(500) for stream in range(6)}
     assert len(keys) == 3000

@@ -81,7 +81,7 @@ def test_sample_is_the_inverse_of_the_distribution():
             at = twins.uniform(int(KEY), step, 0)
             if np.abs(ends - at).min() > 1e-12:
                 assert y[0] == min(np.searchsorted(ends, at, side="right"), R - 1)
-        np.testing.assert_allclose(TASK.p[:R], twins.softmax(S[:, 0]), rtol=1e-12)
+        np.testing.assert_allclose(TASK.scratch.p[:R], twins.softmax(S[:, 0]), rtol=1e-12)
 
 
 def test_sample_frequencies():

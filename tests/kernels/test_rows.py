@@ -8,6 +8,7 @@ import kernel_calls
 import numpy as np
 import pytest
 import twins
+from scipy import stats
 from scipy.sparse import csr_array
 
 from sparsezo.errors import UsageError
@@ -97,6 +98,20 @@ def test_draw_spread_and_see(both, L):
     for operation in (kernel_calls.spread, kernel_calls.see):
         for _, (a,), (b,) in pairs(lambda inputs, x, out, do=operation: do(inputs, x, Z, out), both, out):
             np.testing.assert_allclose(a, b, **NEAR)
+
+
+def test_v_has_the_norm_of_the_row_as_its_spread(both):
+    """V / ||x|| is standard normal, over all rows that have a norm; 5% of variance would be 9 standard errors."""
+    Z, V, seen = np.zeros((both.most, 4), np.float32), np.zeros((1, 4), np.float32), []
+    norms = np.linalg.norm(both.X.toarray().astype(float), axis=1)
+    for step in range(3000):
+        for x in np.flatnonzero(norms):
+            kernel_calls.draw(both.rows, x, KEYS[1], step * both.N + x, Z)
+            kernel_calls.spread(both.rows, x, Z, V)
+            seen.append(V[0] / norms[x])
+    seen = np.concatenate(seen).astype(float)
+    assert abs((seen**2).mean() - 1) < 6 * np.sqrt(2 / seen.size)
+    assert stats.kstest(seen, "norm").pvalue > 1e-7
 
 
 @pytest.mark.parametrize("L", [3, 4])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from sparsezo.kernels import codes
 from sparsezo.kernels import coefficient as rules
 
 H, MU = 0.03, 0.2
@@ -13,13 +14,13 @@ LOSSES = [0.0, 0.2, 1 / 3, 0.5, 1.0]
 
 def expected(rule, plus, other, mean):
     return {
-        rules.TWO_POINT: -H * (plus - other) / MU,
-        rules.SYMMETRIC: -H * (plus - other) / (2 * MU),
-        rules.COMPARISON: H / MU if plus < other else 0.0,
-        rules.PREFERENCE: H / MU * np.sign(other - plus),
-        rules.BASELINE: -H * (plus - mean) / MU,
-        rules.FIRST_ORDER: -H * (plus - mean),
-        rules.SUPERVISED: H,
+        codes.TWO_POINT: -H * (plus - other) / MU,
+        codes.SYMMETRIC: -H * (plus - other) / (2 * MU),
+        codes.COMPARISON: H / MU if plus < other else 0.0,
+        codes.PREFERENCE: H / MU * np.sign(other - plus),
+        codes.BASELINE: -H * (plus - mean) / MU,
+        codes.FIRST_ORDER: -H * (plus - mean),
+        codes.SUPERVISED: H,
     }[rule]
 
 
@@ -32,7 +33,7 @@ def test_coefficient(rule):
                 assert c == pytest.approx(expected(rule, plus, other, mean), rel=1e-14, abs=1e-16)
 
 
-@pytest.mark.parametrize("rule", [rules.TWO_POINT, rules.SYMMETRIC, rules.COMPARISON, rules.PREFERENCE])
+@pytest.mark.parametrize("rule", [codes.TWO_POINT, codes.SYMMETRIC, codes.COMPARISON, codes.PREFERENCE])
 def test_equal_losses_move_nothing(rule):
     for loss in LOSSES:
         assert rules.coefficient(rule, H, MU, loss, loss, 0.7) == 0

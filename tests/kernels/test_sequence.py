@@ -298,6 +298,16 @@ def test_risk_is_the_expected_loss(tags, order, gamma):
         assert kernel_calls.risk(gold, task, x, S, gamma) == pytest.approx(expected, abs=1e-5)
 
 
+@pytest.mark.parametrize("start", [0, 1])
+def test_risk_of_a_start_tag_that_is_not_o(start):
+    """Before the first token there is no chunk that an I could go on with, whatever tag stands for the start."""
+    task, gold, scores = chunk_problem((BIO[0], BIO[1], start), 2, [1, 2, 3, 4] * 3, seed=start)
+    for x, S in enumerate(scores):
+        paths, _, total = enumerate_scores(task, x, S)
+        expected = twins.softmax(total) @ enumerated_losses(gold, task, x, paths)
+        assert kernel_calls.risk(gold, task, x, S, 1.0) == pytest.approx(expected, abs=1e-5)
+
+
 @pytest.mark.parametrize("order", [1, 2])
 @pytest.mark.parametrize("tags", TAG_SETS)
 def test_risk_at_large_gamma_is_the_loss_of_the_best_path(tags, order):

@@ -8,6 +8,7 @@ import kernel_calls
 import numpy as np
 import pytest
 import twins
+from scipy import stats
 
 from sparsezo.kernels import lazy, random
 from sparsezo.kernels.inputs import sparse
@@ -242,6 +243,19 @@ def test_u_is_standard_normal(small):
     assert (np.abs(covariance - np.eye(12)) < 6 * error).all()
     fourth = (u**4).mean(axis=0)
     assert (np.abs(fourth - 3) < 6 * np.sqrt(96 / small.n)).all()
+
+
+def test_v_has_the_covariance_g(small):
+    """V' G^+ V is chi-square with rank(C) = 3 degrees of freedom a label; 5% too much would be 15 standard errors."""
+    n, G_inverse = 20_000, np.linalg.pinv(small.C @ small.C.T)
+    Z, V = np.zeros((4, 3), np.float32), np.zeros((4, 3), np.float32)
+    lengths = np.empty((n, 3))
+    for step in range(n):
+        kernel_calls.draw(small.inputs, 0, KEYS[1], step, Z)
+        kernel_calls.spread(small.inputs, 0, Z, V)
+        lengths[step] = ((G_inverse @ V) * V).sum(axis=0)
+    assert abs(lengths.mean() / 3 - 1) < 6 * np.sqrt(2 / (3 * lengths.size))
+    assert stats.kstest(lengths.ravel(), "chi2", args=(3,)).pvalue > 1e-7
 
 
 def test_seen_part_of_u_is_its_projection(small):

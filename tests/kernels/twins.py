@@ -193,22 +193,38 @@ class LiteralChunking:
             self.phi.append(np.einsum("prl,rc->pcl", features(paths, K, start), C).reshape(len(paths), -1))
             self.losses.append(np.array([one_minus_f1(y, z, kind, chunk_type) for y in paths]))
 
-    def loss(self, x, w):
-        """Delta(argmax), one a run; w: runs x n."""
-        return self.losses[x][(w @ self.phi[x].T).argmax(axis=1)]
+    def loss(self, x, w, gamma=None):
+        """Delta(argmax), one a run, or the expected loss at gamma; w: runs x n."""
+        scores = w @ self.phi[x].T
+        if gamma is None:
+            return self.losses[x][scores.argmax(axis=1)]
+        e = np.exp(gamma * (scores - scores.max(axis=1, keepdims=True)))
+        return e @ self.losses[x] / e.sum(axis=1)
 
-    def step(self, rng, w, h, mu, perturb_all):
-        """c u of one step for each run (runs x n); every run looks at an input of its own."""
+    def step(self, rng, w, h, mu, perturb_all, rule="two-point", gamma=None, reach=1.0, asleep=1.0):
+        """c u of one step for each run (runs x n); every run looks at an input of its own.
+
+        Faults that a test should see: the candidate stands at w + reach mu u; a weight that sleeps moves asleep times
+        as far. The mean that rule baseline compares with is 0 here, as in the first of very many steps.
+        """
         u = rng.standard_normal(w.shape)
         inputs = rng.integers(len(self.C), size=len(w))
         for x, phi in enumerate(self.phi):
             runs = np.flatnonzero(inputs == x)
             here = w[runs]
-            if perturb_all:
-                u_here = u[runs]
+            active = np.repeat(self.C[x].any(axis=0), phi.shape[1] // self.C[x].shape[1])
+            u_here = u[runs] * np.where(active, 1, asleep if perturb_all else 0)  # eq. (sparse-gaussian)
+            F_plus = self.loss(x, here + reach * mu * u_here, gamma)
+            if rule == "baseline":
+                F_other = 0
             else:
-                row_is_active = self.C[x].any(axis=0)
-                u_here = u[runs] * np.repeat(row_is_active, phi.shape[1] // len(row_is_active))  # eq. (sparse-gaussian)
-            c = -h * (self.loss(x, here + mu * u_here) - self.loss(x, here)) / mu  # eq. (2-point)
+                F_other = self.loss(x, here - mu * u_here if rule == "symmetric" else here, gamma)
+            c = {
+                "two-point": -h * (F_plus - F_other) / mu,  # eq. (2-point)
+                "baseline": -h * F_plus / mu,
+                "symmetric": -h * (F_plus - F_other) / (2 * mu),
+                "comparison": h / mu * (F_plus < F_other),
+                "preference": h / mu * np.sign(F_other - F_plus),
+            }[rule]
             u[runs] = c[:, None] * u_here
         return u

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import csv
 import json
+import statistics
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from sparsezo.cli.experiments import _plans, run_reproduce
 
@@ -16,6 +18,7 @@ from sparsezo.experiments.plan import PAPER, LearnerSpec, builtin, parse_experim
 from sparsezo.experiments.runs import Run
 from sparsezo.perturbations import PERTURBATIONS
 from sparsezo.raters import parse_feedback
+from sparsezo.reports.figures import noise as figure_noise
 from sparsezo.reports.figures.noise import noise_figure
 from sparsezo.reports.noise import noise_lines, noise_sentences
 from sparsezo.reports.reading import read_experiment
@@ -54,6 +57,8 @@ LEVEL = {
     "baseline": 0.89,
     "first-order": 0.9,
 }
+SEED = (-0.001, 0.003, -0.002)  # mean 0, median -0.001
+SD = statistics.stdev(SEED)
 
 
 def parse(text):
@@ -61,10 +66,10 @@ def parse(text):
 
 
 def f1_of(spec, seed):
-    """An F1 by formula: exact best, worse with noise, a little apart by seed."""
+    """An F1 by formula: exact best, worse with noise; over seeds not symmetric about its mean."""
     feedback = parse_feedback(spec.feedback)
     loss = {"exact": 0.0, "binary": 0.05, "rating": 0.01 + 0.2 * feedback.noise, "flip": 0.9 * feedback.noise**2}
-    return LEVEL[spec.rule] + 0.02 * (spec.perturb == "score") - loss[feedback.model] + (seed - 1) * 0.002
+    return LEVEL[spec.rule] + 0.02 * (spec.perturb == "score") - loss[feedback.model] + SEED[seed]
 
 
 def write_results(out, plan, test=f1_of):
@@ -109,12 +114,12 @@ def test_a_list_of_models_stands_for_as_many_learners():
         ('"flip:0.1"]', "0.1]", "learner 1.feedback: must be a feedback model, or a list of them"),
         ('["exact", "flip:0.1"]', "[]", "learner 1.feedback: must be a feedback model, or a list of them"),
         ('["exact", "flip:0.1"]', "0.1", "learner 1.feedback is 0.1; give a feedback model, or a list of them"),
-        ('"flip:0.1"]', '"flip:2"]', "learner 1: --feedback flip:2: write exact, binary, flip:P"),
+        ('"flip:0.1"]', '"flip:2"]', "learner 1: `feedback` flip:2: write exact, binary, flip:P"),
         ('"flip:0.1"]', '"exact"]', "learner 'preference score' is there twice"),
         (
             '"binary"',
             '"flip:0.1"',
-            "learner 2: --feedback flip:0.1 is of comparisons; rule first-order asks for losses",
+            "learner 2: `feedback` flip:0.1 is of comparisons; rule first-order asks for losses",
         ),
     ],
 )
@@ -197,7 +202,7 @@ def test_the_report_has_the_figure_and_the_sentences(results, tmp_path):
     assert page.count("<svg") == 4
     assert "flip:0.1 costs comparison 0.0090 with all" in page
     assert page.count("Exact feedback only.") >= 3
-    assert "For comparison: first-order reaches 0.9000 ± 0.0020." in page
+    assert "For comparison: first-order reaches 0.9000 ± 0.0026." in page
     assert "There is no tuned phase" not in page
     assert "Missing or odd" not in page
     with open(tmp_path / "table.csv", encoding="utf-8", newline="") as stream:
@@ -207,13 +212,84 @@ def test_the_report_has_the_figure_and_the_sentences(results, tmp_path):
     assert table["two-point score"]["feedback"] == "exact"
 
 
-def test_signatures_name_the_models(results, tmp_path):
+@pytest.fixture
+def drawn(monkeypatch):
+    """Figures as drawn and before they are saved, to look at what they show."""
+    seen = []
+    monkeypatch.setattr(figure_noise, "save", lambda drawing, folder, name: seen.append(drawing) or "<svg/>")
+    return seen
+
+
+def bars_of(axes):
+    """Of each line: its colour, and x, mean and half a bar of each point."""
+    found = []
+    for container in axes.containers:
+        line, _, (bars,) = container.lines
+        x, y = (np.asarray(values, float) for values in line.get_data())
+        halves = [float(np.ptp(segment[:, 1])) / 2 for segment in bars.get_segments() if segment.size]
+        found.append((line.get_color(), x, y, halves))
+    return found
+
+
+def test_the_figure_shows_test_results_against_noise(results, tmp_path, drawn):
     experiment = read_experiment(results)
     figure = noise_figure(experiment, tmp_path, "noise")
-    assert figure is not None
+    (drawing,) = drawn
+    assert len(drawing.axes) == 6  # all, active, score; comparisons beside ratings
+    assert [axes.get_ylabel() for axes in drawing.axes[::2]] == [*("ALL: test F1", "ACTIVE: test F1", "SCORE: test F1")]
+    assert drawing.axes[0].get_title(loc="left") == f"{experiment.title}, fixed settings"
+    for row, perturb in enumerate(("all", "active", "score")):
+        flips = bars_of(drawing.axes[2 * row])
+        assert len(flips) == 2
+        more = 0.02 * (perturb == "score")
+        for (colour, x, y, halves), rule in zip(flips, ("comparison", "preference"), strict=True):
+            noises = np.array([0, 0.05, 0.1, 0.2, 0.3, 0.4])
+            np.testing.assert_allclose(y, LEVEL[rule] + more - 0.9 * noises**2)
+            assert np.abs(x - noises).max() < 0.01  # a little aside, so that bars can be told apart
+            assert halves == pytest.approx([2 * SD] * 6)
+            assert colour == {"comparison": "#009E73", "preference": "#CC79A7"}[rule]
+    ratings = bars_of(drawing.axes[5])
+    rules = ("baseline", "two-point", "symmetric", "first-order")
+    assert len(ratings) == 3 * len(rules)  # ratings, exact, binary of each; first-order in every row
+    for i, rule in enumerate(rules):
+        level = LEVEL[rule] + 0.02 * (rule != "first-order")
+        line, exact, binary = ratings[3 * i : 3 * i + 3]
+        np.testing.assert_allclose(line[2], level - 0.01 - 0.2 * np.array([0, 0.1, 0.3, 0.5]))
+        np.testing.assert_allclose(exact[2], [level])
+        np.testing.assert_allclose(binary[2], [level - 0.05])
+        assert exact[1][0] < line[1].min()
+        assert binary[1][0] > line[1].max()
+    assert len({x.tobytes() for _, x, _, _ in ratings[::3]}) == len(rules)
+    bottom = drawing.axes[4], drawing.axes[5]
+    assert [axes.get_xlabel() for axes in bottom] == [
+        "comparisons: probability of a wrong answer",
+        "ratings in 5 grades: sd of their noise",
+    ]
+    assert [axes.get_xlabel() for axes in drawing.axes[:4]] == [""] * 4
+    assert [text.get_text() for text in bottom[0].get_xticklabels()] == ["0", "0.05", "0.1", "0.2", "0.3", "0.4"]
+    assert [text.get_text() for text in bottom[1].get_xticklabels()] == ["exact", "0", "0.1", "0.3", "0.5", "binary"]
+    legends = {legend.get_title().get_text(): legend for legend in drawing.legends}
+    assert list(legends) == ["ALL", "ACTIVE", "SCORE (ours)", "other"]
+    assert [text.get_text() for text in legends["ALL"].get_texts()] == [
+        *("comparison", "preference", "baseline", "two-point", "symmetric")
+    ]
+    assert [text.get_text() for text in legends["other"].get_texts()] == ["first-order"]
+    open_marks = [legend.legend_handles[0].get_markerfacecolor() == "white" for legend in legends.values()]
+    assert open_marks == [False, True, False, False]
+    assert figure.title == "Test F1 against the raters' noise"
+    assert figure.caption == (
+        "Test F1 against the raters' noise, fixed settings: mean over seeds, bars are 2 standard deviations. "
+        "Comparisons are answered wrongly with the probability below; at 0 they are exact. Ratings are of raters whose "
+        "biases have standard deviation 0, 0.1. Exact: the loss itself; binary: a thumb up or down. ALL solid, ACTIVE "
+        "dashed with open marks, SCORE dash-dotted; a colour and a marker for each rule."
+    )
+
+
+def test_signatures_name_the_models(results, tmp_path, drawn):
+    experiment = read_experiment(results)
+    figure = noise_figure(experiment, tmp_path, "noise")
     assert "|learners:96|h:0.0001..0.01|mu:0.1|seeds:0,1,2|iterations:500k|" in figure.signature
     assert "|feedback:binary;exact;flip:0.05;" in figure.signature
-    assert "biases have standard deviation 0, 0.1" in figure.caption
     assert "feedback" not in signature(experiment, "fixed", experiment.drawn)
     assert len(experiment.drawn) == 16
 
@@ -224,20 +300,33 @@ def test_claims_are_of_exact_feedback(results):
     assert all(item.plain == (item.feedback == "exact") for item in experiment.learners)
 
 
-def test_one_panel_where_there_is_one_kind_of_noise(tmp_path):
+def test_one_panel_where_there_is_one_kind_of_noise(tmp_path, drawn):
     plan = parse(SMALL)
     experiment = read_experiment(write_results(tmp_path / "out", plan))
     assert [line.name for line in noise_lines(experiment)] == ["preference score"]
     figure = noise_figure(experiment, tmp_path, "small")
-    assert figure is not None
     assert "thumb" not in figure.caption
+    assert "raters whose" not in figure.caption
+    ((axes,),) = (drawing.axes for drawing in drawn)
+    assert axes.get_ylabel() == "test F1"
+    ((_, x, y, halves),) = bars_of(axes)
+    np.testing.assert_allclose(x, [0, 0.1])
+    np.testing.assert_allclose(y, [0.851, 0.842])
+    assert halves == pytest.approx([2 * statistics.stdev(SEED[:2])] * 2)
+    assert "|learners:2|" in figure.signature  # first-order has no other feedback to stand beside
 
 
-def test_thumbs_alone_and_a_single_seed(tmp_path):
-    plan = parse(SMALL.replace('["exact", "flip:0.1"]', '["exact", "binary"]').replace("seeds = 2", "seeds = 1"))
+def test_thumbs_alone_and_a_single_seed(tmp_path, drawn):
+    text = SMALL.replace("preference", "two-point").replace('["exact", "flip:0.1"]', '["exact", "binary"]')
+    plan = parse(text.replace("seeds = 2", "seeds = 1"))
     figure = noise_figure(read_experiment(write_results(tmp_path / "out", plan)), tmp_path, "small")
-    assert figure is not None
-    assert "a single seed, so no spread" in figure.caption
+    assert "mean over seeds, a single seed, so no spread. Exact: the loss itself; binary" in figure.caption
+    ((axes,),) = (drawing.axes for drawing in drawn)
+    assert axes.get_xlabel() == "losses"
+    exact, binary = bars_of(axes)
+    assert (exact[2], binary[2]) == (pytest.approx([0.929]), pytest.approx([0.879]))
+    assert exact[1][0] < binary[1][0]
+    assert exact[3] == binary[3] == []  # no spread, no bar
 
 
 def test_raters_of_one_kind_make_no_such_figure(tmp_path):
@@ -255,7 +344,7 @@ def test_without_a_grid_there_is_no_tuned_phase(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(sources, "_SIZES", {"chunking": (40, 20, 20)})
     path, out = tmp_path / "small.toml", tmp_path / "out"
     path.write_text(SMALL)
-    with pytest.raises(UsageError, match="small: no learner has a grid, so there is nothing to tune; use --phases fix"):
+    with pytest.raises(UsageError, match="small: no learner has a grid, so there is nothing to tune; use `phases` fix"):
         run_reproduce(str(path), "generated", phases="tuned", out=out)
     assert not out.exists()
     run_reproduce(str(path), "generated", processes=1, out=out)

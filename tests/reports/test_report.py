@@ -1,29 +1,54 @@
-"""The report on results made for the purpose: figures of the table, a page that stands alone, and what is missing."""
+"""The report on results made for the purpose: its files, a page that stands alone, what the figures show.
+
+Seeds are not symmetric about their mean, timings differ by seed, and no figure is the same in both phases.
+"""
 
 from __future__ import annotations
 
 import builtins
 import csv
+import io
 import json
+import math
 import statistics
 from html.parser import HTMLParser
+from pathlib import Path
 
+import numpy as np
 import pytest
 
-from sparsezo.errors import DataError, UsageError
+from sparsezo.errors import DataError, SparsezoError, UsageError
+from sparsezo.experiments import scaling
+from sparsezo.experiments.scaling import Measured, Panel, Point, Scaling
+from sparsezo.reports import report
+from sparsezo.reports import scaling as scaling_report
+from sparsezo.reports.figures import curves as figure_curves
+from sparsezo.reports.figures import draw as figures
+from sparsezo.reports.figures.curves import line_style
+from sparsezo.reports.figures.draw import draw_figures
+from sparsezo.reports.figures.sheet import Figure, drawing_style, new_sheet, save
+from sparsezo.reports.page import document, figure_html, simple_table
 from sparsezo.reports.reading import read_experiment
 from sparsezo.reports.report import write_report
-from sparsezo.reports.tables import about_text, count_text, make_table, signature
+from sparsezo.reports.results import LearnerRuns
 
 pytest.importorskip("matplotlib")
 
 VOID = {"meta", "br", "link", "img", "hr", "input"}
-TEST = {
-    "two-point all": (0.84, 0.85, 0.83),
-    "two-point active": (0.888, 0.89, 0.892),
-    "first-order": (0.90, 0.91, 0.92),
+SEEDS = (3, 8, 4)
+TEST = {  # tuned; 0.05 less at the fixed settings
+    "two-point all": (0.84, 0.85, 0.80),
+    "two-point active": (0.888, 0.890, 0.895),
+    "first-order": (0.90, 0.91, 0.95),
 }
 PAPER = {"two-point all": 0.841, "two-point active": 0.888, "first-order": 0.908}
+BY_SEED = {  # fixed, tuned
+    3: {"us_per_iteration": (9.0, 14.0), "update_fraction": (0.1, 0.25), "seconds": (100.0, 10.0)},
+    8: {"us_per_iteration": (7.5, 11.5), "update_fraction": (0.3, 0.5), "seconds": (50.0, 20.0)},
+    4: {"us_per_iteration": (8.0, 30.0), "update_fraction": (0.8, 0.9), "seconds": (60.0, 60.0)},
+}
+SIZES = {3: (50.0, 20.0), 8: (60.0, 30.0), 4: (100.0, 70.0)}  # n_active, n_score
+STEPS = (0, 100, 200, 400, 1000)
 
 
 def settings_of(name, phase, seed):
@@ -42,13 +67,25 @@ def settings_of(name, phase, seed):
     }
 
 
+def loss_at(step, phase, seed):
+    return (1.0 if phase == "fixed" else 0.5) / (1 + step / 100) + 0.1 * (seed == 4) * step / 1000
+
+
+def dev_at(step, phase, seed):
+    return 0.5 + step / 4000 + (0.1 if phase == "tuned" else 0.0) + 0.06 * (seed == 8)
+
+
 def write_run(out, name, phase, seed, test, **changes):
     rerank = changes.pop("task", "chunking") == "rerank"
-    folder = out / "runs" / f"{name.replace(' ', '-').replace('<', '').replace('/', '')}-{phase}-{seed}"
+    tidy = name.replace(" ", "-").replace("<", "").replace("/", "")
+    folder = out / "runs" / f"{tidy}-{phase}-{seed}"
     folder.mkdir(parents=True)
-    result = {"metric": "bleu" if rerank else "f1", "n": 1000, "n_active": 50.0, "n_score": 20.0, "seconds": 12.0}
-    result |= {"average_loss": 0.2 + seed / 100, "best_iteration": 900, "dev": 0.9, "test": test}
-    result |= {"us_per_iteration": 12.0, "update_fraction": 0.25, "version": "0.1.0"}
+    place = int(phase == "tuned")
+    result = {"metric": "bleu" if rerank else "f1", "n": 12345, "dev": 0.9, "test": test, "version": "0.1.0"}
+    result |= {"average_loss": loss_at(1000, phase, seed), "best_iteration": 900 + seed}
+    result |= {key: values[place] for key, values in BY_SEED.get(seed, BY_SEED[3]).items()}
+    result |= dict(zip(("n_active", "n_score"), SIZES.get(seed, SIZES[3]), strict=True))
+    ratio = {"bleu": test, "length_ratio": 1.0 + seed / 10, "signature": "nrefs:1|tok:none"}
     record = {
         "experiment": "smt" if rerank else "chunking",
         "task": "rerank" if rerank else "chunking",
@@ -58,20 +95,18 @@ def write_run(out, name, phase, seed, test, **changes):
         "settings": settings_of(name, phase, seed),
         "iterations": 1000,
         "result": result,
-        "test_report": {"bleu": test, "length_ratio": 1.0 + seed / 10, "signature": "nrefs:1|tok:none"}
-        if rerank
-        else None,
+        "test_report": ratio if rerank else None,
         "versions": {"sparsezo": "0.1.0", "numpy": "2.0", "numba": "0.61", "python": "3.11"},
         "hash": folder.name,
         "paper": PAPER.get(name),
     }
     (folder / "run.json").write_text(json.dumps(record | changes))
-    lines = [f"{step},{1 / (1 + step / 100) + seed / 100},{0.5 + step / 4000}" for step in range(0, 1001, 100)]
+    lines = [f"{step},{loss_at(step, phase, seed)!r},{dev_at(step, phase, seed)!r}" for step in STEPS]
     (folder / "curve.csv").write_text("\n".join(["iterations,average_loss,dev", *lines, ""]))
     return folder
 
 
-def toml(names, seeds="[0, 1, 2]", task="chunking"):
+def toml(names, seeds="[3, 8, 4]", task="chunking"):
     text = f'name = "chunking"\ntask = "{task}"\nseeds = {seeds}\n[data]\ntrain = ["conll2000/train.txt.gz"]\n'
     for name in names:
         rule, _, perturb = name.partition(" ")
@@ -84,22 +119,44 @@ def out(tmp_path):
     folder = tmp_path / "out"
     for name, values in TEST.items():
         for phase in ("fixed", "tuned"):
-            for seed, test in enumerate(values):
+            for seed, test in zip(SEEDS, values, strict=True):
                 write_run(folder, name, phase, seed, test if phase == "tuned" else test - 0.05)
     (folder / "experiment.toml").write_text(toml(TEST))
-    trial = {"h": 0.003, "mu": 0.1, "dev": 0.9, "iterations": 100}
-    failed = {"h": 1.0, "mu": 0.1, "dev": None, "iterations": 100}
-    entry = {"trials": [trial, failed], "chosen": {"h": 0.003, "mu": 0.1}, "widened": True, "note": "on the edge"}
-    (folder / "tuning.json").write_text(json.dumps({"two-point active": entry}))
+    trial = {"h": 0.003, "mu": 0.1, "dev": 0.9, "iterations": 100, "seeds": 2}
+    failed = {"h": 1.0, "mu": 0.1, "dev": None, "iterations": None}
+    other = {"h": 0.003, "mu": 0.5, "dev": 0.95, "iterations": 2000}
+    entry = {"trials": [failed, trial, other], "chosen": {"h": 0.003, "mu": 0.1}, "widened": 1, "note": "on the edge"}
+    plain = {"trials": [trial], "chosen": {"h": 0.003, "mu": 0.1}}
+    (folder / "tuning.json").write_text(json.dumps({"two-point active": entry, "first-order": plain, "odd": 5}))
     return folder
 
 
+@pytest.fixture
+def undrawn(monkeypatch):
+    """Figures take a second each; most tests are not about them."""
+    monkeypatch.setattr(report, "draw_figures", lambda experiment, folder, slug: [])
+
+
+@pytest.fixture
+def drawings(monkeypatch):
+    """The figures by name, as drawn and before they are saved, to look at what they show."""
+    seen = {}
+
+    def keep(drawing, folder, name):
+        seen[name] = drawing
+        return "<svg/>"
+
+    for module in (figures, figure_curves, scaling_report):
+        monkeypatch.setattr(module, "save", keep)
+    return seen
+
+
 class Checker(HTMLParser):
-    """Every tag is closed in its place, every id is there once, nothing is fetched."""
+    """Every tag is closed in its place, every id is there once, nothing is fetched. Rows of tables are kept."""
 
     def __init__(self):
         super().__init__()
-        self.open, self.ids, self.links, self.text = [], [], [], []
+        self.open, self.ids, self.links, self.text, self.rows = [], [], [], [], []
 
     def handle_starttag(self, tag, attrs):
         if tag not in VOID:
@@ -110,6 +167,10 @@ class Checker(HTMLParser):
             if name in ("src", "href", "xlink:href", "srcset", "data"):
                 self.links.append(value)
         assert tag not in ("script", "link", "img", "iframe")
+        if tag == "tr":
+            self.rows.append((dict(attrs).get("class", ""), []))
+        if tag in ("td", "th"):
+            self.rows[-1][1].append("")
 
     def handle_startendtag(self, tag, attrs):
         self.handle_starttag(tag, attrs)
@@ -121,13 +182,19 @@ class Checker(HTMLParser):
 
     def handle_data(self, data):
         self.text.append(data)
+        if self.open and self.open[-1] in ("td", "th"):
+            self.rows[-1][1][-1] += data
+
+
+def parsed(path):
+    checker = Checker()
+    checker.feed(path.read_text(encoding="utf-8"))
+    checker.close()
+    return checker
 
 
 def check_page(path):
-    page = path.read_text(encoding="utf-8")
-    checker = Checker()
-    checker.feed(page)
-    checker.close()
+    page, checker = path.read_text(encoding="utf-8"), parsed(path)
     assert not checker.open
     assert len(checker.ids) == len(set(checker.ids))
     assert all(link.startswith("#") and link[1:] in checker.ids for link in checker.links)
@@ -143,73 +210,92 @@ def rows(path):
         return list(csv.DictReader(stream))
 
 
+# The files
+
+
 def test_everything_is_written_and_the_page_stands_alone(out, tmp_path):
     target = tmp_path / "report"
     path = write_report([out], target, command="sparsezo reproduce chunking <here>")
     assert path == target / "report.html"
     written = sorted(str(file.relative_to(target)) for file in target.rglob("*") if file.is_file())
     kinds = ("dev", "dev-tuned", "loss", "loss-tuned", "test")
-    figures = [f"figures/{kind}-chunking.{ending}" for kind in kinds for ending in ("png", "svg")]
-    assert written == sorted(["curves.csv", *figures, "report.html", "table.csv", "table.md"])
+    names = [f"figures/{kind}-chunking.{ending}" for kind in kinds for ending in ("png", "svg")]
+    assert written == sorted(["curves.csv", *names, "report.html", "table.csv", "table.md"])
     text = check_page(path)
-    assert "two-point active is the best of 2 zeroth-order learners, test F1 0.8900 ± 0.0020" in text
     assert "sparsezo reproduce chunking <here>" in text
-    assert "grid widened, on the edge" in text
-    assert "widened by a decade, for two-point active." in text
+    assert (
+        "task:chunking|data:conll2000/train.txt.gz|learners:3|h:tuned|mu:tuned|seeds:3,4,8|iterations:1k|version:0.1.0"
+    ) in text
+    assert "<pre>sparsezo reproduce chunking &lt;here&gt;</pre>" in path.read_text("utf-8")
     assert path.read_text("utf-8").count("<svg") == 5
     assert (target / "figures/loss-chunking.png").read_bytes().startswith(b"\x89PNG")
+    assert (target / "figures/loss-chunking.svg").read_text("utf-8").startswith("<?xml")
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_figures_of_the_table_are_exact(out, tmp_path):
     write_report([out], tmp_path / "report")
     table = {row["learner"]: row for row in rows(tmp_path / "report" / "table.csv")}
     assert list(table) == ["two-point all", "two-point active", "first-order"]
+    losses = [loss_at(1000, "tuned", seed) for seed in SEEDS]
     for name, values in TEST.items():
         row = table[name]
         assert float(row["test_mean"]) == pytest.approx(statistics.fmean(values), abs=1e-12)
         assert float(row["test_sd"]) == pytest.approx(statistics.stdev(values), abs=1e-12)
         assert float(row["difference"]) == pytest.approx(statistics.fmean(values) - PAPER[name], abs=1e-12)
-        assert float(row["average_loss_mean"]) == pytest.approx(0.21)
-        assert (row["phase"], row["seeds"], row["h"]) == ("tuned", "0 1 2", "0.003")
+        assert float(row["average_loss_mean"]) == pytest.approx(statistics.fmean(losses))
+        assert float(row["average_loss_sd"]) == pytest.approx(statistics.stdev(losses))
+        assert (row["phase"], row["seeds"], row["h"], row["us"]) == ("tuned", "3 4 8", "0.003", "11.5")
+        assert float(row["update_fraction"]) == pytest.approx(0.55)
+        assert float(row["best_iteration"]) == pytest.approx(905)
     assert [row["best_zeroth_order"] for row in table.values()] == ["0", "1", "0"]
     markdown = (tmp_path / "report" / "table.md").read_text("utf-8")
     assert (
-        "| **two-point active** | **0.8900 ± 0.0020** | 0.9000 ± 0.0000 | 0.888 | +0.0020 | 0.003 | 0.1 |" in markdown
+        "| **two-point active** | **0.8910 ± 0.0036** | 0.9000 ± 0.0000 | 0.888 | +0.0030 | 0.003 | 0.1 |" in markdown
     )
-    assert "ACTIVE (paper: SPARSE)" in markdown
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_curves_are_all_there_in_long_form(out, tmp_path):
+    trial = write_run(out, "two-point all", "tune", 8, 0.5)
+    (trial / "curve.csv").write_text("iterations,average_loss,dev\n0,0.5,\n")
+    (write_run(out, "two-point all", "tune", 9, 0.5) / "curve.csv").unlink()
     write_report([out], tmp_path / "report")
     curves = rows(tmp_path / "report" / "curves.csv")
-    assert len(curves) == 3 * 2 * 3 * 11
-    one = [row for row in curves if (row["learner"], row["phase"], row["seed"]) == ("first-order", "fixed", "1")]
-    assert [int(row["iterations"]) for row in one] == list(range(0, 1001, 100))
-    assert float(one[1]["average_loss"]) == pytest.approx(0.51)
+    assert len(curves) == 3 * 2 * 3 * len(STEPS) + 1
+    assert list(curves[0]) == [
+        *("experiment", "task", "learner", "phase", "seed", "h", "mu", "iterations", "average_loss", "dev")
+    ]
+    keys = [(row["learner"], row["phase"], int(row["seed"])) for row in curves]
+    assert keys == sorted(keys)
+    one = [row for row, key in zip(curves, keys, strict=True) if key == ("two-point active", "tuned", 4)]
+    assert [int(row["iterations"]) for row in one] == list(STEPS)
+    assert [float(row["average_loss"]) for row in one] == [loss_at(step, "tuned", 4) for step in STEPS]
+    assert [float(row["dev"]) for row in one] == [dev_at(step, "tuned", 4) for step in STEPS]
+    assert {(row["experiment"], row["task"], row["h"], row["mu"]) for row in one} == {
+        ("chunking", "chunking", "0.003", "0.1")
+    }
+    (only,) = [row for row in curves if row["phase"] == "tune"]
+    assert (only["dev"], only["average_loss"]) == ("", "0.5")
+    assert {row["mu"] for row in curves if row["learner"] == "first-order"} == {""}
 
 
-def test_the_same_results_make_the_same_files(out, tmp_path):
+def test_the_same_results_make_the_same_files(tmp_path):
+    out = tmp_path / "out"
+    write_run(out, "two-point active", "fixed", 3, 0.8)
     for name in ("one", "two"):
         write_report([out], tmp_path / name)
-    for file in (tmp_path / "one").rglob("*.*"):
+    files = sorted((tmp_path / "one").rglob("*.*"))
+    assert len(files) == 4 + 2 * 3
+    for file in files:
         assert file.read_bytes() == (tmp_path / "two" / file.relative_to(tmp_path / "one")).read_bytes()
 
 
-def test_signatures_tell_results_apart(out):
-    experiment = read_experiment(out)
-    assert signature(experiment, "tuned") == (
-        "task:chunking|data:conll2000/train.txt.gz|learners:3|h:tuned|mu:tuned|seeds:0,1,2|iterations:1k|version:0.1.0"
-    )
-    assert "|h:0.01|mu:0.02|" in signature(experiment, "fixed")
-    text = (out / "experiment.toml").read_text()
-    (out / "experiment.toml").write_text('origin = "generated"\n' + text)
-    assert "|data:generated|" in signature(read_experiment(out), "tuned")
-
-
+@pytest.mark.usefixtures("undrawn")
 def test_smt_has_length_ratios_and_bounds(tmp_path):
     out = tmp_path / "smt"
-    for seed, bleu in enumerate((0.27, 0.272, 0.274)):
-        write_run(out, "two-point active", "tuned", seed, bleu, task="rerank")
+    for seed, bleu in zip(SEEDS, (0.27, 0.271, 0.275), strict=True):
+        write_run(out, "two-point active", "tuned", seed, bleu, task="rerank", paper=0.273)
     bounds = {
         "out-of-domain": {"bleu": 0.25, "length_ratio": 1.01},
         "in-domain": {"bleu": 0.29},
@@ -218,32 +304,114 @@ def test_smt_has_length_ratios_and_bounds(tmp_path):
     (out / "bounds.json").write_text(json.dumps(bounds))
     write_report([out], tmp_path / "report")
     table = {row["learner"]: row for row in rows(tmp_path / "report" / "table.csv")}
-    assert float(table["two-point active"]["length_ratio_mean"]) == pytest.approx(1.1)
+    assert float(table["two-point active"]["length_ratio_mean"]) == pytest.approx(1.5)
     assert table["out-of-domain"]["test_mean"] == "0.25"
     assert float(table["in-domain"]["difference"]) == pytest.approx(0.006)
     assert table["oracle"]["paper"] == ""
     text = check_page(tmp_path / "report" / "report.html")
     assert "length ratio" in text
-    assert "nrefs:1|tok:none" in text
+    assert "Score: nrefs:1|tok:none." in text
     assert "55% of the way to the in-domain model" in text
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_several_experiments_in_one_report(out, tmp_path):
     smt = tmp_path / "smt"
-    write_run(smt, "two-point active", "tuned", 0, 0.27, task="rerank")
+    write_run(smt, "two-point active", "tuned", 3, 0.27, task="rerank")
     path = write_report([out, smt, out], tmp_path / "report")
     text = check_page(path)
-    assert "Noun-phrase chunking" in text
-    assert "Reranking of translations" in text
-    assert (tmp_path / "report" / "figures" / "loss-chunking-2.svg").exists()
+    assert text.count("Noun-phrase chunking: two-point active is the best of 2") == 2
+    assert "Reranking of translations (SMT): two-point active is the best of 1 zeroth-order learners" in text
+    assert parsed(path).links == ["#chunking", "#smt", "#chunking-2"]
+    assert [row["experiment"] for row in rows(tmp_path / "report" / "table.csv")] == [
+        *["chunking"] * 3,
+        "smt",
+        *["chunking"] * 3,
+    ]
+    assert (tmp_path / "report" / "table.md").read_text("utf-8").count("## Noun-phrase chunking\n") == 2
 
 
+def test_a_slug_is_a_name_for_files(out):
+    experiment = read_experiment(out)
+    taken = [report._slug(name, set()) for name in ("Mine, größer!", "...", "a--b")]
+    assert taken == ["mine-gr-er", "experiment", "a-b"]
+    assert report._slug("a", {"a", "a-2"}) == "a-3"
+    assert experiment.name == "chunking"
+
+
+# Words
+
+
+def summary_of(*folders):
+    sections = report._sections([read_experiment(folder) for folder in folders], Path())
+    return [list(section.summary) for section in sections]
+
+
+@pytest.mark.usefixtures("undrawn")
+def test_the_summary(out):
+    (lines,) = summary_of(out)
+    assert lines == [
+        "Noun-phrase chunking: two-point active is the best of 2 zeroth-order learners, test F1 0.8910 ± 0.0036 "
+        "(3 seeds, tuned settings).",
+        "Beside the paper's figures, 2 of 3 learners are at or above them; the difference runs from -0.0110 "
+        "(two-point all) to +0.0120 (first-order).",
+        "For comparison: first-order reaches 0.9200 ± 0.0265.",
+        "Of 10 claims checked, 0 hold, 0 do not, and 10 cannot be decided.",
+    ]
+
+
+@pytest.mark.usefixtures("undrawn")
+def test_the_summary_of_claims_that_are_decided(tmp_path):
+    out = tmp_path / "out"
+    for name, level in (("two-point all", 0.8), ("first-order", 0.9)):
+        for seed, noise in zip(SEEDS, (-0.001, -0.001, 0.002), strict=True):
+            write_run(out, name, "tuned", seed, level + noise, paper=level)
+    (lines,) = summary_of(out)
+    assert lines[1].startswith("Beside the paper's figures, ")
+    assert lines[-1] == "Of 7 claims checked, 1 hold, 0 do not, and 6 cannot be decided."
+    for seed in SEEDS:
+        write_run(out, "two-point active", "tuned", seed, 0.95 + seed / 10000)
+    (lines,) = summary_of(out)
+    assert lines[-1] == "Of 7 claims checked, 0 hold, 1 do not, and 6 cannot be decided."
+
+
+@pytest.mark.usefixtures("undrawn")
+def test_the_summary_without_test_results_or_a_paper(tmp_path):
+    out = tmp_path / "out"
+    write_run(out, "two-point active", "fixed", 3, None, paper=None)
+    write_run(out, "supervised", "fixed", 3, None)
+    ((first, *others),) = summary_of(out)
+    assert first == "Noun-phrase chunking: no zeroth-order learner has a test result."
+    assert len(others) == 1
+    single = tmp_path / "single"
+    write_run(single, "two-point active", "fixed", 3, 0.5, paper=None)
+    assert summary_of(single)[0][0].endswith("learners, test F1 0.5000 (1 seed, fixed settings).")
+
+
+@pytest.mark.usefixtures("undrawn")
+def test_table_md_has_gaps_and_verdicts(out, tmp_path):
+    write_report([out], tmp_path / "report")
+    text = (tmp_path / "report" / "table.md").read_text("utf-8")
+    assert text.startswith("# Results beside the paper's\n\n## Noun-phrase chunking\n")
+    assert "Missing or odd" not in text
+    assert (
+        "\nClaims:\n\n- **cannot be said**: ACTIVE learns faster than ALL, for every rule, fixed settings "
+        "(paper Sec. 5, chunking; supplement, text classification): "
+    ) in text
+    (out / "runs" / "unfinished").mkdir()
+    write_report([out], tmp_path / "report")
+    assert "\nMissing or odd:\n\n- 1 run is not finished.\n\nClaims:\n" in (tmp_path / "report" / "table.md").read_text(
+        "utf-8"
+    )
+
+
+@pytest.mark.usefixtures("undrawn")
 def test_what_is_missing_is_said(out, tmp_path):
     (out / "experiment.toml").write_text(toml([*TEST, "comparison all"], seeds="4"))
     (out / "runs" / "unfinished").mkdir()
-    (out / "runs" / "two-point-active-tuned-1" / "run.json").write_text("{")
-    (out / "runs" / "two-point-all-fixed-0" / "curve.csv").unlink()
-    for seed in range(3):
+    (out / "runs" / "two-point-active-tuned-8" / "run.json").write_text("{")
+    (out / "runs" / "two-point-all-fixed-3" / "curve.csv").unlink()
+    for seed in SEEDS:
         (out / "runs" / f"first-order-tuned-{seed}" / "run.json").unlink()
     (out / "tuning.json").write_text("[]")
     path = write_report([out], tmp_path / "report")
@@ -252,46 +420,168 @@ def test_what_is_missing_is_said(out, tmp_path):
         "comparison all: no finished run.",
         "4 runs are not finished.",
         "two-point active, tuned: 2 seeds of 4.",
-        "runs/two-point-all-fixed-0/curve.csv is missing",
-        "two-point-active-tuned-1",
+        "runs/two-point-all-fixed-3/curve.csv is missing",
+        "two-point-active-tuned-8",
         "† No tuned result: the fixed settings.",
         "No trials of tuning are recorded.",
         "The command was not recorded.",
+        "There is nothing to draw: no curves and no test results.",
     ):
         assert said in text
     table = {row["learner"]: row for row in rows(tmp_path / "report" / "table.csv")}
     assert table["first-order"]["phase"] == "fixed"
-    assert table["two-point active"]["seeds"] == "0 2"
+    assert table["two-point active"]["seeds"] == "3 4"
 
 
 def test_a_single_seed_without_tuning_and_test(tmp_path):
     out = tmp_path / "out"
-    write_run(out, "two-point active", "fixed", 0, None)
+    write_run(out, "two-point active", "fixed", 3, None)
     text = check_page(write_report([out], tmp_path / "report"))
     assert "experiment.toml is missing" in text
     assert "There is no tuned phase" in text
     assert "No run has a test result." in text
-    assert "no zeroth-order learner has a test result" in text
     assert "a single seed, so no spread" in text
     row = rows(tmp_path / "report" / "table.csv")[0]
     assert (row["test_mean"], row["dev_sd"], row["dev_mean"]) == ("", "", "0.9")
     assert not (tmp_path / "report" / "figures" / "test-chunking.svg").exists()
 
 
-def test_not_finite_and_no_dev(tmp_path):
+# The page
+
+
+@pytest.fixture
+def page(out, tmp_path, undrawn):
+    return parsed(write_report([out], tmp_path / "report", command="sparsezo reproduce chunking"))
+
+
+def test_the_page_has_the_table_with_the_best_row_marked(page):
+    learners = [(kind, cells) for kind, cells in page.rows if cells[0] in TEST and len(cells) == 10]
+    assert [(kind, cells[0]) for kind, cells in learners] == [
+        ("", "two-point all"),
+        ("best", "two-point active"),
+        ("", "first-order"),
+    ]
+    assert learners[1][1] == [
+        *("two-point active", "0.8910 ± 0.0036", "0.9000 ± 0.0000", "0.888", "+0.0030", "0.003", "0.1"),
+        *("0.0788 ± 0.0577", "905", "11.5"),
+    ]
+    assert [cells for kind, cells in page.rows if kind == "group"] == [
+        ["ALL"],
+        ["ACTIVE (paper: SPARSE)"],
+        ["first-order (paper: SFO)"],
+    ]
+
+
+def test_the_page_has_settings_and_speed_of_every_learner(page):
+    """µs of the fastest seed; the others are means over seeds."""
+    found = {(cells[0], cells[1]): cells[2:] for _, cells in page.rows if len(cells) == 14}
+    assert found["learner", "settings"] == [
+        *("step", "criterion", "h", "mu", "seeds", "iterations", "update fraction"),
+        *("µs a step", "n", "n active", "n score", "seconds"),
+    ]
+    assert list(found)[1:] == [(name, phase) for name in TEST for phase in ("fixed", "tuned")]
+    assert found["two-point active", "fixed"] == [
+        *("constant", "map", "0.01", "0.02", "3, 4, 8", "1k", "0.400 ± 0.361", "7.5", "12k", "70", "40", "70")
+    ]
+    assert found["two-point active", "tuned"] == [
+        *("constant", "map", "0.003", "0.1", "3, 4, 8", "1k", "0.550 ± 0.328", "11.5", "12k", "70", "40", "30")
+    ]
+    assert found["first-order", "tuned"][3] == "-"
+
+
+def test_the_page_has_the_trials_of_tuning_with_the_chosen_one_in_bold(page):
+    trials = [(kind, cells) for kind, cells in page.rows if len(cells) == 8]
+    assert trials == [
+        ("", ["learner", "h", "mu", "dev", "iterations", "seeds", "", ""]),
+        ("", ["two-point active", "1", "0.1", "-", "-", "-", "", ""]),
+        ("chosen", ["two-point active", "0.003", "0.1", "0.9000", "100", "2", "chosen", "grid widened, on the edge"]),
+        ("", ["two-point active", "0.003", "0.5", "0.9500", "2k", "-", "", ""]),
+        ("chosen", ["first-order", "0.003", "0.1", "0.9000", "100", "2", "chosen", ""]),
+    ]
+    assert "4 trials of tuning" in page.text
+
+
+def test_the_page_says_how_it_was_made(page, out):
+    text = " ".join(page.text)
+    assert (
+        "18 runs (9 fixed, 0 tune, 9 tuned), 15 min of learning summed over runs. Data: conll2000/train.txt.gz. "
+        "Versions: sparsezo 0.1.0, python 3.11, numpy 2.0, numba 0.61."
+    ) in text  # 3 * (210 + 90) seconds
+    assert "sparsezo reproduce chunking" in page.text
+    assert (out / "experiment.toml").read_text() in page.text
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(40.0, "40 s"), (119.4, "119 s"), (120.0, "2 min"), (7100.0, "118 min"), (7200.0, "2.0 h"), (36000.0, "10.0 h")],
+)
+@pytest.mark.usefixtures("undrawn")
+def test_durations(tmp_path, seconds, text):
+    folder = write_run(tmp_path / "out", "two-point active", "fixed", 3, 0.5, versions=None)
+    record = json.loads((folder / "run.json").read_text())
+    record["result"]["seconds"] = seconds
+    (folder / "run.json").write_text(json.dumps(record))
+    (tmp_path / "out" / "experiment.toml").write_text('note = "so <so>"\n')
+    said = check_page(write_report([tmp_path / "out"], tmp_path / "report"))
+    assert f"1 runs (1 fixed, 0 tune, 0 tuned), {text} of learning summed over runs." in said
+    assert "Data: not named. Versions: not recorded." in said
+    assert "Note: so <so>." in said
+
+
+@pytest.mark.usefixtures("undrawn")
+def test_claims_on_the_page_carry_their_verdicts(tmp_path):
     out = tmp_path / "out"
-    for seed in range(2):
-        folder = write_run(out, "two-point active", "fixed", seed, float("nan"))
-        (folder / "curve.csv").write_text("iterations,average_loss,dev\n0,0.0,\n10,0.5,\n20,0.4,\n")
-    check_page(write_report([out], tmp_path / "report"))
-    assert (tmp_path / "report" / "figures" / "loss-chunking.svg").exists()
-    assert not (tmp_path / "report" / "figures" / "dev-chunking.svg").exists()
+    for name, level in (("two-point all", 0.8), ("two-point active", 0.7), ("two-point score", 0.9)):
+        for seed, noise in zip(SEEDS, (-0.001, -0.001, 0.002), strict=True):
+            write_run(out, name, "tuned", seed, level + noise)
+    path = write_report([out], tmp_path / "report")
+    html = path.read_text("utf-8")
+    assert (
+        '<div class="claim bad"><p><strong>ACTIVE ends better on test than ALL, for every rule</strong> '
+        '<span class="note">(paper Sec. 5, chunking; supplement, text classification)</span></p>\n'
+        '<p><span class="verdict">does not hold</span>: the other way round for two-point active against two-point all;'
+    ) in html
+    assert '<div class="claim good"><p><strong>SCORE ends better on test than ACTIVE, for every rule' in html
+    assert '<div class="claim"><p><strong>two-point &gt; baseline &gt; comparison on test' in html
+    rows = [cells for _, cells in parsed(path).rows if len(cells) == 9]
+    assert rows[0] == [
+        *("better, says the claim", "mean ± sd", "than", "mean ± sd", "lead", "95% interval", "settings", "", "")
+    ]
+    assert [
+        *("two-point active", "0.7000 ± 0.0017", "two-point all", "0.8000 ± 0.0017", "-0.1000", "± 0.0039", "tuned"),
+        *("does not hold", ""),
+    ] in rows
+    assert "<summary>1 comparison of test F1</summary>" in html
+
+
+@pytest.mark.usefixtures("undrawn")
+def test_one_seed_on_the_page(tmp_path):
+    out = tmp_path / "out"
+    for name in ("two-point all", "two-point active", "baseline all", "baseline active"):
+        write_run(out, name, "tuned", 3, 0.5)
+    html = write_report([out], tmp_path / "report").read_text("utf-8")
+    assert "<td>one seed</td>" in html
+    assert "<summary>2 comparisons of test F1</summary>" in html
+
+
+@pytest.mark.usefixtures("undrawn")
+def test_many_gaps_are_folded(tmp_path):
+    out = tmp_path / "out"
+    write_run(out, "two-point active", "fixed", 3, 0.5)
+    names = ["two-point active", *(f"two-point x{number}" for number in range(5))]
+    (out / "experiment.toml").write_text(toml(names, seeds="2"))
+    html = write_report([out], tmp_path / "report").read_text("utf-8")
+    assert '<div class="gaps"><p>Missing or odd:</p><ul><li>two-point x0: no finished run.</li>' in html
+    (out / "experiment.toml").write_text(toml([*names, "two-point &"], seeds="2"))
+    html = write_report([out], tmp_path / "report").read_text("utf-8")
+    assert '<details class="gaps"><summary>7 things are missing or odd</summary><ul><li>' in html
+    assert "<li>two-point &amp;: no finished run.</li>" in html
 
 
 def test_names_cannot_break_the_page(tmp_path):
     out = tmp_path / "out"
     name = "two-point <script>alert(1)</script> $x|&\"' 名"
-    for seed in range(2):
+    for seed in (3, 8):
         write_run(out, name, "tuned", seed, 0.8, settings=settings_of("two-point active", "tuned", seed))
     (out / "experiment.toml").write_text("broken <b> = [")
     text = check_page(write_report([out], tmp_path / "report"))
@@ -301,31 +591,282 @@ def test_names_cannot_break_the_page(tmp_path):
     assert line.replace("\\|", "").count("|") == 9  # eight columns: the paper has no figure for it
 
 
-def test_runs_of_other_settings_are_not_averaged_in(out):
-    old = settings_of("two-point active", "tuned", 7) | {"h": 1.0}
-    write_run(out, "two-point active", "tuned", 7, 0.1, settings=old)
+def test_parts_of_a_page_are_escaped():
+    figure = Figure("a", "title", 'caption <b> "x"', "x:<y>", '<?xml?><svg width="1pt" height="2pt"></svg>')
+    assert figure_html(figure) == (
+        '<figure><div class="card"><svg aria-label="caption &lt;b&gt; &quot;x&quot;" role="img" data-height="2pt">'
+        "</svg></div><figcaption>caption &lt;b&gt; &quot;x&quot;<br>"
+        '<code class="signature">x:&lt;y&gt;</code></figcaption></figure>'
+    )
+    assert simple_table(("a<", "b"), [("1", "<2"), ("3", "4")], words=(1,), chosen=(1,)) == (
+        '<div class="wide"><table><thead><tr><th>a&lt;</th><th class="words">b</th></tr></thead><tbody>'
+        '<tr><td>1</td><td class="words">&lt;2</td></tr>'
+        '<tr class="chosen"><td>3</td><td class="words">4</td></tr></tbody></table></div>'
+    )
+    whole = document("a <b>", "<p>body</p>")
+    assert "<title>a &lt;b&gt;</title>" in whole
+    assert "<main>\n<h1>a &lt;b&gt;</h1>\n<p>body</p>\n</main>" in whole
+    assert whole.startswith('<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n')
+
+
+def test_an_inline_figure_keeps_its_ids_to_itself():
+    svg = (
+        '<?xml version="1.0"?>\n<svg xmlns:xlink="http://x" xmlns="http://y" width="504pt" height="288pt">'
+        '<metadata>\n<a id="m"/>\n</metadata><g id="p1"/><use xlink:href="#p1" clip-path="url(#c1)" height="3"/></svg>'
+    )
+    assert Figure("loss-x", "", "", "", svg).inline_svg() == (
+        '<svg role="img" data-height="288pt"><g id="loss-x-p1"/>'
+        '<use href="#loss-x-p1" clip-path="url(#loss-x-c1)" height="3"/></svg>'
+    )
+
+
+# What the figures show
+
+
+def x_of(line):
+    return np.asarray(line.get_xdata(), float).tolist()
+
+
+def y_of(line):
+    return np.asarray(line.get_ydata(), float)
+
+
+def words_of(drawing):
+    return " ".join(text.get_text() for text in drawing.texts).replace("\N{NO-BREAK SPACE}", "").split()
+
+
+@pytest.mark.parametrize("phase", ["fixed", "tuned"])
+@pytest.mark.parametrize(("kind", "value"), [("loss", loss_at), ("dev", dev_at)])
+def test_curves_are_means_over_seeds_with_two_standard_deviations(out, drawings, kind, value, phase):
+    draw_figures(read_experiment(out), Path(), "chunking")
+    assert set(drawings) == {f"{name}-chunking" for name in ("loss", "loss-tuned", "dev", "dev-tuned", "test")}
+    drawing = drawings[f"{kind}-chunking" if phase == "fixed" else f"{kind}-tuned-chunking"]
+    (axes,) = drawing.axes
+    steps = STEPS[1:]  # 0 has no place on a log axis
+    values = np.array([[value(step, phase, seed) for step in steps] for seed in SEEDS])
+    assert len(axes.lines) == len(axes.collections) == 3
+    for line, band in zip(axes.lines, axes.collections, strict=True):
+        assert x_of(line) == list(steps)
+        np.testing.assert_allclose(y_of(line), values.mean(axis=0))
+        assert not np.allclose(values.mean(axis=0), np.median(values, axis=0))
+        corners = band.get_paths()[0].vertices
+        for i, step in enumerate(steps):
+            edges = corners[corners[:, 0] == step][:, 1]
+            middle, sd = values[:, i].mean(), values[:, i].std(ddof=1)
+            np.testing.assert_allclose([edges.min(), edges.max()], [middle - 2 * sd, middle + 2 * sd])
+    label = "average cumulative loss (1 - F1)" if kind == "loss" else "dev F1"
+    assert (axes.get_ylabel(), axes.get_xlabel(), axes.get_xscale()) == (label, "iterations (log scale)", "log")
+    assert axes.get_title(loc="left") == f"Noun-phrase chunking, {phase} settings"
+    assert axes.xaxis.get_major_formatter()(300_000) == "300k"
+
+
+def test_curves_of_learners_have_their_colour_marker_and_legend(out, drawings):
+    draw_figures(read_experiment(out), Path(), "chunking")
+    drawing = drawings["loss-chunking"]
+    styles = [(line.get_color(), line.get_marker()) for line in drawing.axes[0].lines]
+    assert styles == [("#0072B2", "o"), ("#0072B2", "o"), ("#000000", "*")]
+    legends = [
+        (legend.get_title().get_text(), [text.get_text() for text in legend.get_texts()]) for legend in drawing.legends
+    ]
+    assert legends == [("ALL", ["two-point"]), ("ACTIVE", ["two-point"]), ("other", ["first-order"])]
+    handles = [legend.legend_handles[0].get_marker() for legend in drawing.legends]
+    assert handles == ["o", "o", "*"]
+    assert (
+        "".join(words_of(drawing))
+        .replace(" ", "")
+        .startswith(
+            "task:chunking|data:conll2000/train.txt.gz|learners:3|h:0.01|mu:0.02|seeds:3,4,8|iterations:1k|version:0.1.0"
+        )
+    )
+
+
+def named(name, rule, perturb):
+    return LearnerRuns(name, rule, perturb, True, {})
+
+
+def test_styles_tell_rules_perturbations_and_variants_apart():
+    shown = [named(f"two-point {perturb}", "two-point", perturb) for perturb in ("all", "active", "score")]
+    shown += [named("first-order", "first-order", None), named("supervised", "supervised", None)]
+    shown += [named("two-point all adagrad", "two-point", "all"), named("odd x", "odd", "x")]
+    styles = [line_style(item, shown) for item in shown]
+    dashes = ["-", (0, (5, 2)), (0, (4, 1.2, 1, 1.2)), (0, (1, 1)), (0, (1, 2.5)), "-", "-"]
+    assert [style["linestyle"] for style in styles] == dashes
+    blue = ("#0072B2", "o")
+    assert [(style["color"], style["marker"]) for style in styles] == [
+        *(blue, blue, blue, ("#000000", "*"), ("#7F7F7F", "P"), blue, ("#56B4E9", "X"))
+    ]
+    assert [style["linewidth"] for style in styles] == [1.9] * 5 + [1.2, 1.9]
+    assert [style["markerfacecolor"] for style in styles][4:] == ["#7F7F7F", "white", "#56B4E9"]
+
+
+def test_no_two_rules_look_alike():
+    rules = ("two-point", "baseline", "comparison", "symmetric", "preference", "first-order", "supervised", "odd")
+    styles = [line_style(item, [item]) for item in (named(rule, rule, "all") for rule in rules)]
+    assert len({style["color"] for style in styles}) == len({style["marker"] for style in styles}) == len(rules)
+
+
+def test_captions_of_curves(out, drawings):
+    found = {figure.name: figure for figure in draw_figures(read_experiment(out), Path(), "x")}
+    assert list(found) == ["loss-x", "loss-tuned-x", "dev-x", "dev-tuned-x", "test-x"]
+    assert found["loss-tuned-x"].caption == (
+        "Average cumulative loss against iterations, tuned settings: mean over seeds, 2 standard deviations filled. "
+        "ALL solid, ACTIVE dashed, SCORE dash-dotted; a colour and a marker for each rule."
+    )
+    assert found["dev-x"].title == "Dev F1 against iterations"
+    assert "|h:0.01|mu:0.02|" in found["dev-x"].signature
+    assert "|h:tuned|mu:tuned|" in found["dev-tuned-x"].signature
+
+
+def test_a_single_seed_of_few_points_has_no_band_and_no_log_axis(tmp_path, drawings):
+    out = tmp_path / "out"
+    folder = write_run(out, "two-point active", "fixed", 3, float("nan"))
+    (folder / "curve.csv").write_text("iterations,average_loss,dev\n0,0.9,\n10,0.5,\n20,0.4,\n30,0.3,\n")
+    record = (folder / "run.json").read_text()
+    (folder / "run.json").write_text(record.replace('"n_active": 50.0', '"n_active": 12345'))
+    (figure,) = draw_figures(read_experiment(out), Path(), "x")
+    (axes,) = drawings["loss-x"].axes
+    assert not axes.collections
+    assert (axes.get_xscale(), axes.get_xlabel()) == ("linear", "iterations")
+    assert (x_of(axes.lines[0]), y_of(axes.lines[0]).tolist()) == ([10, 20, 30], [0.5, 0.4, 0.3])
+    assert "mean over seeds, a single seed, so no spread." in figure.caption
+    assert figure.caption.endswith(" Every feature is active in every input here, so ACTIVE is ALL.")
+    low, high = axes.get_ylim()
+    assert (low, high) == (pytest.approx(0.29), pytest.approx(0.51))
+
+
+def test_a_curve_of_one_point_at_the_start_is_drawn(tmp_path, drawings):
+    folder = write_run(tmp_path / "out", "two-point active", "fixed", 3, None)
+    (folder / "curve.csv").write_text("iterations,average_loss,dev\n0,0.9,0.5\n")
+    draw_figures(read_experiment(tmp_path / "out"), Path(), "x")
+    assert x_of(drawings["loss-x"].axes[0].lines[0]) == [0]
+
+
+def test_the_lines_decide_what_is_to_be_seen(tmp_path, drawings):
+    """One wide band must not flatten them all."""
+    out = tmp_path / "out"
+    for seed, add in ((3, 0.0), (8, 50.0)):
+        folder = write_run(out, "two-point active", "fixed", seed, None)
+        (folder / "curve.csv").write_text(f"iterations,average_loss,dev\n10,{1 + add},\n20,{2 + add},\n")
+    draw_figures(read_experiment(out), Path(), "x")
+    assert drawings["loss-x"].axes[0].get_ylim() == (pytest.approx(26 - 0.15), pytest.approx(27 + 0.15))
+
+
+def test_test_results_are_dots_of_seeds_a_mean_and_the_papers_figure(out, drawings):
     experiment = read_experiment(out)
-    row = next(row for row in make_table(experiment).rows if row.learner == "two-point active")
-    assert row.seeds == (0, 1, 2)
-    assert row.h == 0.003
-    assert any("2 different settings" in gap for gap in experiment.gaps)
+    figure = draw_figures(experiment, Path(), "x")[-1]
+    (axes,) = drawings["test-x"].axes
+    assert len(axes.lines) == 9
+    places = [0.0, 1.6, 3.2]
+    for i, (name, values) in enumerate(TEST.items()):
+        seeds, mean, paper = axes.lines[3 * i : 3 * i + 3]
+        assert x_of(seeds) == [values[0], values[2], values[1]]  # by seed
+        assert y_of(seeds).tolist() == pytest.approx([places[i] + 0.36] * 3)
+        assert x_of(mean) == [pytest.approx(statistics.fmean(values))]
+        assert (x_of(paper), paper.get_marker()) == ([PAPER[name]], "|")
+        assert y_of(mean).tolist() == y_of(paper).tolist() == pytest.approx([places[i]])
+    assert [text.get_text() for text in axes.texts] == ["0.8300", "0.8910", "0.9200"]
+    assert [text.get_text() for text in axes.get_yticklabels()] == list(TEST)
+    assert axes.get_yticks().tolist() == pytest.approx(places)
+    assert axes.get_ylim() == (pytest.approx(4.3), pytest.approx(-0.9))  # the first on top
+    assert axes.get_xlabel() == "test F1"
+    assert axes.get_title(loc="left") == "Noun-phrase chunking, tuned settings"
+    (legend,) = drawings["test-x"].legends
+    assert [text.get_text() for text in legend.get_texts()] == ["a seed", "mean", "paper"]
+    assert figure.caption == (
+        "Test F1 by learner: small dots are seeds, the large mark is their mean; | is the paper's figure."
+    )
+    assert figure.title == "Test F1 by learner"
+
+
+def test_test_results_of_fixed_settings_and_without_a_paper(tmp_path, drawings):
+    out = tmp_path / "out"
+    write_run(out, "two-point all", "fixed", 3, 0.5, paper=None)
+    write_run(out, "baseline all", "fixed", 3, None, paper=None)
+    write_run(out, "comparison all", "fixed", 3, 0.25, paper=None)
+    draw_figures(read_experiment(out), Path(), "x")
+    (axes,) = drawings["test-x"].axes
+    assert [text.get_text() for text in axes.get_yticklabels()] == ["comparison all", "two-point all"]
+    assert axes.get_yticks().tolist() == [0.0, 1.0]  # of one group
+    assert axes.get_title(loc="left").endswith(", fixed settings")
+    assert [text.get_text() for text in drawings["test-x"].legends[0].get_texts()] == ["a seed", "mean"]
+    assert len(axes.lines) == 4
+
+
+def test_bounds_are_lines_across_the_test_results(tmp_path, drawings):
+    out = tmp_path / "smt"
+    write_run(out, "two-point active", "tuned", 3, 0.27, task="rerank", paper=None)
+    bounds = {"out-of-domain": {"bleu": 0.25}, "in-domain": {"bleu": 0.29}, "oracle": {"bleu": 0.4}}
+    (out / "bounds.json").write_text(json.dumps(bounds))
+    draw_figures(read_experiment(out), Path(), "x")
+    (axes,) = drawings["test-x"].axes
+    assert [x_of(line) for line in axes.lines[2:]] == [[0.25, 0.25], [0.29, 0.29]]
+    assert [text.get_text() for text in axes.texts[1:]] == [" out-of-domain ", " in-domain "]
+    assert [text.get_position() for text in axes.texts[1:]] == [(0.25, 0.0), (0.29, 1.0)]
+
+
+def test_only_exact_feedback_is_drawn_beside_noise(tmp_path, drawings):
+    out = tmp_path / "out"
+    write_run(out, "preference all", "fixed", 3, 0.5)
+    noisy = settings_of("preference all", "fixed", 3) | {"feedback": "binary"}
+    write_run(out, "preference all binary", "fixed", 3, 0.25, settings=noisy)
+    experiment = read_experiment(out)
+    found = [*figure_curves.curve_figures(experiment, Path(), "x"), figures._test_figure(experiment, Path(), "x")]
+    assert [figure.caption.endswith(" Exact feedback only.") for figure in found] == [True] * 3
+    assert all(len(drawings[name].axes[0].lines) == 1 for name in ("loss-x", "dev-x"))
+    assert len(drawings["test-x"].axes[0].lines) == 2
+
+
+def test_a_sheet_is_saved_as_svg_and_png(tmp_path):
+    with drawing_style():
+        sheet, axes = new_sheet(3.6, 4, "a:1|b:2")
+        axes.plot([1, 2], [3, 4])
+        svg = save(sheet, tmp_path, "some")
+        assert sheet.get_figwidth() == 7.0
+    assert (tmp_path / "some.svg").read_text("utf-8") == svg
+    assert "<dc:date>" not in svg  # the same results make the same file
+    assert (tmp_path / "some.png").read_bytes().startswith(b"\x89PNG")
+    assert b"Software" not in (tmp_path / "some.png").read_bytes()
+    assert words_of(sheet) == ["a:1", "|b:2"]
+
+
+# Mistakes
 
 
 def test_two_experiments_in_one_folder_are_refused(out, tmp_path):
-    write_run(out, "two-point score", "tuned", 0, 0.27, task="rerank")
+    write_run(out, "two-point score", "tuned", 3, 0.27, task="rerank")
     with pytest.raises(DataError, match=r"several experiments, chunking .chunking., smt .rerank."):
         write_report([out], tmp_path / "report")
 
 
 def test_nothing_to_report_on(tmp_path):
-    (tmp_path / "empty").mkdir()
-    with pytest.raises(UsageError, match="no finished runs"):
-        write_report([tmp_path / "empty"], tmp_path / "report")
+    for name in ("empty", "bare"):
+        (tmp_path / name).mkdir()
+    with pytest.raises(UsageError) as caught:
+        write_report([tmp_path / "empty", tmp_path / "bare"], tmp_path / "report")
+    assert str(caught.value) == (
+        f"{tmp_path / 'empty'}, {tmp_path / 'bare'}: no finished runs to report on; "
+        "let 'sparsezo reproduce' finish some first"
+    )
     with pytest.raises(UsageError, match="no such folder"):
         write_report([tmp_path / "nowhere"], tmp_path / "report")
-    with pytest.raises(UsageError, match="at least one folder"):
+    with pytest.raises(UsageError, match="a report needs at least one folder of results"):
         write_report([], tmp_path / "report")
     assert not (tmp_path / "report").exists()
+
+
+@pytest.mark.usefixtures("undrawn")
+def test_an_empty_folder_beside_a_full_one_is_reported_on(out, tmp_path):
+    (tmp_path / "empty").mkdir()
+    text = check_page(write_report([tmp_path / "empty", out], tmp_path / "report"))
+    assert "no zeroth-order learner has a test result" in text
+    assert "two-point active is the best of 2" in text
+
+
+def test_a_folder_that_cannot_be_made(out, tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(SparsezoError) as caught:
+        write_report([out], tmp_path / "file")
+    assert str(caught.value) == f"{tmp_path / 'file'}: cannot be made (Not a directory); name another folder"
 
 
 def test_without_matplotlib_it_says_what_to_install(out, tmp_path, monkeypatch):
@@ -342,10 +883,119 @@ def test_without_matplotlib_it_says_what_to_install(out, tmp_path, monkeypatch):
     assert not (tmp_path / "report").exists()
 
 
-@pytest.mark.parametrize(("count", "text"), [(4_000_000, "4M"), (300_000, "300k"), (509_381, "509,381"), (950, "950")])
-def test_counts(count, text):
-    assert count_text(count) == text
+# The write-up of scaling
+
+POINTS = (Point(8, 4, 2), Point(16, 4, 2))
+PANELS = tuple(Panel(name, f"{name} grows", f"fixed {name}", "n", "n", POINTS) for name in "abc")
+COSTS = {  # iterations over seeds, at n = 8 and at n = 16
+    "all": ((40.0, 50.0, 90.0), (400.0, 410.0, 480.0)),
+    "active": ((30.0, 31.0, 50.0), (70.0, 72.0, 80.0)),
+    "score": ((20.0, 22.0, 27.0), (40.0, 45.0, 53.0)),
+}
 
 
-def test_about():
-    assert [about_text(count) for count in (3_813_333.3, 120_400, 950.4)] == ["3.81M", "120k", "950"]
+def scaled(seeds=3, edges=()):
+    found = {
+        (point, perturb): Measured(point, perturb, np.array(costs[i][:seeds]), 0.5 + i, (i, perturb) in edges)
+        for perturb, costs in COSTS.items()
+        for i, point in enumerate(POINTS)
+    }
+    return Scaling(False, seeds, PANELS, found)
+
+
+@pytest.fixture
+def written(monkeypatch, tmp_path, drawings):
+    monkeypatch.setattr(scaling_report, "measure_all", lambda quick, seeds, say: scaled(seeds))
+    path = scaling_report.run_scaling(tmp_path / "out", command="sparsezo <scaling>")
+    assert path == tmp_path / "out" / "report.html"
+    return path.parent
+
+
+def test_scaling_csv_has_means_and_deviations_of_iterations_and_passes(written):
+    table = rows(written / "scaling.csv")
+    assert [(row["panel"], row["perturb"], row["n"]) for row in table] == [
+        (panel, perturb, n) for panel in "abc" for perturb in ("all", "active", "score") for n in ("8", "16")
+    ]
+    row = table[1]
+    inputs = POINTS[1].inputs
+    costs = COSTS["all"][1]
+    assert (row["n_bar"], row["r_bar"], row["inputs"], row["h"], row["seeds"]) == ("4", "2", str(inputs), "1.5", "3")
+    assert float(row["iterations"]) == pytest.approx(430.0)  # the median is 410
+    assert float(row["iterations_sd"]) == pytest.approx(statistics.stdev(costs))
+    assert float(row["passes"]) == pytest.approx(430.0 / inputs)
+    assert float(row["passes_sd"]) == pytest.approx(statistics.stdev(costs) / inputs)
+    single = next(csv.DictReader(io.StringIO(scaling_report._table(scaled(1)))))
+    assert (single["iterations"], single["iterations_sd"], single["passes_sd"]) == ("40.0", "", "")
+
+
+def slope(perturb, of_passes=True):
+    """Between two points twice as far apart."""
+    first, second = (statistics.fmean(costs) for costs in COSTS[perturb])
+    return round(math.log2(second / first) - (1 if of_passes else 0), 2)
+
+
+def test_scaling_in_words(written):
+    text = (written / "scaling.md").read_text("utf-8")
+    assert text.startswith("# What drives the cost\n\n![Cost against n, n̄ and r̄](figures/scaling.svg)\n\n")
+    all_, active, score = (slope(perturb) for perturb in COSTS)
+    assert f"When n grows, all takes n^{all_:.2f} passes, active n^{active:.2f} and score n^{score:.2f}." in text
+    raw = [slope(perturb, of_passes=False) for perturb in COSTS]
+    assert f"grow with n as n^{raw[0]:.2f}, n^{raw[1]:.2f} and n^{raw[2]:.2f}." in text
+    expected = round(math.log2(18 / 10), 2)
+    assert f"| a grows at fixed a | {all_:.2f} ({expected:.2f}) | {active:.2f} (0.00) | {score:.2f} (0.00) |" in text
+    assert "| exponent of passes (theory) | all | active | score |\n|---|--:|--:|--:|\n" in text
+    off = "; ".join(f"all where {name} grows ({all_:.2f} for {expected:.2f})" for name in "abc")
+    assert f"Off by more than 0.25: {off}." in text
+    assert "\nMade by `sparsezo <scaling>`.\n" in text
+    assert "|seeds:0,1,2|version:" in text
+    page = (written / "report.html").read_text("utf-8")
+    assert "<pre>sparsezo &lt;scaling&gt;</pre>" in page
+    assert "<title>sparsezo: what drives the cost</title>" in page
+    assert "is an end of the grid" not in text
+
+
+def test_points_at_an_end_of_the_grid_are_counted():
+    edges = {(0, "all"), (1, "score")}
+    assert scaling_report._paragraph(scaled(edges=edges)).endswith(" At 2 points the best h is an end of the grid.")
+
+
+def test_exponents_near_theory_agree(monkeypatch):
+    monkeypatch.setitem(COSTS, "all", ((40.0, 50.0, 90.0), (200.0, 210.0, 280.0)))
+    assert "All nine agree with them within 0.25." in scaling_report._paragraph(scaled())
+
+
+def test_the_figure_of_scaling(written, drawings):
+    sheet = drawings["scaling"]
+    assert len(sheet.axes) == 3
+    axes = sheet.axes[0]
+    assert (axes.get_xscale(), axes.get_yscale()) == ("log", "log")
+    assert (axes.get_ylabel(), axes.get_xlabel()) == ("passes to half the loss", "n   (fixed a)")
+    assert axes.get_title(loc="left") == "a grows"
+    inputs = [point.inputs for point in POINTS]
+    for line, bars, costs in zip(axes.lines[:3], axes.collections, COSTS.values(), strict=True):
+        assert x_of(line) == [8, 16]
+        means = [statistics.fmean(mine) / count for mine, count in zip(costs, inputs, strict=True)]
+        assert y_of(line).tolist() == pytest.approx(means)
+        ends = [(min(mine) / count, max(mine) / count) for mine, count in zip(costs, inputs, strict=True)]
+        found = [tuple(sorted(segment[:, 1])) for segment in bars.get_segments()]
+        assert found == [pytest.approx(pair) for pair in ends]
+    labels = [text.get_text() for text in axes.get_legend().get_texts()]
+    assert labels == [
+        *(f"{perturb.upper()}, slope {slope(perturb):.2f}".replace("-", "−") for perturb in COSTS),
+        "slope 1",
+    ]
+    start = 1.8 * statistics.fmean(COSTS["all"][0]) / inputs[0]
+    assert y_of(axes.lines[3]).tolist() == pytest.approx([start, 2 * start])
+    assert [(line.get_color(), line.get_marker()) for line in axes.lines[:3]] == [
+        ("#003B5C", "s"),
+        ("#0072B2", "o"),
+        ("#4FA8DC", "D"),
+    ]
+
+
+def test_captions_of_scaling(drawings):
+    several, single = scaling_report.draw(scaled(), Path()), scaling_report.draw(scaled(1), Path())
+    assert "mean over seeds, bars from the least to the most." in several.caption
+    assert "mean over seeds, a single seed, so no spread." in single.caption
+    assert several.signature == scaled().signature
+    assert scaling.PERTURBS == ("all", "active", "score")

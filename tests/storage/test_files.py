@@ -1,16 +1,24 @@
-"""Reading compressed or not, with the place of what is wrong."""
+"""Reading compressed or not, with the place of what is wrong; writing whole files or none, durably."""
 
 from __future__ import annotations
 
 import gzip
+import io
 import lzma
+import os
+import stat
+import zlib
 
 import pytest
 
-from sparsezo.errors import DataError
-from sparsezo.storage.files import atomic_write, numbered_lines
+from sparsezo.errors import DataError, SparsezoError
+from sparsezo.storage import files
+from sparsezo.storage.files import atomic_write, numbered_lines, open_bytes, write_text
 
 WRITERS = {"": open, ".gz": gzip.open, ".xz": lzma.open}
+
+
+# Reading
 
 
 @pytest.mark.parametrize("ending", WRITERS)
@@ -19,6 +27,21 @@ def test_lines_are_numbered_from_one(tmp_path, ending):
     with WRITERS[ending](path, "wb") as stream:
         stream.write("\ufeffone\r\ntwo\n\nünë".encode())
     assert list(numbered_lines(path)) == [(1, "one"), (2, "two"), (3, ""), (4, "ünë")]
+    assert next(numbered_lines(str(path))) == (1, "one")
+    with open_bytes(path) as stream:
+        assert stream.read() == "\ufeffone\r\ntwo\n\nünë".encode()
+
+
+def test_only_line_ends_and_the_first_mark_are_taken_off(tmp_path):
+    path = tmp_path / "file"
+    path.write_bytes(" a \t\n\ufeffb\n\rc\x0bd\u2028e\r\r\nX\n".encode())
+    assert list(numbered_lines(path)) == [(1, " a \t"), (2, "\ufeffb"), (3, "\rc\x0bd\u2028e"), (4, "X")]
+
+
+def test_an_empty_file_has_no_lines(tmp_path):
+    path = tmp_path / "file"
+    path.write_bytes(b"")
+    assert list(numbered_lines(path)) == []
 
 
 @pytest.mark.parametrize("ending", [".gz", ".xz"])
@@ -28,7 +51,7 @@ def test_a_cut_off_or_damaged_archive(tmp_path, ending):
         stream.write(b"".join(b"line %d\n" % (i * i) for i in range(20_000)))
     whole = path.read_bytes()
     path.write_bytes(whole[: len(whole) // 2])
-    with pytest.raises(DataError, match=r"file\.[gx]z:\d+: cannot be read on .*cut off"):
+    with pytest.raises(DataError, match=r"file\.[gx]z:\d+: cannot be read on .*; is the file cut off\?$"):
         list(numbered_lines(path))
     broken = bytearray(whole)
     broken[len(whole) // 2 : len(whole) // 2 + 64] = bytes(64)
@@ -37,32 +60,238 @@ def test_a_cut_off_or_damaged_archive(tmp_path, ending):
         list(numbered_lines(path))
 
 
-def test_what_cannot_be_opened(tmp_path):
-    with pytest.raises(DataError, match="no such file; check the path"):
-        list(numbered_lines(tmp_path / "none"))
-    with pytest.raises(DataError, match="is a folder"):
-        list(numbered_lines(tmp_path))
+@pytest.mark.parametrize("kind", [OSError, EOFError, lzma.LZMAError, zlib.error])
+def test_what_cannot_be_read_on_is_said_with_the_line_after_the_last_good_one(monkeypatch, kind):
+    class Failing(io.BytesIO):
+        def __next__(self):
+            line = super().readline()
+            if line == b"three\n":
+                raise kind("bad sector")
+            return line
+
+    monkeypatch.setattr(files, "open_bytes", lambda path: Failing(b"one\ntwo\nthree\n"))
+    lines = numbered_lines("some.gz")
+    assert [next(lines), next(lines)] == [(1, "one"), (2, "two")]
+    with pytest.raises(DataError) as caught:
+        next(lines)
+    assert str(caught.value) == "some.gz:3: cannot be read on (bad sector); is the file cut off?"
+
+
+@pytest.mark.parametrize("ending", [".gz", ".xz"])
+def test_a_file_that_is_no_archive_cannot_be_read_from_its_first_line_on(tmp_path, ending):
+    path = tmp_path / f"file{ending}"
+    path.write_bytes(b"plain text\n")
+    with pytest.raises(DataError) as caught:
+        list(numbered_lines(path))
+    assert str(caught.value).startswith(f"{path}:1: cannot be read on (")
+
+
+@pytest.mark.parametrize("ending", WRITERS)
+def test_what_cannot_be_opened(tmp_path, ending):
+    missing, folder = tmp_path / f"none{ending}", tmp_path / f"folder{ending}"
+    folder.mkdir()
+    for path, what in ((missing, "no such file; check the path"), (folder, "is a folder; name a file in it")):
+        with pytest.raises(DataError) as caught:
+            open_bytes(path)
+        assert str(caught.value) == f"{path}: {what}"
+
+
+@pytest.mark.parametrize(
+    ("error", "said"), [(OSError(13, "Permission denied"), "Permission denied"), (OSError("odd"), "odd")]
+)
+def test_what_may_not_be_opened(tmp_path, monkeypatch, error, said):
+    def refuse(*_args):
+        raise error
+
+    monkeypatch.setattr(files, "open", refuse, raising=False)
+    with pytest.raises(DataError) as caught:
+        open_bytes(tmp_path / "secret")
+    assert str(caught.value) == f"{tmp_path / 'secret'}: cannot be opened ({said})"
 
 
 def test_not_utf8(tmp_path):
     path = tmp_path / "latin"
     path.write_bytes(b"fine\nna\xefve\n")
-    with pytest.raises(DataError, match=r"latin:2: is not UTF-8"):
+    with pytest.raises(DataError) as caught:
         list(numbered_lines(path))
+    assert str(caught.value) == f"{path}:2: is not UTF-8 text (invalid continuation byte); convert it first"
 
 
-def test_atomic_write_is_all_or_nothing(tmp_path):
+# Writing
+
+
+def names_in(folder):
+    return sorted(path.name for path in folder.iterdir())
+
+
+def test_a_file_is_there_when_it_is_whole(tmp_path):
+    """Until then the old one is, and the new one lies beside it under a hidden name of its own."""
     path = tmp_path / "out"
+    path.write_bytes(b"old")
     with atomic_write(path) as stream:
         stream.write(b"new")
+        assert path.read_bytes() == b"old"
+        (temporary,) = set(names_in(tmp_path)) - {"out"}
+        assert temporary.startswith(".out.")
+        assert temporary.endswith(".tmp")
     assert path.read_bytes() == b"new"
+    assert names_in(tmp_path) == ["out"]
+
+
+def test_two_writers_do_not_share_a_temporary_file(tmp_path):
+    with atomic_write(tmp_path / "out") as one, atomic_write(tmp_path / "out") as other:
+        one.write(b"one")
+        other.write(b"other")
+    assert (tmp_path / "out").read_bytes() == b"one"  # it ended last
+    assert names_in(tmp_path) == ["out"]
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), ValueError("half"), SparsezoError("half")])
+def test_a_write_that_fails_leaves_nothing_behind(tmp_path, error):
+    """And the error is the caller's own."""
+    path = tmp_path / "out"
+    path.write_bytes(b"old")
 
     def interrupted():
         with atomic_write(path) as stream:
             stream.write(b"half")
-            raise KeyboardInterrupt
+            raise error
 
-    with pytest.raises(KeyboardInterrupt):
+    with pytest.raises(type(error)) as caught:
         interrupted()
-    assert path.read_bytes() == b"new"
-    assert [p.name for p in tmp_path.iterdir()] == ["out"]
+    assert caught.value is error
+    assert path.read_bytes() == b"old"
+    assert names_in(tmp_path) == ["out"]
+
+
+@pytest.mark.parametrize("culprit", ["fsync", "replace", "chmod"])
+@pytest.mark.parametrize(
+    ("error", "said"), [(OSError(28, "No space left on device"), "No space left on device"), (OSError("odd"), "odd")]
+)
+def test_a_disk_that_is_full_is_said_in_a_line_and_leaves_nothing_behind(tmp_path, monkeypatch, culprit, error, said):
+    path = tmp_path / "out"
+    path.write_bytes(b"old")
+
+    def fail(*_args):
+        raise error
+
+    monkeypatch.setattr(os, culprit, fail)
+    with pytest.raises(SparsezoError) as caught:
+        write_text(path, "new")
+    assert str(caught.value) == f"{path}: cannot be written ({said}); free some space or name another place with -o"
+    assert caught.value.__cause__ is error
+    assert path.read_bytes() == b"old"
+    assert names_in(tmp_path) == ["out"]
+
+
+def test_a_temporary_file_that_cannot_be_removed_does_not_hide_the_error(tmp_path, monkeypatch):
+    def fail(*_args):
+        raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr(os, "replace", fail)
+    monkeypatch.setattr(os, "unlink", fail)
+    with pytest.raises(SparsezoError, match="out: cannot be written"):
+        write_text(tmp_path / "out", "new")
+
+
+def test_a_folder_that_is_not_there(tmp_path):
+    path = tmp_path / "none" / "out"
+    with pytest.raises(SparsezoError) as caught:
+        write_text(path, "new")
+    message = f"{path}: cannot be written (No such file or directory); free some space or name another place with -o"
+    assert str(caught.value) == message
+
+
+@pytest.fixture
+def calls(monkeypatch):
+    """What is made durable and renamed, in order; for a file, how much of it the system has."""
+    seen = []
+    fsync, replace = os.fsync, os.replace
+
+    def recorded_fsync(descriptor):
+        status = os.fstat(descriptor)
+        seen.append(("folder", status.st_ino) if stat.S_ISDIR(status.st_mode) else ("file", status.st_size))
+        fsync(descriptor)
+
+    def recorded_replace(source, target):
+        seen.append(("rename", os.fspath(target)))
+        replace(source, target)
+
+    monkeypatch.setattr(os, "fsync", recorded_fsync)
+    monkeypatch.setattr(os, "replace", recorded_replace)
+    return seen
+
+
+def test_the_file_then_its_name_are_made_durable(tmp_path, calls):
+    path = tmp_path / "out"
+    write_text(path, "12345")
+    assert calls == [("file", 5), ("rename", str(path)), ("folder", tmp_path.stat().st_ino)]
+
+
+def test_a_file_named_without_a_folder(tmp_path, calls, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    write_text("out", "12345")
+    assert calls == [("file", 5), ("rename", "out"), ("folder", tmp_path.stat().st_ino)]
+
+
+def test_a_folder_that_cannot_be_opened_is_no_reason_to_fail(tmp_path, calls, monkeypatch):
+    def refuse(*_args):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(files, "os", os_with(open=refuse))
+    write_text(tmp_path / "out", "12345")
+    assert (tmp_path / "out").read_text() == "12345"
+    assert calls == [("file", 5), ("rename", str(tmp_path / "out"))]
+
+
+def os_with(**changed):
+    """The os module as files.py sees it, with some functions changed; everybody else keeps the real one."""
+
+    class Changed:
+        def __getattr__(self, name):
+            return changed.get(name) or getattr(os, name)
+
+    return Changed()
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_the_folder_s_descriptor_is_closed(tmp_path, monkeypatch, fails):
+    opened, closed = [], []
+
+    def recorded_open(*args):
+        opened.append(os.open(*args))
+        return opened[-1]
+
+    def recorded_close(descriptor):
+        closed.append(descriptor)
+        os.close(descriptor)
+
+    def fsync(descriptor):
+        if fails and descriptor in opened:
+            raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr(files, "os", os_with(open=recorded_open, close=recorded_close, fsync=fsync))
+    if fails:
+        with pytest.raises(SparsezoError, match="Input/output error"):
+            write_text(tmp_path / "out", "new")
+    else:
+        write_text(tmp_path / "out", "new")
+    assert len(opened) == 1
+    assert closed == opened
+    assert names_in(tmp_path) == ["out"]
+
+
+@pytest.mark.parametrize(("mask", "mode"), [(0o022, 0o644), (0o027, 0o640), (0o077, 0o600), (0, 0o666)])
+def test_others_may_read_a_file_as_the_umask_says(tmp_path, mask, mode):
+    before = os.umask(mask)
+    try:
+        write_text(tmp_path / "out", "new")
+        assert os.umask(mask) == mask  # as it was
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE((tmp_path / "out").stat().st_mode) == mode
+
+
+def test_text_is_utf8_with_its_line_ends_as_they_are(tmp_path):
+    write_text(str(tmp_path / "out"), "ünë\r\n\ntwo\n")
+    assert (tmp_path / "out").read_bytes() == b"\xc3\xbcn\xc3\xab\r\n\ntwo\n"

@@ -4,15 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sparsezo.kernels.codes import (
-    BASELINE,
-    COMPARISON,
-    FIRST_ORDER,
-    PREFERENCE,
-    SUPERVISED,
-    SYMMETRIC,
-    TWO_POINT,
-)
+from sparsezo.kernels.codes import BASELINE, COMPARISON, FIRST_ORDER, PREFERENCE, SUPERVISED, SYMMETRIC, TWO_POINT
 from sparsezo.kernels.jit import inlined_kernel, kernel
 
 

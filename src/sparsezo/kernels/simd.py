@@ -118,13 +118,7 @@ def _fast() -> bool:
 
 FAST = _fast()
 if FAST:
-    from sparsezo.kernels.intrinsics import (
-        combine_lanes,
-        dot_eights,
-        dot_eights_twice,
-        lane_leaders,
-        prefetch_element,
-    )
+    from sparsezo.kernels.intrinsics import combine_lanes, dot_eights, dot_eights_twice, lane_leaders, prefetch_element
 else:
     combine_lanes, prefetch_element = plain_combine_lanes, plain_prefetch_element
     dot_eights, dot_eights_twice, lane_leaders = plain_dot_eights, plain_dot_eights_twice, plain_lane_leaders

@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import io
 import lzma
-import os
 from pathlib import Path
 
 import numpy as np
@@ -195,9 +194,8 @@ def test_round_trip(tmp_path_factory, sentences):
 
 
 @pytest.mark.data
-@pytest.mark.skipif("SPARSEZO_DATA" not in os.environ, reason="SPARSEZO_DATA is not set: no CoNLL-2000")
-def test_conll2000():
-    folder = Path(os.environ["SPARSEZO_DATA"]) / "conll2000"
+def test_conll2000(real_data):
+    folder = real_data / "conll2000"
     train, test = read_conll(folder / "train.txt.gz"), read_conll(folder / "test.txt.gz")
     assert (len(train), train.n_tokens) == (8936, 211727)
     assert (len(test), test.n_tokens) == (2012, 47377)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections import Counter, defaultdict
 from itertools import pairwise
 
 import pytest
 
 from sparsezo.errors import UsageError
-from sparsezo.tasks.chunking.generate import chunking_columns, generate_chunking
+from sparsezo.tasks.chunking.generate import chunking_columns, chunking_corpus, generate_chunking
 from sparsezo.tasks.chunking.lexicon import inflect, lexicon
 
 Sentences = list[list[tuple[str, str, str]]]
@@ -37,10 +38,15 @@ def test_same_call_same_sentences_and_a_longer_list_starts_with_the_shorter(trai
     assert generate_chunking(50, seed=1) == train[:50]
 
 
-def test_first_sentence_is_the_one_it_always_was() -> None:
+def test_the_sentences_are_those_they_always_were() -> None:
     """Published numbers rest on these sentences: a change here is a change of the data."""
     words = [word for word, _, _ in generate_chunking(1, seed=7)[0]]
     assert " ".join(words[:11]) == "0.2 felks are crosking many blost glourns yesterday in snolding Scegelk"
+    columns = chunking_columns(generate_chunking(200, seed=7))
+    assert (
+        hashlib.sha256(columns.encode()).hexdigest()
+        == "99acfeaa3d0bd0b5a5a185d740df2d282e68f259beeb465d332046c039381809"
+    )
 
 
 def test_seeds_and_settings_differ(train: Sentences) -> None:
@@ -150,6 +156,15 @@ def test_unseen_rate(train: Sentences, test: Sentences) -> None:
 
     assert 0.03 < rate(test) < 0.08
     assert rate(generate_chunking(500, seed=2, unseen=0.2)) > rate(test) + 0.03
+
+
+def test_a_corpus_holds_the_sentences(test: Sentences) -> None:
+    corpus = chunking_corpus(20, seed=2)
+    assert corpus.offsets.tolist() == [sum(map(len, test[:k])) for k in range(21)]
+    assert list(zip(*corpus.columns, corpus.tags, strict=True)) == [
+        token for sentence in test[:20] for token in sentence
+    ]
+    assert corpus.path == "generated (seed 2)"
 
 
 def test_columns() -> None:

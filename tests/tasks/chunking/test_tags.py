@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
-
 import numpy as np
 import pytest
 from hypothesis import assume, given, settings
@@ -135,9 +132,8 @@ def test_both_schemes_give_the_same_iob2(sentences):
 
 
 @pytest.mark.data
-@pytest.mark.skipif("SPARSEZO_DATA" not in os.environ, reason="SPARSEZO_DATA is not set: no CoNLL-2000")
-def test_conll2000():
-    corpus = read_conll(Path(os.environ["SPARSEZO_DATA"]) / "conll2000" / "test.txt.gz")
+def test_conll2000(real_data):
+    corpus = read_conll(real_data / "conll2000" / "test.txt.gz")
     assert scheme(corpus) == "IOB2"
     assert to_iob2(corpus).tags == corpus.tags
     assert keep_only(corpus, "NP").tags.count("B-NP") == 12422  # noun phrases of the shared task's test set

@@ -22,11 +22,17 @@ def refused(*lines: str) -> str:
 
 
 def test_default_templates():
+    """CRF++'s own for CoNLL-2000: words and parts of speech in a window of two, bigrams and trigrams of neighbours."""
+    word, pos = 0, 1
+    expected = {f"U0{k}": [(k - 2, word)] for k in range(5)}
+    expected |= {f"U0{k}": [(k - 6, word), (k - 5, word)] for k in (5, 6)}
+    expected |= {f"U1{k}": [(k - 2, pos)] for k in range(5)}
+    expected |= {f"U1{k}": [(k - 7, pos), (k - 6, pos)] for k in range(5, 9)}
+    expected |= {f"U2{k}": [(k - 2, pos), (k - 1, pos), (k, pos)] for k in range(3)}
     templates = default_templates()
+    assert {template.name: list(template.parts) for template in templates} == expected
     assert len(templates) == 19
-    kinds = [(len(t.parts), {column for _, column in t.parts}) for t in templates]
-    assert [kinds.count(kind) for kind in [(1, {0}), (2, {0}), (1, {1}), (2, {1}), (3, {1})]] == [5, 2, 5, 4, 3]
-    assert {row for t in templates for row, _ in t.parts} == {-2, -1, 0, 1, 2}
+    assert all(t.text == "/".join(f"%x[{row},{column}]" for row, column in t.parts) for t in templates)
 
 
 def test_parses_names_texts_and_parts(tmp_path):

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
+
 import numpy as np
 import pytest
 
 from sparsezo.errors import UsageError
+from sparsezo.tasks.rerank import generate as module
 from sparsezo.tasks.rerank.decoder_weights import read_weights
 from sparsezo.tasks.rerank.generate import IN_DOMAIN, OUT_OF_DOMAIN, generate_nbest, weights_text
 from sparsezo.tasks.rerank.metric import bleu_from_statistics, list_statistics
@@ -24,6 +27,16 @@ def lists(some, tmp_path_factory):
     return list(read_nbest(path))
 
 
+def test_the_lists_are_those_they_always_were():
+    """Published numbers rest on these lists: a change here is a change of the data."""
+    few = generate_nbest(3, seed=7, candidates=6)
+    assert few.references[0] == "habo fobe de fa robi ba sobe labe ka fa du di je li nu jade kabe vo bude da bo"
+    assert (
+        hashlib.sha256((few.nbest() + few.ref()).encode()).hexdigest()
+        == "db4b42d7336723d67553ccce3e61e44c2a687d38210724a05955d73e9868f743"
+    )
+
+
 def test_a_longer_file_begins_with_the_shorter(some):
     longer, other = generate_nbest(80, seed=1, candidates=30), generate_nbest(60, seed=2, candidates=30)
     assert longer.lists[:60] == some.lists
@@ -36,6 +49,14 @@ def test_the_reader_takes_it(some, lists):
     assert len(some.ref().splitlines()) == 60
     assert set(lists[-1].names) == set(IN_DOMAIN)
     assert all(1 < len(nbest) <= 30 and len(set(nbest.hypotheses)) == len(nbest) for nbest in lists)
+
+
+def test_of_equal_hypotheses_the_first_is_kept(monkeypatch):
+    drawn = iter([3.0, 9.0, 1.0])
+    monkeypatch.setattr(module, "_corrupt", lambda reference, rate, rng, law: (reference, (0, 0, 0, 0)))
+    monkeypatch.setattr(module, "_features", lambda length, errors, rng: {"PhraseCount": next(drawn)})
+    some = generate_nbest(1, seed=1, candidates=3)
+    assert some.lists == ((f"0 ||| {some.references[0]} ||| PhraseCount=3 ||| 1.2",),)
 
 
 def test_lists_are_in_the_order_of_the_decoders_score(some, lists):

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from sparsezo.errors import SparsezoError, UsageError
+from sparsezo.kernels import loop
 from sparsezo.learner import Learner, predict
 from sparsezo.settings import Settings
 from sparsezo.tasks.rerank.decoder_weights import read_weights
@@ -141,6 +142,19 @@ def test_save_and_load(task):
     assert again.names == task.names
     np.testing.assert_array_equal(again.initial_weights(), task.initial_weights())
     assert (again.n_features, again.n_labels) == (10, 1)
+    assert again.init == (-1.0, 0.5, *[0.0] * 7, 0.25)
+    assert (again.name, again.metric) == ("rerank", "bleu")
+
+
+def test_gold_is_each_candidate_s_loss(store, task):
+    """Its own list's, in the order of the store; the losses are 1 - the smoothed BLEU of the texts."""
+    gold = task.gold(store)
+    assert gold.offsets.tolist() == np.cumsum([0, *SIZES]).tolist()
+    np.testing.assert_array_equal(gold.losses, store.losses)
+    np.testing.assert_array_equal(gold.statistics, store.statistics)
+    problem = task.problem(store)
+    for x, j in ((0, 11), (3, 7), (5, 0)):
+        assert loop.loss(gold, problem.task, x, np.array([j], np.int32)) == store.losses[gold.offsets[x] + j]
 
 
 def test_weights_go_back_to_the_decoder(tmp_path, task):
@@ -245,6 +259,9 @@ def test_scores_are_sacrebleus(store, task):
     assert (result.metric, result.value) == ("bleu", expected.bleu)
     assert result.report["signature"] == expected.signature
     assert result.report["length_ratio"] == expected.length_ratio
+    words = [sum(len(text.split()) for text in side) for side in (texts, store.references[0])]
+    assert result.report["length_ratio"] == pytest.approx(words[0] / words[1])
+    assert (result.report["bleu"], result.report["sentences"]) == (expected.bleu, 6)
     chosen = store.offsets[:-1] + y
     assert result.report["sentence_bleu"] == pytest.approx(1 - store.losses[chosen].mean(), abs=1e-12)
     assert task.quality(task.problem(store), task.gold(store), y) == pytest.approx(expected.bleu, abs=1e-12)
@@ -282,10 +299,73 @@ def test_order_of_a_list_as_it_was_read(folder, store, task):
     assert task.order(equal, W)[0].tolist() == [0, 1, 2]
 
 
-def test_defaults_are_settings(task):
+def test_defaults(task):
+    """Each is what Settings takes: the paper's largest mu, and small steps from weights that are good already."""
     for rule, perturb, step in COMBINATIONS:
         h, mu = task.defaults(rule, step, perturb)
-        Settings(rule=rule, perturb=perturb, step=step, h=h, mu=mu if perturb else None)
+        if rule == "first-order":
+            wanted = 0.01 if step == "adagrad" else 0.001
+        elif step == "adagrad":
+            wanted = 0.1
+        else:
+            wanted = {"two-point": 1e-4, "symmetric": 1e-4}.get(rule, 1e-5)
+        assert (h, mu) == (wanted, 0.01)
+        assert Settings(rule, perturb, h, mu if perturb else None, step).h == wanted
+    assert task.defaults("supervised", "constant", None) == task.defaults("supervised", "adagrad", None) == (0.01, 0.01)
+
+
+# ---- a step on one list, in plain NumPy ----
+
+
+def list_features(store, x):
+    return store.features[store.list(x)].astype(float)
+
+
+@pytest.mark.parametrize("perturb", ["all", "active", "score"])
+@pytest.mark.parametrize("rule", ZEROTH)
+def test_outputs_are_the_best_candidates_where_the_step_goes(store, task, rule, perturb):
+    """u is what the step then moves by; lists with fewer candidates than features, and with more."""
+    problem, w = task.problem(store), task.initial_weights()[:, 0]
+    differ = 0
+    for seed in range(4):
+        for x in (0, 2, 3, 4, 5):
+            learner = start(task, problem, rule=rule, perturb=perturb, h=1.0, mu=0.5, seed=seed)
+            if rule == "baseline":
+                learner.tell(learner.ask(1), 1.0)
+            proposal = learner.ask(x)
+            before = learner.weights()[:, 0].copy()
+            c = learner.tell(proposal, 0.0 if rule == "baseline" else (0.0, 1.0)).c
+            u = (learner.weights()[:, 0] - before) / c
+            C = list_features(store, x)
+            assert proposal.candidate.tolist() == [np.argmax(C @ (w + 0.5 * u))]
+            if rule == "baseline":
+                assert proposal.incumbent is None
+            else:
+                assert proposal.incumbent.tolist() == [np.argmax(C @ (w - 0.5 * u if rule == "symmetric" else w))]
+            differ += np.argmax(C @ w) != proposal.candidate[0]
+    assert differ > 5
+
+
+def test_a_first_order_step_is_the_gradient_of_log_p(store, task):
+    """d log p(y) / dw = C' (onehot(y) - p)."""
+    problem, w = task.problem(store), task.initial_weights()[:, 0]
+    learner = start(task, problem, rule="first-order", perturb=None, mu=None, h=0.5)
+    for x in (3, 0, 1):
+        proposal = learner.ask(x)
+        C = list_features(store, x)
+        p = np.exp(C @ w - np.max(C @ w))
+        p /= p.sum()
+        learner.tell(proposal, 0.25)
+        w = w - 0.125 * C.T @ (np.eye(len(C))[proposal.candidate[0]] - p)
+        np.testing.assert_allclose(learner.weights()[:, 0], w, atol=1e-6)
+    assert proposal.incumbent is None
+
+
+def test_predict_refuses_scores_that_are_not_finite(store, task):
+    W = task.initial_weights()
+    W[9] = np.inf  # Late: no earlier list has it
+    with pytest.raises(SparsezoError, match="scores that are not finite"):
+        predict(task.problem(store, learn=False), W)
 
 
 @pytest.mark.data

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -9,7 +11,17 @@ import pytest
 
 from sparsezo.errors import UsageError
 from sparsezo.tasks.text.documents import read_documents
-from sparsezo.tasks.text.generate import BLOCK, CLASSES, PRIORS, GeneratedText, generate_text, generate_texts
+from sparsezo.tasks.text.generate import (
+    BLOCK,
+    CLASSES,
+    PRIORS,
+    GeneratedText,
+    _draw_block,
+    _law,
+    generate_text,
+    generate_texts,
+    spell,
+)
 from sparsezo.tasks.text.generate import write_svmlight as write
 
 
@@ -37,6 +49,55 @@ def test_shape(some: GeneratedText) -> None:
     shares = np.bincount(some.labels) / len(some.labels)
     assert 0.45 < shares[0] < 0.5
     np.testing.assert_allclose(shares, PRIORS, atol=0.03)
+
+
+def test_the_documents_are_those_they_always_were(some: GeneratedText) -> None:
+    """Published numbers rest on these documents: a change here is a change of the data."""
+    vectors = some.vectors
+    assert some.labels[:20].tolist() == [0, 1, 1, 0, 2, 0, 0, 0, 3, 2, 0, 1, 0, 0, 0, 0, 2, 1, 3, 0]
+    assert vectors.indptr[:6].tolist() == [0, 71, 117, 193, 276, 347]
+    assert vectors.indices[:6].tolist() == [1519, 8868, 12109, 16108, 21691, 27182]
+    np.testing.assert_allclose(
+        vectors.values[:6], [0.204229, 0.0895924, 0.122425, 0.22548, 0.161643, 0.0489499], rtol=1e-4
+    )
+    label, text = next(generate_texts(1, seed=3))
+    assert (label, text.split()[:8]) == ("CCAT", ["si", "goti", "bu", "pe", "dobi", "hode", "du", "ki"])
+
+
+def test_values_are_tf_idf_of_the_law_scaled_to_length_1() -> None:
+    """(1 + ln tf) (1 - ln P(a document has the word)): words are counted one by one."""
+    settings = {"vocabulary": 3000, "words": 20, "priors": (0.5, 0.3, 0.2), "label_noise": 0.0}
+    some = generate_text(50, seed=4, **settings)
+    law = _law(4, **settings)
+    _, lengths, tokens = _draw_block(law, 0)
+    ends = np.cumsum(lengths)
+    for i in range(50):
+        tf = Counter(law.number_of[tokens[ends[i] - lengths[i] : ends[i]]].tolist())
+        rank_of = {int(law.number_of[rank]): rank for rank in range(3000)}
+        expected = {column: (1 + math.log(count)) * law.idf[rank_of[column]] for column, count in tf.items()}
+        length = math.sqrt(sum(value**2 for value in expected.values()))
+        row = slice(*some.vectors.indptr[i : i + 2])
+        assert some.vectors.indices[row].tolist() == sorted(expected)
+        found = [expected[column] / length for column in sorted(expected)]
+        np.testing.assert_allclose(some.vectors.values[row], found, rtol=1e-5)
+
+
+def test_idf_is_that_of_the_documents_drawn() -> None:
+    """Of the law's fresh tokens: 1 - ln(share of documents with the word), for frequent words, within 6 errors."""
+    settings = {"vocabulary": 3000, "words": 20, "priors": (0.5, 0.3, 0.2), "label_noise": 0.0}
+    law = _law(4, **settings)
+    chance = np.exp(1 - law.idf.astype(float))  # that a document of mean length has the word
+    background = np.diff(law.background, prepend=0)
+    shares = 0.8 * law.priors + 0.2 / 3  # the class's own topic words, and strays of any class
+    token = 0.65 * background
+    for k in range(3):
+        token[law.topics[k]] += 0.35 * shares[k] * np.diff(law.topic_law, prepend=0)
+    assert token.sum() == pytest.approx(1)
+    np.testing.assert_allclose(chance, 1 - (1 - token) ** (0.7 * 20 * 1.4), rtol=1e-4)
+    _, _, tokens = _draw_block(law, 0)
+    counts = np.bincount(tokens, minlength=3000)[:40]
+    error = np.sqrt(counts.sum() * 3 * token[:40])  # repeats and shares make it wider than a multinomial's
+    assert (np.abs(counts - len(tokens) * token[:40]) < 6 * error).all()
 
 
 def test_words_follow_zipf(some: GeneratedText) -> None:
@@ -102,9 +163,7 @@ def test_texts() -> None:
     assert all(len(word) >= 2 and word.isalpha() for _, text in pairs for word in text.split())
 
 
-def testspelling_is_one_to_one() -> None:
-    from sparsezo.tasks.text.generate import spell
-
+def test_spelling_is_one_to_one() -> None:
     spelled = [spell(rank) for rank in range(20_000)]
     assert len(set(spelled)) == 20_000
     assert [len(word) for word in spelled] == sorted(len(word) for word in spelled)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import lzma
-import os
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +17,6 @@ from sparsezo.tasks.text.documents import class_numbers, classes_of, detect_form
 from sparsezo.tasks.text.lyrl import read_topics
 from sparsezo.tasks.text.svmlight import Vectors, parse_line, read_svmlight, write_svmlight
 
-DATA = os.environ.get("SPARSEZO_DATA")
 TSV = "rec\tthe puck\nsci\ta cell\t in space\n"
 SVMLIGHT = "# made by hand\n1 1:0.5 3:-2e-1 # first\n\n-1\t7:1 2:.5 4:0\r\n"
 TOKENS = ".I 2286\n.W\nrecov recov\nexcit\n\n.I 2287\n.W\nbank \n\n.I 2288\n.W\ngoal\n"
@@ -223,6 +221,13 @@ def test_lines_are_counted_across_blocks(tmp_path: Path, monkeypatch: pytest.Mon
         read_svmlight(path)
 
 
+def test_the_plain_parser_counts_features_from_0() -> None:
+    assert parse_line(b"-1 7:1 2:.5 4:0 # c\r\n") == (b"-1", [(1, 0.5), (6, 1.0)])
+    assert parse_line(b" # nothing\n") is None
+    with pytest.raises(ValueError, match="index 3 is there twice"):
+        parse_line(b"1 3:1 3:1")
+
+
 FIELD = st.one_of(
     st.from_regex(r"[0-9]{1,3}:[+-]?([0-9]{1,4}\.?[0-9]{0,9}|\.[0-9]{1,9})([eE][+-]?[0-9]{1,2})?", fullmatch=True),
     st.sampled_from(["#", "# 1:2", "3:nan", "0:1", "x", "1:", ":1", "2:1#", "\t", "\r", "1:1e400", "1:1e-400"]),
@@ -321,6 +326,17 @@ def test_tokens_with_exactly_one_topic_are_kept(tmp_path: Path) -> None:
     assert named.labels == ["ECAT"]
 
 
+def test_each_of_the_four_topics_is_a_class(tmp_path: Path) -> None:
+    one = "CCAT 1 1\nECAT 2 1\nGCAT 3 1\nMCAT 4 1\n"
+    other = "C15 1 1\nE11 2 1\n\nCCAT 5 1\nECAT 5 1\nGCAT 6 1\nMCAT 6 1\nECAT 7 1\nGCAT 7 1\nM14 8 1\n"
+    again = "CCAT 1 1\nMCAT 1 0\n"  # said twice, and not this
+    path = put(tmp_path, "rcv1-v2.topics.qrels", one + other + again)
+    assert read_topics(path) == {1: "CCAT", 2: "ECAT", 3: "GCAT", 4: "MCAT"}
+    tokens = put(tmp_path, "tokens.dat", "".join(f".I {k}\n.W\nw{k}\n\n" for k in range(1, 9)))
+    documents = read_documents(tokens)
+    assert (documents.labels, documents.texts) == (["CCAT", "ECAT", "GCAT", "MCAT"], ["w1", "w2", "w3", "w4"])
+
+
 @pytest.mark.parametrize(
     ("text", "line", "what"),
     [
@@ -374,10 +390,9 @@ def test_the_papers_split(tmp_path: Path) -> None:
 
 
 @pytest.mark.data
-@pytest.mark.skipif(not DATA, reason="SPARSEZO_DATA is not set")
-def test_twenty_newsgroups() -> None:
-    train = read_documents(Path(str(DATA)) / "text" / "20news4.train.tsv.gz")
-    test = read_documents(Path(str(DATA)) / "text" / "20news4.test.tsv.gz")
+def test_twenty_newsgroups(real_data: Path) -> None:
+    train = read_documents(real_data / "text" / "20news4.train.tsv.gz")
+    test = read_documents(real_data / "text" / "20news4.test.tsv.gz")
     assert (len(train), len(test)) == (9650, 6425)
     assert classes_of(train) == ["comp", "rec", "sci", "talk"]
     assert np.bincount(class_numbers(train, classes_of(train))).tolist() == [2936, 2389, 2373, 1952]

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import io
 import json
-import os
-from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-from sparsezo.errors import DataError
+from sparsezo.errors import DataError, SparsezoError, UsageError
 from sparsezo.learner import Learner, predict
 from sparsezo.perturbations import PERTURBATIONS
 from sparsezo.rules import RULES
 from sparsezo.settings import Settings
+from sparsezo.tasks import text as module
 from sparsezo.tasks.text.documents import Documents, read_documents
 from sparsezo.tasks.text.generate import generate_text, generate_texts
 from sparsezo.tasks.text.task import Prepared, TextClassification
@@ -125,16 +124,30 @@ def test_scores_lead_with_what_quality_gives(some):
     assert scores.report["accuracy"] == 0.9
     assert scores.report["documents"] == 400
     assert set(scores.report["classes"]) == set(some.task.classes)
-    assert 0 < scores.report["macro_f1"] < 1
+    told = np.array(some.task.words(outputs))
+    f1 = []
+    for name in some.task.classes:
+        right = sum(a == b == name for a, b in zip(told, some.test.documents.labels, strict=True))
+        f1.append(2 * right / ((told == name).sum() + some.test.documents.labels.count(name)))
+    assert scores.report["macro_f1"] == pytest.approx(np.mean(f1))
     assert some.task.words(gold.labels) == some.test.documents.labels
+    assert [some.task.classes[k] for k in gold.labels] == some.test.documents.labels
+    assert (some.task.name, some.task.metric) == ("text", "accuracy")
 
 
-def test_defaults_are_settings(some):
+def test_defaults(some):
+    """Each is what Settings takes, and the more weights move, the smaller their steps."""
     for chosen in COMBINATIONS:
         h, mu = some.task.defaults(chosen.rule, chosen.step, chosen.perturb)
-        zeroth = RULES[chosen.rule].zeroth_order
-        Settings(rule=chosen.rule, perturb=chosen.perturb, h=h, mu=mu if zeroth else None, step=chosen.step)
-    assert some.task.defaults("two-point", "constant", "score") == (0.1, 1.0)
+        if chosen.perturb is None:
+            wanted = 1.0
+        elif chosen.step == "adagrad":
+            wanted = 0.3
+        else:
+            wanted = {"all": 0.001, "active": 0.01, "score": 0.1}[chosen.perturb]
+        assert (h, mu) == (wanted, 1.0)
+        settings = Settings(chosen.rule, chosen.perturb, h, mu if chosen.perturb else None, chosen.step)
+        assert settings.h == wanted
 
 
 def restored(task):
@@ -198,12 +211,126 @@ def test_documents_without_labels_cannot_be_scored(some):
             ask(bare)
 
 
+# A step on one document, in plain NumPy
+
+
+def row_of(some, x):
+    return some.train.matrix[[x]].toarray()[0].astype(float)
+
+
+def started(some, *given, **settings_given):
+    W = np.random.default_rng(3).standard_normal((some.task.n_features, 4)).astype(np.float32)
+    return Learner(some.problem, Settings(*given, **settings_given), W), W.astype(float)
+
+
+def test_a_first_order_step_is_the_gradient_of_log_p(some):
+    """d log p(y) / dW = x (onehot(y) - p), at the weights when the answer comes; c = -h times the loss."""
+    learner, W = started(some, "first-order", None, 0.5, None, seed=3)
+    waiting = learner.ask(17)
+    for x, late in ((4, None), (17, waiting)):
+        proposal = late or learner.ask(x)
+        row = row_of(some, x)
+        p = np.exp(row @ W - np.max(row @ W))
+        p /= p.sum()
+        learner.tell(proposal, 0.75)
+        W += -0.5 * 0.75 * np.outer(row, np.eye(4)[proposal.candidate[0]] - p)
+        np.testing.assert_allclose(learner.weights(), W, atol=1e-5)
+    assert proposal.incumbent is None
+
+
+def test_a_supervised_step_is_the_gradient_of_the_right_class(some):
+    learner, W = started(some, "supervised", None, 0.5, None, seed=3)
+    x = learner.next_input()
+    row = row_of(some, x)
+    p = np.exp(row @ W - np.max(row @ W))
+    p /= p.sum()
+    learner.run(some.gold, 1)
+    W += 0.5 * np.outer(row, np.eye(4)[some.gold.labels[x]] - p)
+    np.testing.assert_allclose(learner.weights(), W, atol=1e-5)
+
+
+@pytest.mark.parametrize("perturb", [*PERTURBATIONS])
+@pytest.mark.parametrize("rule", ["two-point", "symmetric", "comparison", "preference", "baseline"])
+def test_outputs_are_the_best_classes_where_the_step_goes(some, rule, perturb):
+    differ = 0
+    for x in range(0, 60, 3):
+        learner, W = started(some, rule, perturb, 2.0, 2.0, seed=x)
+        if rule == "baseline":
+            learner.tell(learner.ask(1), 1.0)
+        proposal = learner.ask(x)
+        c = learner.tell(proposal, 0.0 if rule == "baseline" else (0.0, 1.0)).c
+        u = (learner.weights() - W) / c
+        row = row_of(some, x)
+        assert proposal.candidate.tolist() == [np.argmax(row @ (W + 2 * u))]
+        if rule == "baseline":
+            assert proposal.incumbent is None
+        else:
+            assert proposal.incumbent.tolist() == [np.argmax(row @ (W - 2 * u if rule == "symmetric" else W))]
+        differ += np.argmax(row @ W) != proposal.candidate[0]
+    assert differ > 5
+
+
+def test_predict_refuses_scores_that_are_not_finite(some):
+    W = np.zeros((some.task.n_features, 4), np.float32)
+    W[some.problem.inputs.columns[-1]] = np.nan  # a word of the last document
+    with pytest.raises(SparsezoError, match="scores that are not finite"):
+        predict(some.problem, W)
+
+
+# Options that reach the features
+
+
+TEXTS = "a\tone two two two\nb\ttwo three\na\tone One four\n"
+
+
+def fitted(tmp_path, **options):
+    path = tmp_path / "some.tsv"
+    path.write_text(TEXTS)
+    return TextClassification.fit(read_documents(path), **options)
+
+
+def test_min_count_drops_words_of_few_documents(tmp_path):
+    assert fitted(tmp_path)[0].vectoriser.vocabulary == ["four", "one", "three", "two"]
+    task, train = fitted(tmp_path, min_count=2)
+    assert task.vectoriser.vocabulary == ["one", "two"]
+    assert task.n_features == train.matrix.shape[1] == task.problem(train).n_features == 2
+
+
+@pytest.mark.parametrize(("sublinear", "tf"), [(True, 1 + np.log(3)), (False, 3.0)])
+def test_raw_counts_or_their_logarithm(tmp_path, sublinear, tf):
+    """The first document has 'one' once and 'two' three times; both words are in two documents of three."""
+    _, train = fitted(tmp_path, sublinear_tf=sublinear)
+    _, one, _, two = train.matrix.toarray()[0]
+    assert two / one == pytest.approx(tf, rel=1e-5)
+    assert np.linalg.norm(train.matrix.toarray(), axis=1) == pytest.approx(1, abs=1e-6)
+
+
+def test_capitals_and_patterns(tmp_path):
+    kept, _ = fitted(tmp_path, lowercase=False)
+    assert kept.vectoriser.vocabulary == ["One", "four", "one", "three", "two"]
+    first, _ = fitted(tmp_path, token_pattern=r"\b[a-z]")
+    assert first.vectoriser.vocabulary == ["f", "o", "t"]
+
+
+def test_options_are_saved(tmp_path):
+    given = {"sublinear_tf": False, "min_count": 2, "lowercase": False, "token_pattern": r"\w+"}
+    told, _ = fitted(tmp_path, **given)[0].to_arrays()
+    assert told == {"classes": ["a", "b"], "vectoriser": {**given, "kind": "text"}}
+
+
+def test_too_many_weights_are_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(module, "_MOST_WEIGHTS", 8)
+    assert fitted(tmp_path)[0].n_features == 4  # x 2 classes
+    monkeypatch.setattr(module, "_MOST_WEIGHTS", 7)
+    with pytest.raises(UsageError) as caught:
+        fitted(tmp_path)
+    assert str(caught.value) == "4 features x 2 classes are too many weights; use a higher `min_count`"
+
+
 @pytest.mark.data
-def test_newsgroups():
+def test_newsgroups(real_data):
     """A tenth of the published number of iterations; the whole gives 0.936."""
-    if "SPARSEZO_DATA" not in os.environ:
-        pytest.skip("SPARSEZO_DATA is not set; it names the folder that has text/20news4.train.tsv.gz")
-    folder = Path(os.environ["SPARSEZO_DATA"]) / "text"
+    folder = real_data / "text"
     task, train = TextClassification.fit(read_documents(folder / "20news4.train.tsv.gz").take(slice(1000, None)))
     test = task.seen(read_documents(folder / "20news4.test.tsv.gz"))
     learner = Learner(task.problem(train), settings("two-point", "score"))

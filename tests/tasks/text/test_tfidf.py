@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +16,10 @@ from hypothesis import strategies as st
 from sparsezo.errors import DataError, UsageError
 from sparsezo.tasks.text.documents import Documents, read_documents
 from sparsezo.tasks.text.svmlight import Vectors
+from sparsezo.tasks.text.task import TextClassification
 from sparsezo.tasks.text.tfidf import TextVectoriser
 
 sklearn_text = pytest.importorskip("sklearn.feature_extraction.text")
-DATA = os.environ.get("SPARSEZO_DATA")
 TRAIN = ["The puck, the goal and a puck", "A cell in Space", "the goal of a cell; the END", "Ünïcode puck"]
 TEST = ["goal goal PUCK unseen", "nothing shared", "cell the cell"]
 
@@ -70,6 +70,40 @@ def test_text_is_scikit_learns_tfidf(options: dict[str, Any], theirs: dict[str, 
         assert_same(one.transform(words(TEST)), reference.transform(TEST))
         assert one.settings == vectoriser.settings
     assert np.diff(vectoriser.transform(words(TEST)).indptr)[1] == 0  # no word shared with train: zeros
+
+
+@pytest.mark.parametrize("sublinear_tf", [True, False])
+def test_a_weight_is_its_formula(sublinear_tf: bool) -> None:
+    """(1 + ln tf) or tf, times idf = 1 + ln((1 + documents) / (1 + documents with the word)), scaled to length 1."""
+    texts = ["aa aa aa bb", "bb cc cc", "bb dd"]
+    vectoriser = TextVectoriser(sublinear_tf=sublinear_tf)
+    X = vectoriser.fit_transform(words(texts)).toarray()
+    assert vectoriser.vocabulary == ["aa", "bb", "cc", "dd"]
+    counts = np.array([[3, 1, 0, 0], [0, 1, 2, 0], [0, 1, 0, 1]], float)
+    tf = np.where(counts > 0, 1 + np.log(np.maximum(counts, 1)), 0) if sublinear_tf else counts
+    idf = 1 + np.log((1 + 3) / (1 + np.array([1, 3, 1, 1])))
+    expected = tf * idf
+    expected /= np.sqrt((expected**2).sum(axis=1, keepdims=True))
+    np.testing.assert_allclose(X, expected, rtol=1e-6)
+    np.testing.assert_allclose(vectoriser.to_arrays()["idf"], idf, rtol=1e-6)
+
+
+def test_a_word_of_as_many_documents_as_the_smallest_count_is_kept() -> None:
+    texts = ["aa aa bb", "aa cc", "aa bb dd dd"]
+    assert [TextVectoriser(min_count=count).fit_transform(words(texts)).shape[1] for count in (1, 2, 3)] == [4, 2, 1]
+    vectoriser = TextVectoriser(min_count=2)
+    vectoriser.fit_transform(words(texts))
+    assert vectoriser.vocabulary == ["aa", "bb"]  # documents are counted: dd is in one, though twice
+
+
+def test_the_task_passes_its_options_on() -> None:
+    documents = replace(words(["Aa aa bb", "bb ccc"]), labels=["x", "y"])
+    task, _ = TextClassification.fit(documents, sublinear_tf=False, min_count=1, lowercase=False, token_pattern="a+|cc")
+    given = {"sublinear_tf": False, "min_count": 1, "lowercase": False, "token_pattern": "a+|cc", "kind": "text"}
+    assert task.vectoriser.settings == given
+    assert task.vectoriser.vocabulary == ["a", "aa", "cc"]
+    assert TextClassification.fit(documents, min_count=2)[0].vectoriser.vocabulary == ["bb"]
+    assert TextClassification.fit(documents)[0].vectoriser.settings["sublinear_tf"] is True
 
 
 def test_tokens_are_taken_as_they_are() -> None:
@@ -155,9 +189,8 @@ def test_without_scikit_learn(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.data
-@pytest.mark.skipif(not DATA, reason="SPARSEZO_DATA is not set")
-def test_twenty_newsgroups_has_93k_words() -> None:
-    folder = Path(str(DATA)) / "text"
+def test_twenty_newsgroups_has_93k_words(real_data: Path) -> None:
+    folder = real_data / "text"
     vectoriser = TextVectoriser()
     X = vectoriser.fit_transform(read_documents(folder / "20news4.train.tsv.gz"))
     assert X.shape == (9650, 93371)

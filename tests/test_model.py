@@ -1,0 +1,124 @@
+"""A model in a file: what is in it, what comes back, and what is refused."""
+
+from __future__ import annotations
+
+import json
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from sparsezo import model as module
+from sparsezo.errors import DataError, UsageError
+from sparsezo.model import Model, load_model
+from sparsezo.storage.container import read_container, write_container
+from sparsezo.tasks import TASKS, load_task
+from sparsezo.tasks.chunking.task import Chunking
+from sparsezo.tasks.rerank.task import Reranking
+from sparsezo.tasks.text.task import TextClassification
+
+TASK = Reranking(("LM", "Words", "Late"), (0.5, -1.0, 0.25))
+W = np.array([[1.5], [-2.5], [0.125]])
+CURVE = {"iterations": np.array([10, 20]), "dev": np.array([0.25, 0.5])}
+
+
+@pytest.fixture
+def path(tmp_path):
+    path = tmp_path / "model.szo"
+    Model(TASK, W, {"h": 0.25}, {"dev": 0.5}, CURVE).save(path)
+    return path
+
+
+def changed(path, meta=(), arrays=(), without=()):
+    """The file with some of its parts replaced or left out."""
+    old_meta, old_arrays = read_container(path, "model")
+    meta = {key: value for key, value in {**old_meta, **dict(meta)}.items() if key not in without}
+    arrays = {key: value for key, value in {**old_arrays, **dict(arrays)}.items() if key not in without}
+    write_container(path, "model", meta, arrays)
+    return path
+
+
+def test_everything_comes_back(path):
+    for model in (load_model(path), load_model(str(path), "rerank")):
+        assert isinstance(model.task, Reranking)
+        assert (model.task.names, model.task.init) == (TASK.names, TASK.init)
+        np.testing.assert_array_equal(model.W, W)
+        assert model.W.dtype == W.dtype
+        assert (model.settings, model.result) == ({"h": 0.25}, {"dev": 0.5})
+        assert set(model.curve) == {"iterations", "dev"}
+        for name, values in CURVE.items():
+            np.testing.assert_array_equal(model.curve[name], values)
+            assert model.curve[name].dtype == values.dtype
+
+
+def test_what_is_in_the_file(path):
+    meta, arrays = read_container(path, "model")
+    names = ("task", "task_settings", "settings", "result")
+    assert {name: meta[name] for name in names} == {
+        "task": "rerank",
+        "task_settings": {"names": ["LM", "Words", "Late"]},
+        "settings": {"h": 0.25},
+        "result": {"dev": 0.5},
+    }
+    assert sorted(arrays) == ["W", "curve.dev", "curve.iterations", "task.init"]
+    np.testing.assert_array_equal(arrays["task.init"], [0.5, -1.0, 0.25])
+
+
+def test_a_model_without_a_curve(tmp_path):
+    Model(TASK, W, {}, {}).save(tmp_path / "model.szo")
+    assert load_model(tmp_path / "model.szo").curve == {}
+
+
+@pytest.mark.parametrize("shape", [(2, 1), (4, 1), (3, 2), (3,), (1, 3)])
+def test_weights_of_another_shape_are_refused(path, shape):
+    changed(path, arrays={"W": np.zeros(shape)})
+    with pytest.raises(DataError) as caught:
+        load_model(path)
+    why = f"weights of shape {shape} for 3 features, 1 labels"
+    assert str(caught.value) == f"{path}: is damaged ({why}); make it anew or copy it again"
+
+
+@pytest.mark.parametrize("part", ["W", "task_settings", "settings", "result", "task.init"])
+def test_a_part_that_is_missing_is_named(path, part):
+    changed(path, without=[part])
+    with pytest.raises(DataError) as caught:
+        load_model(path)
+    missing = part.removeprefix("task.")
+    assert str(caught.value) == f"{path}: is damaged ('{missing}'); make it anew or copy it again"
+
+
+@pytest.mark.parametrize("settings", [None, 3, {"names": 3}])
+def test_task_settings_of_another_kind_are_damage(path, settings):
+    changed(path, meta={"task_settings": settings})
+    with pytest.raises(DataError, match=r"is damaged \(.*\); make it anew or copy it again"):
+        load_model(path)
+
+
+def test_a_model_of_another_task_is_refused(path):
+    with pytest.raises(DataError) as caught:
+        load_model(path, "chunking")
+    assert str(caught.value) == f"{path}: is a model of task rerank, not of chunking"
+
+
+def test_a_task_that_this_version_does_not_know(path):
+    changed(path, meta={"task": "parsing"})
+    with pytest.raises(UsageError) as caught:
+        load_model(path)
+    assert str(caught.value) == "task parsing: this version of sparsezo knows chunking, text, rerank"
+
+
+def test_tasks_are_found_by_name():
+    assert [*TASKS] == ["chunking", "text", "rerank"]
+    for cls in (Chunking, TextClassification, Reranking):
+        assert TASKS[cls.name] == (cls.__module__, cls.__name__)
+    settings, arrays = TASK.to_arrays()
+    loaded = load_task("rerank", json.loads(json.dumps(settings)), arrays)
+    assert (type(loaded), loaded.names, loaded.init) == (Reranking, TASK.names, TASK.init)
+
+
+def test_predict_decodes_the_data_with_the_weights_and_learns_nothing(monkeypatch):
+    task = SimpleNamespace(problem=lambda data, **given: ("problem", data, given))
+    monkeypatch.setattr(module, "predict", lambda problem, weights: (problem, weights))
+    problem, weights = Model(task, W, {}, {}).predict("some data")
+    assert problem == ("problem", "some data", {"learn": False})
+    assert weights is W
