@@ -10,8 +10,9 @@ import pytest
 
 from sparsezo.errors import SparsezoError, UsageError
 from sparsezo.kernels import loop, random
-from sparsezo.learner import Info, Learner, Proposal, predict
+from sparsezo.learner import Learner, predict
 from sparsezo.perturbations import PERTURBATIONS
+from sparsezo.proposals import Info, Proposal
 from sparsezo.rules import RULES
 from sparsezo.settings import Settings
 from sparsezo.tasks.chunking.generate import chunking_corpus

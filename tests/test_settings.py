@@ -216,7 +216,7 @@ def test_every_rule_perturbation_and_criterion_has_its_code():
     assert CRITERIA == {"map": codes.MAP, "annealed": codes.ANNEALED}
     assert STEPS == ("constant", "adagrad")
     raters = (codes.EXACT, codes.FLIP, codes.RATING, codes.BINARY)
-    assert len(set(codes)) == 4
+    assert len(set(raters)) == 4
 
 
 def splitmix_key(seed, stream):

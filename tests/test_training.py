@@ -18,7 +18,8 @@ from sparsezo.settings import Settings
 from sparsezo.storage.container import read_container
 from sparsezo.tasks.chunking.generate import chunking_corpus
 from sparsezo.tasks.chunking.task import Chunking
-from sparsezo.training import Data, Progress, Training, default_interval
+from sparsezo.tasks.loading import Data
+from sparsezo.training import Progress, Training, default_interval
 
 SETTINGS = [
     Settings("two-point", "score", 0.01, 0.1),

@@ -17,25 +17,17 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from sparsezo.cli.experiments import load, run_reproduce
 
+from sparsezo.cli.reproduce import run_reproduce
 from sparsezo.engines import local as runner_module
 from sparsezo.engines import progress as board_module
-from sparsezo.engines.local import (
-    Finished,
-    Runner,
-    _ctrl_c_held_back,
-    _described,
-    _serve,
-    _terminated,
-    _Worker,
-    cores,
-    fixed_runs,
-)
-from sparsezo.engines.progress import Board, Failure, Overview
+from sparsezo.engines.base import Failure, Finished, Overview
+from sparsezo.engines.local import LocalEngine, _ctrl_c_held_back, _described, _serve, _terminated, _Worker, cores
+from sparsezo.engines.progress import Board
 from sparsezo.errors import SparsezoError, UsageError
 from sparsezo.experiments.plan import parse_experiment
-from sparsezo.experiments.runs import Run, write_json
+from sparsezo.experiments.reproduce import load
+from sparsezo.experiments.runs import Run, fixed_runs, write_json
 from sparsezo.kernels import loop
 from sparsezo.model import load_model
 from sparsezo.settings import Settings
@@ -108,7 +100,7 @@ def stamps(out: Path) -> dict[Path, int]:
 @pytest.fixture(scope="module")
 def reference(loader, tmp_path_factory):
     out = tmp_path_factory.mktemp("reference")
-    assert not Runner(out, loader, processes=1).run(fixed_runs(plan_of(ITERATIONS), "data")).failures
+    assert not LocalEngine(out, loader, processes=1).run(fixed_runs(plan_of(ITERATIONS), "data")).failures
     return results(out)
 
 
@@ -139,13 +131,13 @@ def test_every_learner_runs_with_every_seed_and_its_place_does_not_count():
 
 def test_one_process_and_two_give_the_same_and_nothing_is_done_twice(loader, tmp_path):
     runs = fixed_runs(plan_of(2000), "data")
-    one = Runner(tmp_path / "one", loader, processes=1)
+    one = LocalEngine(tmp_path / "one", loader, processes=1)
     overviews = []
     finished = one.run(runs, overviews.append)
     assert set(finished.records) == {run.hash for run in runs}
     assert (overviews[-1].done, overviews[-1].runs, overviews[-1].seconds_left) == (6, 6, 0)
     assert overviews[-1].steps_done == overviews[-1].steps == 12_000
-    with Runner(tmp_path / "two", loader, processes=2) as two:
+    with LocalEngine(tmp_path / "two", loader, processes=2) as two:
         two.run(runs[:4])
         before = stamps(two.out)
         assert set(two.run(runs).records) == set(finished.records)
@@ -175,7 +167,7 @@ import typer
 from sparsezo.cli.experiments import _stopping_cleanly, load
 from sparsezo.tasks.loading import Files, Loaded
 from sparsezo.experiments.plan import read_experiment
-from sparsezo.engines.local import Runner, fixed_runs
+from sparsezo.engines.local import LocalEngine, fixed_runs
 
 class Gated:
     def __init__(self, task, gate):
@@ -202,7 +194,7 @@ if __name__ == "__main__":
     files = Files((str(folder / "train.txt"),), "30", str(folder / "test.txt"), {"only": "NP"})
     loader = partial(gated, files, out / "gate")
     try:
-        with _stopping_cleanly(), Runner(out, loader, processes, checkpoint_seconds=0.0) as runner:
+        with _stopping_cleanly(), LocalEngine(out, loader, processes, checkpoint_seconds=0.0) as runner:
             runner.run(fixed_runs(read_experiment(out / "plan.toml"), "data"))
     except typer.Exit as stop:
         sys.exit(stop.exit_code)
@@ -268,7 +260,7 @@ def half_done(out: Path) -> list[int]:
 def goes_on(out: Path, loader, reference) -> None:
     """To the same end, with nothing that was finished done again."""
     before = stamps(out)
-    assert not Runner(out, loader, processes=1).run(fixed_runs(plan_of(ITERATIONS), "data")).failures
+    assert not LocalEngine(out, loader, processes=1).run(fixed_runs(plan_of(ITERATIONS), "data")).failures
     assert before.items() <= stamps(out).items()
     assert results(out) == reference
 
@@ -337,7 +329,7 @@ def test_where_all_runs_fail_the_reasons_are_said(folder, tmp_path, capsys):
 
 
 def test_a_process_that_is_killed_loses_only_its_run(loader, tmp_path):
-    with Runner(tmp_path, loader, processes=2) as runner:
+    with LocalEngine(tmp_path, loader, processes=2) as runner:
         victims = []
 
         def kill_one(_overview: object) -> None:
@@ -357,7 +349,10 @@ def test_a_process_that_is_killed_loses_only_its_run(loader, tmp_path):
 
 def test_data_that_cannot_be_read_is_said_once(tmp_path):
     nowhere = partial(load, "chunking", Files((str(tmp_path / "no.txt"),), "30"))
-    with pytest.raises(SparsezoError, match=r"no.txt: no such file"), Runner(tmp_path, nowhere, processes=2) as runner:
+    with (
+        pytest.raises(SparsezoError, match=r"no.txt: no such file"),
+        LocalEngine(tmp_path, nowhere, processes=2) as runner,
+    ):
         runner.run(fixed_runs(plan_of(100), "data"))
 
 
@@ -401,13 +396,13 @@ class Counted:
 
 def test_the_dearest_come_first(executed, tmp_path):
     runs = [run_of("a", 100), run_of("b", 300), run_of("c", 100, perturb="all"), run_of("d", 300, perturb="all")]
-    Runner(tmp_path, Counted(), processes=1).run([*runs, run_of("e", 100, seed=2)])
+    LocalEngine(tmp_path, Counted(), processes=1).run([*runs, run_of("e", 100, seed=2)])
     assert [run.learner for run, _, _ in executed] == ["d", "b", "c", "a", "e"]
 
 
 def test_nothing_is_done_twice(executed, tmp_path):
     load = Counted()
-    runner = Runner(tmp_path, load, processes=1, checkpoint_seconds=12.5)
+    runner = LocalEngine(tmp_path, load, processes=1, checkpoint_seconds=12.5)
     first, second = run_of(seed=1), run_of(seed=2)
     assert load.calls == 0
     finished = runner.run([first, run_of("y", seed=1)])  # the same work under another name
@@ -424,7 +419,7 @@ def test_nothing_is_done_twice(executed, tmp_path):
 
 
 def test_failures_are_recorded_and_tried_again(executed, tmp_path):
-    runner = Runner(tmp_path, Counted(), processes=1)
+    runner = LocalEngine(tmp_path, Counted(), processes=1)
     runs = [run_of("bad", seed=1), run_of(seed=2), run_of("bad", seed=3), run_of(seed=4)]
     for times in (1, 2):
         seen = []
@@ -449,7 +444,7 @@ def test_ctrl_c_while_results_are_written_waits_until_they_are(tmp_path, monkeyp
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         with pytest.raises(KeyboardInterrupt):
-            Runner(tmp_path, Counted(), processes=1).run(runs)
+            LocalEngine(tmp_path, Counted(), processes=1).run(runs)
     finally:
         signal.signal(signal.SIGINT, before)
     assert [run.folder(tmp_path).exists() for run in runs] == [True, False]
@@ -466,7 +461,7 @@ def test_ctrl_c_during_a_report_stops_there(tmp_path, monkeypatch):
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         with pytest.raises(KeyboardInterrupt):
-            Runner(tmp_path, Counted(), processes=1).run([run_of()], lambda _: signal.raise_signal(signal.SIGINT))
+            LocalEngine(tmp_path, Counted(), processes=1).run([run_of()], lambda _: signal.raise_signal(signal.SIGINT))
     finally:
         signal.signal(signal.SIGINT, before)
     assert not reached
@@ -474,8 +469,8 @@ def test_ctrl_c_during_a_report_stops_there(tmp_path, monkeypatch):
 
 def test_as_many_processes_as_there_are_cores(tmp_path, monkeypatch):
     monkeypatch.setattr(os, "sched_getaffinity", lambda _process: {1, 4, 6}, raising=False)
-    assert cores() == Runner(tmp_path, Counted()).processes == 3
-    assert Runner(tmp_path, Counted(), 5).processes == 5
+    assert cores() == LocalEngine(tmp_path, Counted()).processes == 3
+    assert LocalEngine(tmp_path, Counted(), 5).processes == 5
     monkeypatch.delattr(os, "sched_getaffinity")
     monkeypatch.setattr(os, "cpu_count", lambda: 7)
     assert cores() == 7
@@ -705,7 +700,7 @@ def test_leaving_a_runner_dismisses_all_before_it_waits_for_any(tmp_path, stop):
         def gone(self):
             did.append(("gone", self.name))
 
-    with contextlib.suppress(ZeroDivisionError), Runner(tmp_path, Counted(), 2) as runner:
+    with contextlib.suppress(ZeroDivisionError), LocalEngine(tmp_path, Counted(), 2) as runner:
         runner._workers = [Watched(1), Watched(2)]
         if stop:
             raise ZeroDivisionError

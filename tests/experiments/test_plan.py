@@ -6,7 +6,6 @@ from dataclasses import fields, replace
 
 import pytest
 
-from sparsezo.engines.local import fixed_runs
 from sparsezo.errors import DataError, SparsezoError, UsageError
 from sparsezo.experiments.plan import (
     BUILTIN,
@@ -18,7 +17,7 @@ from sparsezo.experiments.plan import (
     parse_experiment,
     read_experiment,
 )
-from sparsezo.experiments.runs import Run
+from sparsezo.experiments.runs import Run, fixed_runs
 from sparsezo.settings import Settings
 
 SMALL = """

@@ -23,7 +23,8 @@ from sparsezo.settings import Settings
 from sparsezo.storage.container import read_container
 from sparsezo.tasks.chunking.generate import chunking_corpus
 from sparsezo.tasks.chunking.task import Chunking
-from sparsezo.training import Data, Training
+from sparsezo.tasks.loading import Data
+from sparsezo.training import Training
 
 LIVELY = Settings("two-point", "score", 0.05, 0.5, seed=3)
 RUN = Run("an experiment", "chunking", "two-point score", "fixed", LIVELY, 500, 200, "the data", paper=0.5)

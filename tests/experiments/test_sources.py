@@ -11,13 +11,14 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from sparsezo.cli.experiments import bounds, load, run_reproduce
 
 from sparsezo.cli import experiments as reproducing
+from sparsezo.cli.reproduce import run_reproduce
 from sparsezo.collections import cache_folder
 from sparsezo.errors import DataError, UsageError
 from sparsezo.experiments import sources
 from sparsezo.experiments.plan import DataSpec, Experiment, LearnerSpec, builtin
+from sparsezo.experiments.reproduce import bounds, load
 from sparsezo.experiments.sources import Source, generated, in_folder, present
 from sparsezo.tasks.chunking.generate import chunking_columns, generate_chunking
 from sparsezo.tasks.loading import Files

@@ -9,12 +9,12 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from sparsezo.cli.experiments import load
 
-from sparsezo.engines.local import Finished, Runner
-from sparsezo.engines.progress import Failure
+from sparsezo.engines.base import Failure, Finished
+from sparsezo.engines.local import LocalEngine
 from sparsezo.errors import SparsezoError, UsageError
 from sparsezo.experiments.plan import DataSpec, Experiment, LearnerSpec
+from sparsezo.experiments.reproduce import load
 from sparsezo.experiments.runs import Run
 from sparsezo.experiments.tuning import Trial, Tuned, tune, tuned_runs
 from sparsezo.settings import Settings
@@ -673,12 +673,12 @@ def test_trials_are_runs_that_are_kept_and_nothing_is_asked_again(tmp_path):
     loader = partial(load, "chunking", Files((str(path),), "20", None, {"only": "NP"}))
     plan = plan_of(line(1.0, 0.1), iterations=64, seeds=(8, 3))
     out = tmp_path / "out"
-    found = tune(plan, Runner(out, loader, processes=1), "data")
+    found = tune(plan, LocalEngine(out, loader, processes=1), "data")
 
     def nothing_to_load():
         raise AssertionError("there was something left to do")
 
-    again = Runner(out, nothing_to_load, processes=1)
+    again = LocalEngine(out, nothing_to_load, processes=1)
     assert tune(plan, again, "data") == found
     assert len(list(out.glob("runs/*/model.szo"))) == 2  # of the chosen trials, with both seeds
     runs = tuned_runs(plan, "data", found)

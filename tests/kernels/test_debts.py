@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 
 from sparsezo.kernels import codes, loop, random
-from sparsezo.kernels.inputs.sparse import settle_all
+from sparsezo.kernels.lazy import settle_all
 
 
 def assert_standard_normal(x):

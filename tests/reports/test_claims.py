@@ -13,7 +13,7 @@ import pytest
 from scipy import stats
 
 from sparsezo.reports.claims import FAILS, HOLDS, UNDECIDED, Comparison, Quantity, check_claims
-from sparsezo.reports.results import Curve, Experiment, LearnerRuns, Run, Spread
+from sparsezo.reports.results import Curve, LearnerRuns, ReportedExperiment, ReportedRun, Spread
 
 TEST = Quantity("test", "test F1", False, ("tuned", "fixed"))
 LOSS = Quantity("average_loss", "average cumulative 1 - F1", True, ("fixed", "tuned"))
@@ -48,7 +48,7 @@ def learner(rule, perturb, level, *, noise=NOISE, good=("tuned",), phases=("fixe
     for phase in phases:
         test = level if phase in good else 1.7 - level
         runs[phase] = tuple(
-            Run(
+            ReportedRun(
                 name_of(rule, perturb),
                 phase,
                 seed,
@@ -68,7 +68,7 @@ def learner(rule, perturb, level, *, noise=NOISE, good=("tuned",), phases=("fixe
 def experiment_of(*learners, task="chunking", bounds=None):
     runs = tuple(run for item in learners for runs in item.phases.values() for run in runs)
     metric = {"rerank": "bleu", "text": "accuracy"}.get(task, "f1")
-    return Experiment(Path(), task, task, metric, runs, learners, bounds=bounds or {})
+    return ReportedExperiment(Path(), task, task, metric, runs, learners, bounds=bounds or {})
 
 
 def experiment(values, task="chunking", bounds=None, **how):

@@ -9,13 +9,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from sparsezo.cli.experiments import _plans, run_reproduce
+from sparsezo.cli.experiments import _plans
 
-from sparsezo.engines.local import fixed_runs
+from sparsezo.cli.reproduce import run_reproduce
 from sparsezo.errors import DataError, UsageError
 from sparsezo.experiments import sources
 from sparsezo.experiments.plan import PAPER, LearnerSpec, builtin, parse_experiment
-from sparsezo.experiments.runs import Run
+from sparsezo.experiments.runs import Run, fixed_runs
 from sparsezo.perturbations import PERTURBATIONS
 from sparsezo.raters import parse_feedback
 from sparsezo.reports.figures import noise as figure_noise

@@ -15,7 +15,7 @@ import pytest
 from sparsezo.errors import DataError, UsageError
 from sparsezo.reports import reading as report_reading
 from sparsezo.reports.reading import read_experiment
-from sparsezo.reports.results import Curve, Experiment, LearnerRuns, Run, Spread
+from sparsezo.reports.results import Curve, LearnerRuns, ReportedExperiment, ReportedRun, Spread
 
 TOML = 'name = "mine"\ntask = "chunking"\nseeds = [3, 8, 4]\n[data]\ntrain = ["corpus/train.gz"]\n'
 CURVE = "iterations,average_loss,dev\n0,1.0,0.25\n100,0.5,0.5\n"
@@ -55,7 +55,7 @@ def only(experiment):
 
 def run_of(phase="fixed", seed=3, result=(), curve=None, **fields):
     known = {"learner": "x", "phase": phase, "seed": seed, "settings": {}, "iterations": 10, "result": dict(result)}
-    return Run(**known | {"test_report": {}, "versions": {}, "paper": None, "curve": curve} | fields)
+    return ReportedRun(**known | {"test_report": {}, "versions": {}, "paper": None, "curve": curve} | fields)
 
 
 def learner_of(*runs, name="two-point active", rule="two-point", perturb="active", plain=True, feedback="exact"):
@@ -68,7 +68,7 @@ def learner_of(*runs, name="two-point active", rule="two-point", perturb="active
 
 def experiment_of(*learners, name="mine", task="chunking", metric="f1", **fields):
     runs = fields.pop("runs", tuple(run for item in learners for mine in item.phases.values() for run in mine))
-    return Experiment(Path(), name, task, metric, runs, learners, **fields)
+    return ReportedExperiment(Path(), name, task, metric, runs, learners, **fields)
 
 
 # One run

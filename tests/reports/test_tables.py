@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from sparsezo.reports.noise import noise_lines, noise_phase, noise_sentences
-from sparsezo.reports.results import Experiment, LearnerRuns, Run, Spread
+from sparsezo.reports.results import LearnerRuns, ReportedExperiment, ReportedRun, Spread
 from sparsezo.reports.tables import about_text, count_text, make_table, signature, spread_text
 
 SEEDS = (3, 4, 8)
@@ -36,7 +36,7 @@ def learner(name="two-point active", phases=("tuned", "fixed"), seeds=SEEDS, add
         place = ("tuned", "fixed").index(phase)
         settings = {"h": (0.003, 0.01)[place], "mu": (0.1, 0.02)[place] if perturb else None} | how.get("settings", {})
         runs[phase] = tuple(
-            Run(
+            ReportedRun(
                 name,
                 phase,
                 seed,
@@ -58,7 +58,7 @@ def experiment(*learners, **fields):
     runs = tuple(run for item in learners for mine in item.phases.values() for run in mine)
     declared = {"data": {"train": ["corpus/train.gz"]}}
     known = {"folder": Path(), "name": "chunking", "task": "chunking", "metric": "f1", "declared": declared}
-    return Experiment(**known | {"runs": runs, "learners": learners} | fields)
+    return ReportedExperiment(**known | {"runs": runs, "learners": learners} | fields)
 
 
 def paper_sized():
@@ -414,7 +414,7 @@ def rated(name, *models, rule=None, **how):
     for model, tests in models:
         rule = rule or name.split()[0]
         runs = tuple(
-            Run(name, "fixed", seed, {}, 10, {"test": test}, {}, {}, None, None)
+            ReportedRun(name, "fixed", seed, {}, 10, {"test": test}, {}, {}, None, None)
             for seed, test in zip(SEEDS, tests, strict=False)
         )
         full = name if model == "exact" else f"{name} {model}"

@@ -15,7 +15,8 @@ from sparsezo.storage import container
 from sparsezo.storage.container import read_container, write_container
 from sparsezo.tasks.chunking.generate import chunking_corpus
 from sparsezo.tasks.chunking.task import Chunking
-from sparsezo.training import Data, Training
+from sparsezo.tasks.loading import Data
+from sparsezo.training import Training
 
 
 @pytest.fixture(scope="module")
