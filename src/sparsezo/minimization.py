@@ -97,7 +97,9 @@ def minimize(
     indices. ``sample(k)`` is the input of step k; or an iterable of inputs, and where it ends the run ends.
     ``features(x)``, for score: C, rows x len(active(x)). A callback that returns True ends the run.
     """
-    settings = Settings(rule=rule, perturb=perturb, h=_number("h", h), mu=_number("mu", mu), step=step, seed=seed)
+    settings = Settings(
+        rule=rule, perturb=perturb, h=_number("h", h), mu=_number("mu", mu), step=step, seed=whole("seed", seed, 0)
+    )
     optimizer = _optimizer(n, settings, w0, state)
     if perturb == "score" and features is None:
         raise UsageError("perturb score needs features(x): C, where F reads w through C w[active(x)] alone")
