@@ -132,7 +132,8 @@ class Optimizer:
         if paid != state.counts[loop.SETTLEMENTS]:
             state.counts[loop.SETTLEMENTS] = paid
             state.counts[loop.READINGS] += 1
-            self._tell_of({"event": "read"})
+            if self.on_event is not None:
+                self.on_event({"event": "read"})
 
     # Ask and tell
 
@@ -167,13 +168,15 @@ class Optimizer:
             del self._open[asked.proposal.step]
             if c != 0:
                 self._move(asked, c)
-            self._tell_of({"event": "tell", "step": asked.proposal.step, "feedback": as_json(feedback)})
+            if self.on_event is not None:
+                self.on_event({"event": "tell", "step": asked.proposal.step, "feedback": as_json(feedback)})
             return Info(asked.proposal.step, c, self.average_loss)
 
     def _opened(self, proposal: Proposal, inputs: Any = None) -> Proposal:
         self.state.counts[loop.ASKED] += 1
         self._open[proposal.step] = Asked(proposal, inputs)
-        self._tell_of({"event": "ask", "step": proposal.step, "x": np.asarray(proposal.x).tolist()})
+        if self.on_event is not None:
+            self.on_event({"event": "ask", "step": proposal.step, "x": np.asarray(proposal.x).tolist()})
         return proposal
 
     def _asked(self, proposal: Proposal) -> Asked:
@@ -185,7 +188,7 @@ class Optimizer:
             never = not 0 <= proposal.step < self.state.counts[loop.ASKED]
             why = "was never asked" if never else "has been answered already; a proposal is answered once"
             raise UsageError(f"step {proposal.step}: {why}")
-        if not asked.proposal.same(proposal):
+        if asked.proposal is not proposal and not asked.proposal.same(proposal):
             raise UsageError(f"step {proposal.step}: this is not what was asked; tell the proposal as ask() gave it")
         return asked
 
@@ -213,10 +216,6 @@ class Optimizer:
         if self._work is None or self._work.S.shape[0] < size:
             self._work = workspace(size, size, 1, 1, np.float64)
         return self._work
-
-    def _tell_of(self, event: Event) -> None:
-        if self.on_event is not None:
-            self.on_event(event)
 
     # To bytes and back
 

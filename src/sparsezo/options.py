@@ -14,6 +14,7 @@ Messages name options in backticks, as in "`min_count` 0: must be at least 1"; t
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 import types
 from collections.abc import Callable, Collection, Mapping
@@ -62,6 +63,7 @@ def option(default: Any, help: str, **about: Any) -> Any:
     return field(default=default, metadata={"option": Option(help, **about)})
 
 
+@functools.cache
 def described(cls: Any) -> dict[str, Described]:
     """All options of a dataclass, in their order."""
     hints = get_type_hints(cls)
