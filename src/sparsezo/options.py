@@ -84,7 +84,7 @@ def _without_none(hint: Any) -> tuple[Any, bool]:
 
 def check_options(given: Any) -> None:
     """What each option asks of its value; None passes where the field may be None."""
-    for name, each in described(type(given)).items():
+    for name, each in described(type(given)).items():  # type: ignore[arg-type]
         value, about = getattr(given, name), each.about
         if value is None and each.optional:
             continue
