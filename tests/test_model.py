@@ -12,8 +12,8 @@ from sparsezo import model as module
 from sparsezo.errors import DataError, UsageError
 from sparsezo.model import Model, load_model
 from sparsezo.storage.container import read_container, write_container
-from sparsezo.tasks import TASKS, load_task
 from sparsezo.tasks.chunking.task import Chunking
+from sparsezo.tasks.registry import kind, names
 from sparsezo.tasks.rerank.task import Reranking
 from sparsezo.tasks.text.task import TextClassification
 
@@ -104,15 +104,16 @@ def test_a_task_that_this_version_does_not_know(path):
     changed(path, meta={"task": "parsing"})
     with pytest.raises(UsageError) as caught:
         load_model(path)
-    assert str(caught.value) == "task parsing: this version of sparsezo knows chunking, text, rerank"
+    assert str(caught.value) == f"{path}: is a model of task parsing; this sparsezo knows chunking, text, rerank"
 
 
 def test_tasks_are_found_by_name():
-    assert [*TASKS] == ["chunking", "text", "rerank"]
+    assert names()[:3] == ["chunking", "text", "rerank"]
     for cls in (Chunking, TextClassification, Reranking):
-        assert TASKS[cls.name] == (cls.__module__, cls.__name__)
+        assert kind(cls.name).name == cls.name
+        assert kind(cls.name).metric == cls.metric
     settings, arrays = TASK.to_arrays()
-    loaded = load_task("rerank", json.loads(json.dumps(settings)), arrays)
+    loaded = kind("rerank").from_arrays(json.loads(json.dumps(settings)), arrays)
     assert (type(loaded), loaded.names, loaded.init) == (Reranking, TASK.names, TASK.init)
 
 

@@ -16,7 +16,19 @@ from scipy.special import erf
 
 from sparsezo import theory
 from sparsezo.errors import UsageError
-from sparsezo.theory import Complexity, bound_at_h, bound_at_h_star, gradient_norm_bound, h_star, iterations, moment, moment_bound, mu_tilde, n_bar_of, step_moment
+from sparsezo.theory import (
+    Complexity,
+    bound_at_h,
+    bound_at_h_star,
+    gradient_norm_bound,
+    h_star,
+    iterations,
+    moment,
+    moment_bound,
+    mu_tilde,
+    n_bar_of,
+    step_moment,
+)
 
 CONSTANTS = [
     {"alpha": 0.5, "R": 1.0, "n_bar": 10.0, "L0": 1.0},

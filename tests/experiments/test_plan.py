@@ -7,7 +7,16 @@ from dataclasses import fields, replace
 import pytest
 
 from sparsezo.errors import DataError, SparsezoError, UsageError
-from sparsezo.experiments.plan import BUILTIN, PAPER, DataSpec, Experiment, LearnerSpec, builtin, parse_experiment, read_experiment
+from sparsezo.experiments.plan import (
+    BUILTIN,
+    PAPER,
+    DataSpec,
+    Experiment,
+    LearnerSpec,
+    builtin,
+    parse_experiment,
+    read_experiment,
+)
 from sparsezo.experiments.runs import Run, fixed_runs
 from sparsezo.settings import Settings
 

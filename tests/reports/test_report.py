@@ -27,7 +27,6 @@ from sparsezo.reports.figures import draw as figures
 from sparsezo.reports.figures.curves import line_style
 from sparsezo.reports.figures.draw import draw_figures
 from sparsezo.reports.figures.sheet import Figure, drawing_style, new_sheet, save
-from sparsezo.reports.page import document, figure_html, simple_table
 from sparsezo.reports.reading import read_experiment
 from sparsezo.reports.report import write_report
 from sparsezo.reports.results import LearnerRuns
@@ -589,24 +588,6 @@ def test_names_cannot_break_the_page(tmp_path):
     assert rows(tmp_path / "report" / "table.csv")[0]["learner"] == name
     line = next(line for line in (tmp_path / "report" / "table.md").read_text("utf-8").splitlines() if "alert" in line)
     assert line.replace("\\|", "").count("|") == 9  # eight columns: the paper has no figure for it
-
-
-def test_parts_of_a_page_are_escaped():
-    figure = Figure("a", "title", 'caption <b> "x"', "x:<y>", '<?xml?><svg width="1pt" height="2pt"></svg>')
-    assert figure_html(figure) == (
-        '<figure><div class="card"><svg aria-label="caption &lt;b&gt; &quot;x&quot;" role="img" data-height="2pt">'
-        "</svg></div><figcaption>caption &lt;b&gt; &quot;x&quot;<br>"
-        '<code class="signature">x:&lt;y&gt;</code></figcaption></figure>'
-    )
-    assert simple_table(("a<", "b"), [("1", "<2"), ("3", "4")], words=(1,), chosen=(1,)) == (
-        '<div class="wide"><table><thead><tr><th>a&lt;</th><th class="words">b</th></tr></thead><tbody>'
-        '<tr><td>1</td><td class="words">&lt;2</td></tr>'
-        '<tr class="chosen"><td>3</td><td class="words">4</td></tr></tbody></table></div>'
-    )
-    whole = document("a <b>", "<p>body</p>")
-    assert "<title>a &lt;b&gt;</title>" in whole
-    assert "<main>\n<h1>a &lt;b&gt;</h1>\n<p>body</p>\n</main>" in whole
-    assert whole.startswith('<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n')
 
 
 def test_an_inline_figure_keeps_its_ids_to_itself():

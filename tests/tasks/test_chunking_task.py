@@ -11,7 +11,7 @@ import pytest
 from sparsezo.errors import DataError, UsageError
 from sparsezo.kernels import loop
 from sparsezo.learner import predict
-from sparsezo.tasks import chunking as module
+from sparsezo.tasks.chunking import task as module
 from sparsezo.tasks.chunking.conll import Corpus
 from sparsezo.tasks.chunking.generate import chunking_corpus
 from sparsezo.tasks.chunking.task import Chunking

@@ -5,7 +5,14 @@ from __future__ import annotations
 import pytest
 
 from sparsezo.errors import DataError
-from sparsezo.tasks.chunking.templates import DEFAULT_TEMPLATES, Template, check_columns, default_templates, parse_templates, read_templates
+from sparsezo.tasks.chunking.templates import (
+    DEFAULT_TEMPLATES,
+    Template,
+    check_columns,
+    default_templates,
+    parse_templates,
+    read_templates,
+)
 
 
 def refused(*lines: str) -> str:

@@ -16,7 +16,14 @@ from sacrebleu.metrics.bleu import BLEU
 
 from sparsezo.errors import UsageError
 from sparsezo.tasks.rerank import bleu_kernel as kernels
-from sparsezo.tasks.rerank.metric import STATISTICS, bleu_from_statistics, corpus_bleu, corpus_bleu_from_statistics, list_statistics, loss_from_statistics
+from sparsezo.tasks.rerank.metric import (
+    STATISTICS,
+    bleu_from_statistics,
+    corpus_bleu,
+    corpus_bleu_from_statistics,
+    list_statistics,
+    loss_from_statistics,
+)
 from sparsezo.tasks.rerank.nbest import read_nbest
 
 SACREBLEU = BLEU(smooth_method="floor", smooth_value=0.01, tokenize="none", effective_order=True)

@@ -11,7 +11,17 @@ import pytest
 
 from sparsezo.errors import UsageError
 from sparsezo.tasks.text.documents import read_documents
-from sparsezo.tasks.text.generate import BLOCK, CLASSES, PRIORS, GeneratedText, _draw_block, _law, generate_text, generate_texts, spell
+from sparsezo.tasks.text.generate import (
+    BLOCK,
+    CLASSES,
+    PRIORS,
+    GeneratedText,
+    _draw_block,
+    _law,
+    generate_text,
+    generate_texts,
+    spell,
+)
 from sparsezo.tasks.text.generate import write_svmlight as write
 
 
