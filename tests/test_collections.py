@@ -15,8 +15,9 @@ from pathlib import Path
 import pytest
 
 from sparsezo import collections
-from sparsezo.collections import COLLECTIONS, Download, cache_folder, describe, fetch, find, not_found, places
+from sparsezo.collections import COLLECTIONS, Download, describe, fetch, find, not_found, places
 from sparsezo.errors import SparsezoError, UsageError
+from sparsezo.storage.cache import cache_folder
 
 CONTENT = {"train.txt.gz": b"the DT B-NP\ncat NN I-NP\n\n", "test.txt.gz": b"dogs NNS B-NP\n\n"}
 
@@ -43,7 +44,7 @@ def put(root: Path, name: str, files: tuple[str, ...] | None = None) -> Path:
 
 def test_places_are_looked_at_in_order(machine, monkeypatch):
     assert find("conll2000") is None
-    cached = put(cache_folder(), "conll2000")
+    cached = put(cache_folder("data"), "conll2000")
     assert find("conll2000") == cached
     by_variable = put(machine / "variable", "conll2000")
     monkeypatch.setenv("SPARSEZO_DATA", str(machine / "variable"))
@@ -51,7 +52,7 @@ def test_places_are_looked_at_in_order(machine, monkeypatch):
     given = put(machine / "given", "conll2000")
     assert find("conll2000", machine / "given") == given
     assert find("conll2000", machine / "elsewhere") == by_variable
-    assert places(machine / "given") == [machine / "given", machine / "variable", cache_folder()]
+    assert places(machine / "given") == [machine / "given", machine / "variable"("data")]
 
 
 def test_a_collection_is_found_whole(machine):
@@ -221,7 +222,7 @@ def test_without_pooch(monkeypatch):
 def test_what_is_there_needs_no_pooch(machine, monkeypatch):
     monkeypatch.setitem(sys.modules, "pooch", None)
     at("http://127.0.0.1:9/", monkeypatch)
-    folder = put(cache_folder(), "conll2000")
+    folder = put(cache_folder("data"), "conll2000")
     for name, content in CONTENT.items():
         (folder / name).write_bytes(gzip.compress(content))
     assert fetch("conll2000") == collections.Fetched(folder, ())

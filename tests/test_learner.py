@@ -11,6 +11,7 @@ import pytest
 from sparsezo.errors import SparsezoError, UsageError
 from sparsezo.kernels import loop, random
 from sparsezo.learner import Learner, predict
+from sparsezo.optimizer import Asked
 from sparsezo.perturbations import PERTURBATIONS
 from sparsezo.proposals import Info, Proposal
 from sparsezo.rules import RULES
@@ -376,10 +377,10 @@ def test_outputs_are_decoded_where_the_step_goes(chunking, rule, perturb):
     learner = Learner(problem, Settings(rule, perturb, 2 * mu, mu, seed=11))
     differ = 0
     for x in range(12):
-        learner.weights()[:] = W
+        learner.state.W[:] = W
         if rule == "baseline":
             learner.tell(learner.ask(39), 1.0)  # so that the mean is not the loss itself
-            learner.weights()[:] = W
+            learner.state.W[:] = W
         proposal = learner.ask(x)
         c, move = move_of(learner, proposal, 0.0 if rule == "baseline" else (0.0, 1.0))
         assert c > 0
@@ -409,6 +410,7 @@ def test_first_order_shows_one_output_and_takes_it_back_from_the_proposal(chunki
     assert proposal.incumbent is None
     assert proposal.candidate.size == np.diff(problem.output_start)[3]
     other = replace(changed.ask(3), candidate=(proposal.candidate + 1) % 3)
+    changed._open[other.step] = Asked(other)  # as if this one had been sampled
     c, move = move_of(told, proposal, 1.0)
     _, move_other = move_of(changed, other, 1.0)
     assert c == -1.0
@@ -493,14 +495,15 @@ def test_start_weights_of_another_type_or_shape(chunking):
     n, L = problem.n_features, problem.n_labels
     assert L > 1
     W = some_weights(problem).astype(np.float64)
-    for given in (W, W.ravel(), W.tolist()):
+    for given in (W, W.tolist()):
         learner = Learner(problem, Settings(), given)
         assert (learner.state.W.dtype, learner.state.W.shape) == (np.float32, (n, L))
         assert learner.state.W.flags.c_contiguous
         np.testing.assert_array_equal(learner.weights(), W.astype(np.float32))
     learner.run(gold, 5)
-    with pytest.raises(ValueError, match="reshape"):
-        Learner(problem, Settings(), W[1:])
+    for wrong in (W[1:], W.ravel(), W.T):
+        with pytest.raises(UsageError, match="the weights to start from have shape"):
+            Learner(problem, Settings(), wrong)
 
 
 def test_without_start_weights_it_starts_at_0(chunking):
@@ -548,7 +551,8 @@ def test_reading_the_weights_pays_what_sleeping_rows_are_owed_once(chunking):
     assert Q > 0
     assert 0 < (owed > 0).mean() < 1
     read = learner.weights()
-    assert read is state.W  # not a copy
+    np.testing.assert_array_equal(read, state.W)
+    assert read is not state.W  # a copy
     paid = read - before
     assert not paid[owed == 0].any()
     normals = paid[owed > 0] / np.sqrt(owed[owed > 0])[:, None]
@@ -604,7 +608,7 @@ def test_reading_the_weights_changes_nothing_else(chunking, perturb):
     learner = Learner(problem, Settings(perturb=perturb, h=0.05))
     learner.run(gold, 30)
     before, counts, sums = learner.state.W.copy(), learner.state.counts.copy(), learner.state.sums.copy()
-    assert learner.weights() is learner.state.W
+    np.testing.assert_array_equal(learner.weights(), learner.state.W)
     np.testing.assert_array_equal(learner.state.W, before)
     np.testing.assert_array_equal(learner.state.counts, counts)
     np.testing.assert_array_equal(learner.state.sums, sums)
@@ -663,16 +667,16 @@ def test_there_is_room_for_every_input(chunking):
     _, problem, _, _ = chunking
     problem = replace(problem, max_rows=5, max_columns=3, dtype=np.float64)
     L = problem.n_labels
-    room = Learner(problem, Settings()).room
+    room = Learner(problem, Settings()).workspace
     shapes = {name: array.shape for name, array in room._asdict().items()}
     longest = (int(np.diff(problem.output_start).max()),)
     rows, columns = (5, L), (3, L)
     expected = {"S": rows, "T": rows, "V": rows, "Z": rows, "D": rows, "U": columns, "row": (L,)}
-    assert shapes == {**expected, "y": longest, "other": longest}
-    wide = Learner(replace(problem, max_columns=8), Settings()).room
+    assert shapes == {**expected, "y": longest, "incumbent": longest}
+    wide = Learner(replace(problem, max_columns=8), Settings()).workspace
     assert (wide.Z.shape, wide.U.shape, wide.S.shape) == ((8, L), (8, L), (5, L))
     for name, array in room._asdict().items():
-        assert array.dtype == (np.int32 if name in ("y", "other") else np.float64)
+        assert array.dtype == (np.int32 if name in ("y", "incumbent") else np.float64)
     nothing = replace(problem, max_rows=0, max_columns=0, output_start=np.zeros(1, np.int64))
-    smallest = Learner(nothing, Settings()).room
+    smallest = Learner(nothing, Settings()).workspace
     assert {array.shape for array in smallest} == {(1, L), (L,), (1,)}

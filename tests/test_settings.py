@@ -292,8 +292,8 @@ def test_what_each_rule_compares_and_asks_for():
 
 
 def test_perturbations_have_their_codes():
-    codes = {name: (perturbation.name, perturbation.code) for name, perturbation in PERTURBATIONS.items()}
-    assert codes == {"all": ("all", codes.ALL), "active": ("active", codes.ACTIVE), "score": ("score", codes.SCORE)}
+    found = {name: (perturbation.name, perturbation.code) for name, perturbation in PERTURBATIONS.items()}
+    assert found == {"all": ("all", codes.ALL), "active": ("active", codes.ACTIVE), "score": ("score", codes.SCORE)}
     assert all(part.summary for part in (*PERTURBATIONS.values(), *RULES.values()))
 
 

@@ -171,7 +171,7 @@ def not_found(name: str, data: str | os.PathLike[str] | None = None) -> Sparsezo
 
 def _remedy(one: Collection) -> str:
     get = f"sparsezo data get {one.name} fetches it" if one.downloads else "sparsezo data list says how to get it"
-    return f"{get}, --data DIR or SPARSEZO_DATA names another place"
+    return f"{get}, `data` DIR or SPARSEZO_DATA names another place"
 
 
 @dataclass(frozen=True)
@@ -238,7 +238,7 @@ def _fetched(pooch: ModuleType, one: Collection, download: Download) -> bytes:
 
 def _instead(one: Collection) -> str:
     return (
-        f"try again later, or put {' and '.join(one.files)} into DIR/{one.folder} and use --data DIR or SPARSEZO_DATA"
+        f"try again later, or put {' and '.join(one.files)} into DIR/{one.folder} and use `data` DIR or SPARSEZO_DATA"
     )
 
 

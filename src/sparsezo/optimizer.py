@@ -318,7 +318,7 @@ def whole(name: str, value: object, least: int) -> int:
 
 def _start(W: Any, n: int, L: int, dtype: Any) -> NDArray[Any]:
     """A copy of the weights to start from."""
-    start = np.array(W, dtype)
+    start = np.array(W, dtype, order="C")
     if start.shape != (n, L) and not (L == 1 and start.shape == (n,)):
         raise UsageError(f"the weights to start from have shape {start.shape}; make it {(n, L)}")
     if not np.isfinite(start).all():

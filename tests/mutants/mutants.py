@@ -87,7 +87,7 @@ def copy_tree(to: Path) -> None:
 
 def environment(tree: Path) -> dict[str, str]:
     """The copy is what gets imported, by the processes that tests start, too."""
-    paths = [str(tree / "tests" / "mutants"), str(tree / "src")]
+    paths = [str(HERE), str(tree / "src")]  # HERE: the plugin, which must be there before mutmut has copied anything
     kept = {name: value for name, value in os.environ.items() if name not in ("SPARSEZO_DATA", "PYTHONPATH")}
     return {**kept, "PYTHONPATH": os.pathsep.join(paths)}
 
@@ -104,7 +104,7 @@ def try_module(name: str, module: dict[str, Any], children: int) -> bool:
         "also_copy": ["README.md", "CHANGELOG.md", "docs", "constraints.txt"],
         "pytest_add_cli_args": [*PLUGINS, "-m", LEFT_OUT],
         "pytest_add_cli_args_test_selection": module["tests"],
-        "timeout_multiplier": 20.0,
+        "timeout_multiplier": 5.0,
         "timeout_constant": 20.0,
         "use_git_change_detection": False,
     }

@@ -12,7 +12,6 @@ import pytest
 
 from sparsezo.cli.reproduce import run_reproduce
 from sparsezo.errors import DataError, UsageError
-from sparsezo.experiments import sources
 from sparsezo.experiments.plan import LearnerSpec, builtin, parse_experiment
 from sparsezo.experiments.reproduce import _plans
 from sparsezo.experiments.runs import Run, fixed_runs
@@ -25,6 +24,7 @@ from sparsezo.reports.reading import read_experiment
 from sparsezo.reports.report import write_report
 from sparsezo.reports.tables import signature
 from sparsezo.settings import Settings
+from sparsezo.tasks.chunking import making
 
 pytest.importorskip("matplotlib")
 
@@ -148,7 +148,7 @@ def test_the_experiment_has_every_rule_at_every_noise():
 
 
 def test_all_stands_for_the_papers_three():
-    assert [plan.name for plan in _plans("all")] == ["chunking", "smt", "text"]
+    assert [plan.name for plan in _plans("all")] == ["chunking", "text", "smt"]
     assert [plan.name for plan in _plans("noise")] == ["noise"]
 
 
@@ -341,7 +341,7 @@ def test_raters_of_one_kind_make_no_such_figure(tmp_path):
 
 
 def test_without_a_grid_there_is_no_tuned_phase(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(sources, "_SIZES", {"chunking": (40, 20, 20)})
+    monkeypatch.setattr(making, "_PARTS", (40, 20, 20))
     path, out = tmp_path / "small.toml", tmp_path / "out"
     path.write_text(SMALL)
     with pytest.raises(UsageError, match="small: no learner has a grid, so there is nothing to tune; use `phases` fix"):

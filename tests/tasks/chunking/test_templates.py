@@ -87,7 +87,7 @@ def test_not_a_template(line):
 def test_label_bigrams_of_their_own(line):
     text = refused("B", line)
     assert text.startswith(f"my.template:2: '{line}' asks for label bigrams of its own;")
-    assert "--order" in text
+    assert "`order`" in text
 
 
 def test_duplicate_names():

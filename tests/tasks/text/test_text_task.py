@@ -14,7 +14,7 @@ from sparsezo.learner import Learner, predict
 from sparsezo.perturbations import PERTURBATIONS
 from sparsezo.rules import RULES
 from sparsezo.settings import Settings
-from sparsezo.tasks import text as module
+from sparsezo.tasks.text import task as module
 from sparsezo.tasks.text.documents import Documents, read_documents
 from sparsezo.tasks.text.generate import generate_text, generate_texts
 from sparsezo.tasks.text.task import Prepared, TextClassification
