@@ -9,7 +9,7 @@ predicative adjective is none, *cats and dogs* is one chunk or two by the words 
 of speech comes from a tagger that errs, mostly on words with several readings. Where one chunk ends and the next
 begins often hangs on a word and not on its tag: on verbs with two objects, nouns before nouns, gerunds, *that*.
 
-The words are those of ``lexicon.py``, the phrases those of ``grammar.py``.
+The words are those of ``lexicon.py``, the phrases those of ``grammar.py`` and ``noun_phrases.py``.
 Sentence i is a pure function of (seed, i), so a longer list starts with the shorter one, and two seeds give a
 training and a test set of the same language.
 """

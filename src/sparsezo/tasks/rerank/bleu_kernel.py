@@ -105,6 +105,21 @@ def gram_slot(prefix: Any, token: Any, slots: NDArray[np.int32], grams: NDArray[
 
 
 @standalone_kernel
+def empty_tables(n_bytes: int, n_references: int) -> Any:
+    """Tables of zeros with room for all that ``n_references`` references of ``n_bytes`` in all can have."""
+    most = n_bytes // 2 + 2 + n_references  # more tokens than the references can have
+    size = 16
+    while size < 2 * most:
+        size *= 2
+    token_slots = np.zeros(size, np.int32)
+    spans = np.zeros((most, 2), np.int64)  # token -> its bytes in references
+    gram_slots = np.zeros(ORDER * size, np.int32)
+    grams = np.zeros((ORDER * most, 6), np.int32)
+    lengths = np.zeros(n_references, np.int64)
+    return token_slots, spans, gram_slots, grams, lengths
+
+
+@standalone_kernel
 def index_references(
     references: NDArray[np.uint8],
     offsets: NDArray[np.int64],
@@ -114,7 +129,7 @@ def index_references(
     grams: NDArray[np.int32],
     lengths: NDArray[np.int64],
 ) -> None:
-    """Fill the tables with the references' tokens and n-grams. All come as zeros."""
+    """Fill the tables, which come from ``empty_tables``, with the references' tokens and n-grams."""
     n_tokens = 0
     n_grams = 0
     last = np.empty(ORDER + 1, np.int64)  # last[n]: the n-gram that ends at the token before
@@ -158,6 +173,17 @@ def index_references(
 
 
 @standalone_kernel
+def closest_length(lengths: NDArray[np.int64], length: int) -> Any:
+    """The reference length closest to ``length``; of two equally close the shorter one, as in sacrebleu."""
+    closest = lengths[0]
+    for r in range(1, lengths.size):
+        nearer = abs(lengths[r] - length) - abs(closest - length)
+        if nearer < 0 or (nearer == 0 and lengths[r] < closest):
+            closest = lengths[r]
+    return closest
+
+
+@standalone_kernel
 def list_statistics(
     text: NDArray[np.uint8],
     offsets: NDArray[np.int64],
@@ -167,19 +193,9 @@ def list_statistics(
 ) -> None:
     """``out[j]`` = hypothesis length, closest reference length, correct 1- to 4-grams, all 1- to 4-grams.
 
-    Correct counts are clipped at the most any one reference has (Papineni et al. 2002); of two references equally
-    close in length the shorter one counts, as in sacrebleu.
+    Correct counts are clipped at the most any one reference has (Papineni et al. 2002).
     """
-    n_references = reference_offsets.size - 1
-    most = references.size // 2 + 2 + n_references  # more tokens than the references can have
-    size = 16
-    while size < 2 * most:
-        size *= 2
-    token_slots = np.zeros(size, np.int32)
-    gram_slots = np.zeros(ORDER * size, np.int32)
-    spans = np.zeros((most, 2), np.int64)  # token -> its bytes in references
-    grams = np.zeros((ORDER * most, 6), np.int32)
-    lengths = np.zeros(n_references, np.int64)
+    token_slots, spans, gram_slots, grams, lengths = empty_tables(references.size, reference_offsets.size - 1)
     index_references(references, reference_offsets, token_slots, spans, gram_slots, grams, lengths)
 
     seen = np.empty(grams.shape[0], np.int32)  # n-grams whose count is not 0
@@ -215,10 +231,6 @@ def list_statistics(
         for k in range(n_seen):
             grams[seen[k], COUNT] = 0
         out[j, 0] = length
-        out[j, 1] = lengths[0]
-        for r in range(1, n_references):
-            nearer = abs(lengths[r] - length) - abs(out[j, 1] - length)
-            if nearer < 0 or (nearer == 0 and lengths[r] < out[j, 1]):
-                out[j, 1] = lengths[r]
+        out[j, 1] = closest_length(lengths, length)
         for n in range(1, ORDER + 1):
             out[j, 1 + ORDER + n] = max(length - n + 1, 0)

@@ -35,14 +35,11 @@ def parse_block(
             at += 1
         if text[at] != 10 and text[at] != 35:
             label_at[document, 0] = at
-            c = text[at]
-            while c != 32 and c != 9 and c != 13 and c != 10 and c != 35:
-                if c == 58 or c == 44:
-                    return document, line
-                at += 1
-                c = text[at]
+            at, good = _parse_label(text, at)
+            if not good:
+                return document, line
             label_at[document, 1] = at
-            start, last, ordered = filled, 0, True
+            start, last, ordered, zeros = filled, 0, True, False
             while True:
                 while text[at] == 32 or text[at] == 9 or text[at] == 13:
                     at += 1
@@ -63,21 +60,12 @@ def parse_block(
                 last = index
                 indices[filled] = index - 1
                 values[filled] = value
+                zeros = zeros or values[filled] == 0
                 filled += 1
-            if not ordered:
-                order = np.argsort(indices[start:filled])
-                indices[start:filled] = indices[start:filled][order]
-                values[start:filled] = values[start:filled][order]
-                for k in range(start + 1, filled):
-                    if indices[k] == indices[k - 1]:
-                        return document, line
-            kept = start
-            for k in range(start, filled):  # a zero is a word that is not there
-                if values[k] != 0:
-                    indices[kept] = indices[k]
-                    values[kept] = values[k]
-                    kept += 1
-            filled = kept
+            if zeros or not ordered:
+                filled = _tidy_pairs(indices, values, start, filled, ordered)
+                if filled < 0:
+                    return document, line
             ends[document] = filled
             line_of[document] = line
             document += 1
@@ -86,6 +74,37 @@ def parse_block(
         at += 1
         line += 1
     return document, -1
+
+
+@standalone_kernel
+def _parse_label(text: NDArray[np.uint8], at: int) -> tuple[int, bool]:
+    """A label at ``at``: where it ends, whether it is one; a colon makes it a pair, a comma several labels."""
+    c = text[at]
+    while c != 32 and c != 9 and c != 13 and c != 10 and c != 35:
+        if c == 58 or c == 44:
+            return at, False
+        at += 1
+        c = text[at]
+    return at, True
+
+
+@standalone_kernel
+def _tidy_pairs(indices: NDArray[np.int32], values: NDArray[np.float32], start: int, stop: int, ordered: bool) -> int:
+    """Put one document's pairs in order and leave out its zeros; gives their new end, or -1 if an index comes twice."""
+    if not ordered:
+        order = np.argsort(indices[start:stop])
+        indices[start:stop] = indices[start:stop][order]
+        values[start:stop] = values[start:stop][order]
+        for k in range(start + 1, stop):
+            if indices[k] == indices[k - 1]:
+                return -1
+    kept = start
+    for k in range(start, stop):  # a zero is a word that is not there
+        if values[k] != 0:
+            indices[kept] = indices[k]
+            values[kept] = values[k]
+            kept += 1
+    return kept
 
 
 @standalone_kernel
