@@ -52,7 +52,7 @@ def test_places_are_looked_at_in_order(machine, monkeypatch):
     given = put(machine / "given", "conll2000")
     assert find("conll2000", machine / "given") == given
     assert find("conll2000", machine / "elsewhere") == by_variable
-    assert places(machine / "given") == [machine / "given", machine / "variable"("data")]
+    assert places(machine / "given") == [machine / "given", machine / "variable", cache_folder("data")]
 
 
 def test_a_collection_is_found_whole(machine):

@@ -377,9 +377,11 @@ def test_outputs_are_decoded_where_the_step_goes(chunking, rule, perturb):
     learner = Learner(problem, Settings(rule, perturb, 2 * mu, mu, seed=11))
     differ = 0
     for x in range(12):
+        learner.weights()  # pays what is owed
         learner.state.W[:] = W
         if rule == "baseline":
             learner.tell(learner.ask(39), 1.0)  # so that the mean is not the loss itself
+            learner.weights()  # pays what is owed
             learner.state.W[:] = W
         proposal = learner.ask(x)
         c, move = move_of(learner, proposal, 0.0 if rule == "baseline" else (0.0, 1.0))

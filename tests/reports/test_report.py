@@ -542,7 +542,7 @@ def test_claims_on_the_page_carry_their_verdicts(tmp_path):
     path = write_report([out], tmp_path / "report")
     html = folded(path)
     assert (
-        '<div class="claim bad"><p><strong>ACTIVE ends better on test than ALL, for every rule</strong> '
+        '<div class="claim bad"><p><strong>ACTIVE ends better on test than ALL, for every rule</strong>'
         '<span class="note">(paper Sec. 5, chunking; supplement, text classification)</span></p>'
         '<p><span class="verdict">does not hold</span>: the other way round for two-point active against two-point all;'
     ) in html
