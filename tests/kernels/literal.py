@@ -388,10 +388,10 @@ def step(problem, law, memory):
     (y, rival), (F_plus, F_other) = look(problem, law, x, number, S)
     loss = F_plus
     if law.rule != codes.SUPERVISED:
-        F_plus = told(law, number, F_plus, incumbent=False)
+        F_plus = told(law, number, F_plus, other=False)
         if F_other is not None:
             same = law.criterion == codes.MAP and y == rival
-            F_other = F_plus if same else told(law, number, F_other, incumbent=True)
+            F_other = F_plus if same else told(law, number, F_other, other=True)
         if wrong_way_round(law, number):
             F_plus, F_other = F_other, F_plus
     m.counts[loop.ASKED] += 1

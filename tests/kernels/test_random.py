@@ -83,7 +83,7 @@ def test_a_key_may_be_used_as_it_is_returned():
 
 def test_streams_keep_their_numbers():
     """Saved runs and feedback logs rely on them."""
-    names = ["INPUTS", "PERTURBATION", "COMPLEMENT", "FOLD", "OUTPUT", "FEEDBACK"]
+    names = ["INPUTS", "PERTURBATION", "COMPLEMENT", "DEBT", "OUTPUT", "FEEDBACK"]
     assert [getattr(random, name) for name in names] == list(random.STREAMS) == list(range(6))
 
 

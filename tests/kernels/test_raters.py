@@ -87,7 +87,7 @@ def test_the_exact_rater_and_one_who_only_compares_tell_the_loss():
 
 
 def test_a_rater_has_one_bias_for_candidate_and_rival_and_for_ever():
-    first, second = (told(RATING, 0.5, bias=0.05, incumbent=other) for other in (0, 1))
+    first, second = (told(RATING, 0.5, bias=0.05, other=other) for other in (0, 1))
     np.testing.assert_array_equal(first, second)
     values, counts = np.unique(first, return_counts=True)
     assert len(values) == RATERS == 20
@@ -104,7 +104,7 @@ def test_biases_are_normal_with_the_spread_asked_for():
 
 
 def test_noise_is_normal_with_the_spread_asked_for_and_anew_for_candidate_and_rival():
-    both = [(told(RATING, 0.5, noise=0.08, incumbent=other) - 0.5) / 0.08 for other in (0, 1)]
+    both = [(told(RATING, 0.5, noise=0.08, other=other) - 0.5) / 0.08 for other in (0, 1)]
     for standard in both:
         assert abs(standard.mean()) < 6 / np.sqrt(DRAWS)
         assert abs(standard.var() - 1) < 6 * np.sqrt(2 / DRAWS)
@@ -122,7 +122,7 @@ def test_noise_and_bias_add_up():
 
 @pytest.mark.parametrize("F", [0.0, 0.3, 0.8, 1.0])
 def test_binary_is_right_on_average_and_independently_of_the_rival(F):
-    first, second = (told(BINARY, F, incumbent=other) for other in (0, 1))
+    first, second = (told(BINARY, F, other=other) for other in (0, 1))
     for answers in (first, second):
         assert set(answers) <= {0.0, 1.0}
         assert abs(answers.mean() - F) <= 5 * np.sqrt(F * (1 - F) / DRAWS)  # 5 standard errors
