@@ -410,4 +410,4 @@ def step(problem, law, memory):
         else:
             towards = direction(problem, law, x, number)
         move(law, m, x, problem, c, towards)
-    return m, SimpleNamespace(x=x, y=y, rival=rival, F_plus=F_plus, F_other=F_other, loss=loss, c=c)
+    return m, SimpleNamespace(x=x, y=y, incumbent=rival, F_plus=F_plus, F_other=F_other, loss=loss, c=c)
