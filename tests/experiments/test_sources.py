@@ -12,23 +12,30 @@ from pathlib import Path
 
 import pytest
 
-from sparsezo.cli import experiments as reproducing
+from sparsezo.cli import reproduce as command
 from sparsezo.cli.reproduce import run_reproduce
-from sparsezo.collections import cache_folder
 from sparsezo.errors import DataError, UsageError
+from sparsezo.experiments import reproduce as reproducing
 from sparsezo.experiments import sources
 from sparsezo.experiments.plan import DataSpec, Experiment, LearnerSpec, builtin
 from sparsezo.experiments.reproduce import bounds, load
 from sparsezo.experiments.sources import Source, generated, in_folder, present
+from sparsezo.storage.cache import cache_folder
+from sparsezo.tasks.chunking import making as making_sentences
 from sparsezo.tasks.chunking.generate import chunking_columns, generate_chunking
 from sparsezo.tasks.loading import Files
+from sparsezo.tasks.registry import kind
+from sparsezo.tasks.rerank import making as making_lists
 from sparsezo.tasks.rerank.generate import IN_DOMAIN, OUT_OF_DOMAIN, generate_nbest
+from sparsezo.tasks.text import making as making_documents
 from sparsezo.tasks.text.generate import generate_texts
 
 
 @pytest.fixture(autouse=True)
 def small(monkeypatch, tmp_path):
-    monkeypatch.setattr(sources, "_SIZES", {"chunking": (60, 20, 30), "text": (60, 20, 30), "rerank": (12, 6, 8)})
+    monkeypatch.setattr(making_sentences, "_PARTS", (60, 20, 30))
+    monkeypatch.setattr(making_documents, "_PARTS", (60, 20, 30))
+    monkeypatch.setattr(making_lists, "_PARTS", (12, 6, 8))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
 
 
@@ -42,23 +49,14 @@ def small_plan(name: str) -> Experiment:
 
 
 def loaded(source: Source):
-    return load(source.task, Files(source.train, source.dev, source.test, dict(source.options)))
+    return load(kind(source.task), Files(source.train, source.dev, source.test, dict(source.options)))
 
 
 # Where files are
 
 
 def test_every_path_of_a_plan_is_placed_in_the_folder():
-    options = {
-        "template": "t",
-        "topics": "o",
-        "train_ref": ["a", "b"],
-        "dev_ref": ["c"],
-        "test_ref": "d",
-        "store": "place",
-        "only": "NP",
-        "min_count": 3,
-    }
+    options = {"train_ref": ["a", "b"], "dev_ref": ["c"], "test_ref": "d", "store": "place"}
     data = DataSpec(("x.nbest", "sub/y.nbest"), "dev.nbest", "test.nbest", options)
     plan = plan_of("rerank", data, init="w", bounds={"low": "l", "high": "h"})
     folder = Path("some") / "where"
@@ -68,14 +66,10 @@ def test_every_path_of_a_plan_is_placed_in_the_folder():
         dev="some/where/dev.nbest",
         test="some/where/test.nbest",
         options={
-            "template": "some/where/t",
-            "topics": "some/where/o",
             "train_ref": ["some/where/a", "some/where/b"],
             "dev_ref": ["some/where/c"],
             "test_ref": "some/where/d",
             "store": "place",  # a place to write, not a file of the data
-            "only": "NP",
-            "min_count": 3,
             "init": "some/where/w",
         },
         bounds={"low": "some/where/l", "high": "some/where/h"},
@@ -83,12 +77,17 @@ def test_every_path_of_a_plan_is_placed_in_the_folder():
     bare = sources._placed(plan_of("chunking", DataSpec(("x",), "17")), folder)
     assert bare == Source("chunking", ("some/where/x",), "17", None, {}, {})
     assert bare.held_out == "17"
+    options = {"template": "t", "only": "NP", "min_count": 3}
+    placed = sources._placed(plan_of("chunking", DataSpec(("x",), options=options)), folder)
+    assert placed.options == {"template": "some/where/t", "only": "NP", "min_count": 3}
+    placed = sources._placed(plan_of("text", DataSpec(("x",), options={"topics": "o", "raw_tf": True})), folder)
+    assert placed.options == {"topics": "some/where/o", "raw_tf": True}
     assert sources._placed(plan_of("chunking", DataSpec(("x",))), folder).dev is None
 
 
 def test_what_is_missing_is_every_file_that_is_named(tmp_path):
     """Train, dev, test, with their references in rerank, options that name files, and bounds; in this order."""
-    data = DataSpec(("a.nbest",), "b.nbest.xz", "c.nbest.gz", {"test_ref": ["r1", "r2"], "only": "NP", "store": "s"})
+    data = DataSpec(("a.nbest",), "b.nbest.xz", "c.nbest.gz", {"test_ref": ["r1", "r2"], "store": "s"})
     plan = plan_of("rerank", data, init="w", bounds={"low": "l"})
     names = ["a.nbest", "a.ref", "b.nbest.xz", "b.ref", "c.nbest.gz", "w", "r1", "r2", "l"]
     source = sources._placed(plan, tmp_path)
@@ -130,18 +129,18 @@ def digest(*contents: bytes) -> str:
 
 def test_the_identity_is_a_hash_of_content_and_options(tmp_path):
     """Spelled out: folders of runs that were begun earlier are known by it."""
-    for name in ("a", "b", "dev", "test", "w", "template"):
+    for name in ("a", "b", "dev", "test", "w", "topics"):
         (tmp_path / name).write_text(f"content of {name}\n")
-    data = DataSpec(("a", "b"), "dev", "test", {"only": "NP", "min_count": 2, "template": "template", "store": "x"})
+    data = DataSpec(("a", "b"), "dev", "test", {"raw_tf": True, "min_count": 2, "topics": "topics"})
     source = in_folder(plan_of("text", data), tmp_path)
     parts = [
         ["train", digest(b"content of a\n")],
         ["train", digest(b"content of b\n")],
         ["dev", digest(b"content of dev\n")],
         ["test", digest(b"content of test\n")],
-        ["template", digest(b"content of template\n")],
+        ["topics", digest(b"content of topics\n")],
     ]
-    known_by = {"dev": None, "options": {"min_count": 2, "only": "NP"}, "parts": parts, "task": "text"}
+    known_by = {"dev": None, "options": {"min_count": 2, "raw_tf": True}, "parts": parts, "task": "text"}
     expected = hashlib.blake2b(json.dumps(known_by, sort_keys=True).encode(), digest_size=16).hexdigest()
     assert source.identity == expected
     held_out = replace(source, dev="17")
@@ -343,11 +342,13 @@ def test_there_is_no_generator_for_other_files(task, options, name, tmp_path):
 
 def test_how_much_is_generated(monkeypatch):
     monkeypatch.undo()
-    assert sources._SIZES == {"chunking": (2000, 500, 1000), "text": (4000, 1000, 2000), "rerank": (300, 150, 300)}
+    assert making_sentences._PARTS == (2000, 500, 1000)
+    assert making_documents._PARTS == (4000, 1000, 2000)
+    assert making_lists._PARTS == (300, 150, 300)
 
 
 def test_the_range_between_bounds(tmp_path, monkeypatch):
-    monkeypatch.setattr(sources, "_SIZES", {"rerank": (12, 6, 60)})
+    monkeypatch.setattr(making_lists, "_PARTS", (12, 6, 60))
     source = generated(builtin("smt"), tmp_path)
     found = bounds(loaded(source), source)
     assert list(found) == ["out-of-domain", "in-domain", "oracle"]
@@ -365,7 +366,7 @@ def test_without_data_it_says_what_to_do(tmp_path):
     ):
         run_reproduce("all", str(tmp_path), out=tmp_path)
     with pytest.raises(
-        UsageError, match=r"experiment parsing: choose from chunking, smt, text, noise, all, or name a .toml"
+        UsageError, match=r"experiment parsing: choose from chunking, text, smt, noise, all, or name a .toml"
     ):
         run_reproduce("parsing", str(tmp_path))
     with pytest.raises(UsageError, match="`phases` warm: choose from fixed, tuned"):
@@ -377,10 +378,10 @@ def test_without_data_it_says_what_to_do(tmp_path):
 def test_what_data_get_has_fetched_is_used(tmp_path, monkeypatch):
     done = []
     monkeypatch.setattr(reproducing, "_reproduce", lambda plan, out, source, *_, **__: done.append(source) or [])
-    monkeypatch.setattr(reproducing, "write_report", lambda *_, **__: tmp_path / "report")
-    generated(builtin("chunking"), cache_folder())
+    monkeypatch.setattr(command, "write_report", lambda *_, **__: tmp_path / "report")
+    generated(builtin("chunking"), cache_folder("data"))
     run_reproduce("chunking", None, out=tmp_path / "out")
-    assert done == [in_folder(builtin("chunking"), cache_folder())]
+    assert done == [in_folder(builtin("chunking"), cache_folder("data"))]
     with pytest.raises(UsageError, match="sparsezo data get conll2000"):
         run_reproduce("all", None, out=tmp_path / "other")
     assert len(done) == 1
