@@ -26,9 +26,9 @@ from sparsezo.tasks.chunking.generate import chunking_columns, generate_chunking
 from sparsezo.tasks.loading import Files
 from sparsezo.tasks.registry import kind
 from sparsezo.tasks.rerank import making as making_lists
-from sparsezo.tasks.rerank.generate import IN_DOMAIN, OUT_OF_DOMAIN, generate_nbest
+from sparsezo.tasks.rerank.generate import IN_DOMAIN, OUT_OF_DOMAIN, generate_nbest, weights_text
 from sparsezo.tasks.text import making as making_documents
-from sparsezo.tasks.text.generate import generate_texts
+from sparsezo.tasks.text.generate import generate_text, generate_texts, write_svmlight
 
 
 @pytest.fixture(autouse=True)
@@ -313,6 +313,37 @@ def test_generated_lists_are_where_the_plan_says(tmp_path):
     for path, name in (("start", "out-of-domain"), ("o", "out-of-domain"), ("i", "in-domain")):
         assert text_of(tmp_path / "alone" / path) == text_of(source.bounds[name])
     assert alone.options == {"init": str(tmp_path / "alone" / "start")}
+
+
+def test_what_is_written_one_file_at_a_time(tmp_path):
+    """As ``data make`` asks for it: so many, with this seed, in this format."""
+    path, weights = tmp_path / "deep" / "some.gz", tmp_path / "weights."
+    for making in (making_sentences, making_documents):
+        assert making.paths(path, weights) == [path]
+    making_sentences.write(path, weights, 7, 5, None)
+    assert text_of(path) == chunking_columns(generate_chunking(7, 5))
+    for form in (None, "tsv"):
+        making_documents.write(path, weights, 7, 5, form)
+        assert text_of(path) == tsv(generate_texts(7, 5))
+    making_documents.write(path, weights, 7, 5, "svmlight")
+    some = generate_text(7, 5)
+    write_svmlight(tmp_path / "svmlight", some.vectors, some.names())
+    assert text_of(path) == text_of(tmp_path / "svmlight")
+
+
+def test_lists_are_written_with_references_and_weights(tmp_path):
+    path, weights = tmp_path / "deep" / "some.nbest.xz", tmp_path / "weights."
+    written = [path, tmp_path / "deep" / "some.ref", tmp_path / "weights.out-of-domain", tmp_path / "weights.in-domain"]
+    assert making_lists.paths(path, weights) == written
+    making_lists.write(path, weights, 7, 5, None)
+    lists = generate_nbest(7, 5)
+    texts = [lists.nbest(), lists.ref(), weights_text(OUT_OF_DOMAIN), weights_text(IN_DOMAIN)]
+    assert [text_of(file) for file in written] == texts
+    with pytest.raises(UsageError) as caught:
+        making_lists.paths(Path("some.txt"), weights)
+    assert str(caught.value) == (
+        "-o some.txt: name it NAME.nbest, .nbest.gz or .nbest.xz, or a folder with a / behind it"
+    )
 
 
 def test_files_that_are_there_are_not_generated_again(tmp_path):
