@@ -19,8 +19,8 @@ from types import SimpleNamespace
 import pytest
 
 from sparsezo.cli.reproduce import run_reproduce
-from sparsezo.engines import local as runner_module
-from sparsezo.engines import progress as board_module
+from sparsezo.engines import local as local_module
+from sparsezo.engines import progress as progress_module
 from sparsezo.engines.base import Failure, Finished, Overview
 from sparsezo.engines.local import LocalEngine, _ctrl_c_held_back, _described, _serve, _terminated, _Worker, cores
 from sparsezo.engines.progress import Board
@@ -198,8 +198,8 @@ if __name__ == "__main__":
     files = Files((str(folder / "train.txt"),), "30", str(folder / "test.txt"), {"only": "NP"})
     loader = partial(gated, files, out / "gate")
     try:
-        with stopping_cleanly(), LocalEngine(out, loader, processes, checkpoint_seconds=0.0) as runner:
-            runner.run(fixed_runs(read_experiment(out / "plan.toml"), "data"))
+        with stopping_cleanly(), LocalEngine(out, loader, processes, checkpoint_seconds=0.0) as engine:
+            engine.run(fixed_runs(read_experiment(out / "plan.toml"), "data"))
     except typer.Exit as stop:
         sys.exit(stop.exit_code)
 """
@@ -333,31 +333,31 @@ def test_where_all_runs_fail_the_reasons_are_said(folder, tmp_path, capsys):
 
 
 def test_a_process_that_is_killed_loses_only_its_run(loader, tmp_path):
-    with LocalEngine(tmp_path, loader, processes=2) as runner:
+    with LocalEngine(tmp_path, loader, processes=2) as engine:
         victims = []
 
         def kill_one(_overview: object) -> None:
             if not victims:
-                victims.append(runner._workers[0].process.pid)
+                victims.append(engine._workers[0].process.pid)
                 os.kill(victims[0], signal.SIGKILL)
 
-        finished = runner.run(fixed_runs(plan_of(ITERATIONS), "data"), kill_one)
+        finished = engine.run(fixed_runs(plan_of(ITERATIONS), "data"), kill_one)
         message = "its process was ended by SIGKILL; if memory is short, use fewer `processes`"
         assert [(failure.message, failure.diverged) for failure in finished.failures] == [(message, False)]
         assert len(finished.records) == 5
         assert finished.failures[0].run.hash not in finished.records
-        assert victims[0] not in [worker.process.pid for worker in runner._workers]
-        assert len(runner._workers) == 2  # another took its place
-        assert not runner.run(fixed_runs(plan_of(ITERATIONS), "data")).failures
+        assert victims[0] not in [worker.process.pid for worker in engine._workers]
+        assert len(engine._workers) == 2  # another took its place
+        assert not engine.run(fixed_runs(plan_of(ITERATIONS), "data")).failures
 
 
 def test_data_that_cannot_be_read_is_said_once(tmp_path):
     nowhere = partial(load, kind("chunking"), Files((str(tmp_path / "no.txt"),), "30"))
     with (
         pytest.raises(SparsezoError, match=r"no.txt: no such file"),
-        LocalEngine(tmp_path, nowhere, processes=2) as runner,
+        LocalEngine(tmp_path, nowhere, processes=2) as engine,
     ):
-        runner.run(fixed_runs(plan_of(100), "data"))
+        engine.run(fixed_runs(plan_of(100), "data"))
 
 
 # In this process: what is done, in which order, and what is said of it
@@ -387,7 +387,7 @@ def executed(monkeypatch):
         run.folder(out).mkdir(parents=True)
         write_json(run.folder(out) / "run.json", {"hash": run.hash})
 
-    monkeypatch.setattr(runner_module, "execute", execute)
+    monkeypatch.setattr(local_module, "execute", execute)
     return executed
 
 
@@ -408,28 +408,28 @@ def test_the_dearest_come_first(executed, tmp_path):
 
 def test_nothing_is_done_twice(executed, tmp_path):
     load = Counted()
-    runner = LocalEngine(tmp_path, load, processes=1, checkpoint_seconds=12.5)
+    engine = LocalEngine(tmp_path, load, processes=1, checkpoint_seconds=12.5)
     first, second = run_of(seed=1), run_of(seed=2)
     assert load.calls == 0
-    finished = runner.run([first, run_of("y", seed=1)])  # the same work under another name
+    finished = engine.run([first, run_of("y", seed=1)])  # the same work under another name
     assert finished == Finished({first.hash: {"hash": first.hash}}, ())
     seen = []
-    finished = runner.run([first, second], seen.append)
+    finished = engine.run([first, second], seen.append)
     assert set(finished.records) == {first.hash, second.hash}
     assert [(run.settings.seed, seconds) for run, _, seconds in executed] == [(1, 12.5), (2, 12.5)]
     assert (seen[-1].done, seen[-1].runs, seen[-1].steps) == (2, 2, 100)
     assert load.calls == 1
     assert executed[0][1] is executed[1][1]  # one bench for all
-    assert runner.run([first, second]).records == finished.records
+    assert engine.run([first, second]).records == finished.records
     assert len(executed) == 2
 
 
 def test_failures_are_recorded_and_tried_again(executed, tmp_path):
-    runner = LocalEngine(tmp_path, Counted(), processes=1)
+    engine = LocalEngine(tmp_path, Counted(), processes=1)
     runs = [run_of("bad", seed=1), run_of(seed=2), run_of("wild", seed=3), run_of(seed=4)]
     for times in (1, 2):
         seen = []
-        finished = runner.run(runs, seen.append)
+        finished = engine.run(runs, seen.append)
         assert finished.failures == (
             Failure(runs[0], "no good with seed 1", diverged=False),
             Failure(runs[2], "away with it", diverged=True),
@@ -445,7 +445,7 @@ def test_ctrl_c_while_results_are_written_waits_until_they_are(tmp_path, monkeyp
         run.folder(out).mkdir(parents=True)
         write_json(run.folder(out) / "run.json", {"hash": run.hash})
 
-    monkeypatch.setattr(runner_module, "execute", execute)
+    monkeypatch.setattr(local_module, "execute", execute)
     runs = [run_of(seed=1), run_of(seed=2)]
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
@@ -463,7 +463,7 @@ def test_ctrl_c_during_a_report_stops_there(tmp_path, monkeypatch):
         progress(now(run, 10))
         reached.append(run)
 
-    monkeypatch.setattr(runner_module, "execute", execute)
+    monkeypatch.setattr(local_module, "execute", execute)
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         with pytest.raises(KeyboardInterrupt):
@@ -695,7 +695,7 @@ def test_processes_are_sent_home_or_left_to_see_that_nobody_listens(tmp_path):
 
 
 @pytest.mark.parametrize("stop", [False, True])
-def test_leaving_a_runner_dismisses_all_before_it_waits_for_any(tmp_path, stop):
+def test_leaving_an_engine_dismisses_all_before_it_waits_for_any(tmp_path, stop):
     did = []
 
     class Watched:
@@ -708,12 +708,12 @@ def test_leaving_a_runner_dismisses_all_before_it_waits_for_any(tmp_path, stop):
         def gone(self):
             did.append(("gone", self.name))
 
-    with contextlib.suppress(ZeroDivisionError), LocalEngine(tmp_path, Counted(), 2) as runner:
-        runner._workers = [Watched(1), Watched(2)]
+    with contextlib.suppress(ZeroDivisionError), LocalEngine(tmp_path, Counted(), 2) as engine:
+        engine._workers = [Watched(1), Watched(2)]
         if stop:
             raise ZeroDivisionError
     assert did == [("dismiss", 1, stop), ("dismiss", 2, stop), ("gone", 1), ("gone", 2)]
-    assert runner._workers == []
+    assert engine._workers == []
 
 
 def test_ctrl_c_is_held_back_while_a_process_starts():
@@ -741,7 +741,7 @@ def test_a_process_starts_with_ctrl_c_held_back_and_leaves_with_its_caller(tmp_p
             return SimpleNamespace(start=start)
 
     methods = []
-    monkeypatch.setattr(runner_module, "get_context", lambda method: methods.append(method) or Context())
+    monkeypatch.setattr(local_module, "get_context", lambda method: methods.append(method) or Context())
     worker = _Worker(load, tmp_path, 12.5)
     assert methods == ["spawn"]
     assert started == [(_serve, (load, tmp_path, 12.5), True, True)]
@@ -755,7 +755,7 @@ def test_a_process_starts_with_ctrl_c_held_back_and_leaves_with_its_caller(tmp_p
 
 def test_the_board_in_figures(tmp_path, monkeypatch):
     clock = SimpleNamespace(now=1000.0, monotonic=lambda: clock.now)
-    monkeypatch.setattr(board_module, "time", clock)
+    monkeypatch.setattr(progress_module, "time", clock)
     a, b, c = run_of("x", 1000, seed=1), run_of("x", 1000, seed=2), run_of("y", 500, seed=3)
     seen = []
     board = Board(tmp_path, [a, b, c], found=3, processes=2, progress=seen.append)

@@ -667,7 +667,7 @@ def test_notes_stand_in_one_line():
     )
 
 
-# With a true runner
+# With a true engine
 
 
 def test_trials_are_runs_that_are_kept_and_nothing_is_asked_again(tmp_path):
