@@ -19,12 +19,12 @@ from types import SimpleNamespace
 import pytest
 
 from sparsezo.cli.reproduce import run_reproduce
-from sparsezo.engines import local as runner_module
-from sparsezo.engines import progress as board_module
+from sparsezo.engines import local as local_module
+from sparsezo.engines import progress as progress_module
 from sparsezo.engines.base import Failure, Finished, Overview
 from sparsezo.engines.local import LocalEngine, _ctrl_c_held_back, _described, _serve, _terminated, _Worker, cores
 from sparsezo.engines.progress import Board
-from sparsezo.errors import SparsezoError, UsageError
+from sparsezo.errors import DivergedError, SparsezoError, UsageError
 from sparsezo.experiments.plan import parse_experiment
 from sparsezo.experiments.reproduce import load
 from sparsezo.experiments.runs import Run, fixed_runs, write_json
@@ -34,6 +34,7 @@ from sparsezo.settings import Settings
 from sparsezo.storage.container import read_container
 from sparsezo.tasks.chunking.generate import chunking_columns, generate_chunking
 from sparsezo.tasks.loading import Files
+from sparsezo.tasks.registry import kind
 from sparsezo.training import Progress
 
 PLAN = """
@@ -78,7 +79,7 @@ def folder(tmp_path_factory) -> Path:
 @pytest.fixture(scope="module")
 def loader(folder):
     return partial(
-        load, "chunking", Files((str(folder / "train.txt"),), "30", str(folder / "test.txt"), {"only": "NP"})
+        load, kind("chunking"), Files((str(folder / "train.txt"),), "30", str(folder / "test.txt"), {"only": "NP"})
     )
 
 
@@ -164,10 +165,13 @@ import fcntl, os, signal, sys
 from functools import partial
 from pathlib import Path
 import typer
-from sparsezo.cli.experiments import _stopping_cleanly, load
-from sparsezo.tasks.loading import Files, Loaded
+from sparsezo.cli.follow import stopping_cleanly
+from sparsezo.engines.local import LocalEngine
 from sparsezo.experiments.plan import read_experiment
-from sparsezo.engines.local import LocalEngine, fixed_runs
+from sparsezo.experiments.reproduce import load
+from sparsezo.experiments.runs import fixed_runs
+from sparsezo.tasks.loading import Files, Loaded
+from sparsezo.tasks.registry import kind
 
 class Gated:
     def __init__(self, task, gate):
@@ -185,7 +189,7 @@ class Gated:
         return self._task.quality(problem, gold, outputs)
 
 def gated(files, gate):
-    loaded = load("chunking", files)
+    loaded = load(kind("chunking"), files)
     return Loaded(Gated(loaded.task, gate), loaded.data, loaded.W)
 
 if __name__ == "__main__":
@@ -194,8 +198,8 @@ if __name__ == "__main__":
     files = Files((str(folder / "train.txt"),), "30", str(folder / "test.txt"), {"only": "NP"})
     loader = partial(gated, files, out / "gate")
     try:
-        with _stopping_cleanly(), LocalEngine(out, loader, processes, checkpoint_seconds=0.0) as runner:
-            runner.run(fixed_runs(read_experiment(out / "plan.toml"), "data"))
+        with stopping_cleanly(), LocalEngine(out, loader, processes, checkpoint_seconds=0.0) as engine:
+            engine.run(fixed_runs(read_experiment(out / "plan.toml"), "data"))
     except typer.Exit as stop:
         sys.exit(stop.exit_code)
 """
@@ -329,31 +333,31 @@ def test_where_all_runs_fail_the_reasons_are_said(folder, tmp_path, capsys):
 
 
 def test_a_process_that_is_killed_loses_only_its_run(loader, tmp_path):
-    with LocalEngine(tmp_path, loader, processes=2) as runner:
+    with LocalEngine(tmp_path, loader, processes=2) as engine:
         victims = []
 
         def kill_one(_overview: object) -> None:
             if not victims:
-                victims.append(runner._workers[0].process.pid)
+                victims.append(engine._workers[0].process.pid)
                 os.kill(victims[0], signal.SIGKILL)
 
-        finished = runner.run(fixed_runs(plan_of(ITERATIONS), "data"), kill_one)
+        finished = engine.run(fixed_runs(plan_of(ITERATIONS), "data"), kill_one)
         message = "its process was ended by SIGKILL; if memory is short, use fewer `processes`"
-        assert [failure.message for failure in finished.failures] == [message]
+        assert [(failure.message, failure.diverged) for failure in finished.failures] == [(message, False)]
         assert len(finished.records) == 5
         assert finished.failures[0].run.hash not in finished.records
-        assert victims[0] not in [worker.process.pid for worker in runner._workers]
-        assert len(runner._workers) == 2  # another took its place
-        assert not runner.run(fixed_runs(plan_of(ITERATIONS), "data")).failures
+        assert victims[0] not in [worker.process.pid for worker in engine._workers]
+        assert len(engine._workers) == 2  # another took its place
+        assert not engine.run(fixed_runs(plan_of(ITERATIONS), "data")).failures
 
 
 def test_data_that_cannot_be_read_is_said_once(tmp_path):
-    nowhere = partial(load, "chunking", Files((str(tmp_path / "no.txt"),), "30"))
+    nowhere = partial(load, kind("chunking"), Files((str(tmp_path / "no.txt"),), "30"))
     with (
         pytest.raises(SparsezoError, match=r"no.txt: no such file"),
-        LocalEngine(tmp_path, nowhere, processes=2) as runner,
+        LocalEngine(tmp_path, nowhere, processes=2) as engine,
     ):
-        runner.run(fixed_runs(plan_of(100), "data"))
+        engine.run(fixed_runs(plan_of(100), "data"))
 
 
 # In this process: what is done, in which order, and what is said of it
@@ -370,7 +374,7 @@ def now(run: Run, step: int, seconds: float = 1.0) -> Progress:
 
 @pytest.fixture
 def executed(monkeypatch):
-    """Runs that only leave a record; those of learner "bad" fail."""
+    """Runs that only leave a record; those of learner "bad" fail, and those of "wild" run away."""
     executed = []
 
     def execute(run, out, bench, progress=None, checkpoint_seconds=None):
@@ -378,10 +382,12 @@ def executed(monkeypatch):
         progress(now(run, run.iterations))
         if run.learner == "bad":
             raise SparsezoError(f"no good with seed {run.settings.seed}")
+        if run.learner == "wild":
+            raise DivergedError("away with it")
         run.folder(out).mkdir(parents=True)
         write_json(run.folder(out) / "run.json", {"hash": run.hash})
 
-    monkeypatch.setattr(runner_module, "execute", execute)
+    monkeypatch.setattr(local_module, "execute", execute)
     return executed
 
 
@@ -402,32 +408,32 @@ def test_the_dearest_come_first(executed, tmp_path):
 
 def test_nothing_is_done_twice(executed, tmp_path):
     load = Counted()
-    runner = LocalEngine(tmp_path, load, processes=1, checkpoint_seconds=12.5)
+    engine = LocalEngine(tmp_path, load, processes=1, checkpoint_seconds=12.5)
     first, second = run_of(seed=1), run_of(seed=2)
     assert load.calls == 0
-    finished = runner.run([first, run_of("y", seed=1)])  # the same work under another name
+    finished = engine.run([first, run_of("y", seed=1)])  # the same work under another name
     assert finished == Finished({first.hash: {"hash": first.hash}}, ())
     seen = []
-    finished = runner.run([first, second], seen.append)
+    finished = engine.run([first, second], seen.append)
     assert set(finished.records) == {first.hash, second.hash}
     assert [(run.settings.seed, seconds) for run, _, seconds in executed] == [(1, 12.5), (2, 12.5)]
     assert (seen[-1].done, seen[-1].runs, seen[-1].steps) == (2, 2, 100)
     assert load.calls == 1
     assert executed[0][1] is executed[1][1]  # one bench for all
-    assert runner.run([first, second]).records == finished.records
+    assert engine.run([first, second]).records == finished.records
     assert len(executed) == 2
 
 
 def test_failures_are_recorded_and_tried_again(executed, tmp_path):
-    runner = LocalEngine(tmp_path, Counted(), processes=1)
-    runs = [run_of("bad", seed=1), run_of(seed=2), run_of("bad", seed=3), run_of(seed=4)]
+    engine = LocalEngine(tmp_path, Counted(), processes=1)
+    runs = [run_of("bad", seed=1), run_of(seed=2), run_of("wild", seed=3), run_of(seed=4)]
     for times in (1, 2):
         seen = []
-        finished = runner.run(runs, seen.append)
-        assert [(each.run, each.message) for each in finished.failures] == [
-            (runs[0], "no good with seed 1"),
-            (runs[2], "no good with seed 3"),
-        ]
+        finished = engine.run(runs, seen.append)
+        assert finished.failures == (
+            Failure(runs[0], "no good with seed 1", diverged=False),
+            Failure(runs[2], "away with it", diverged=True),
+        )
         assert set(finished.records) == {runs[1].hash, runs[3].hash}
         assert (seen[-1].runs, seen[-1].done, seen[-1].failed) == (4, 4, 2)
         assert len(executed) == 2 + 2 * times  # what went well is not done again
@@ -439,7 +445,7 @@ def test_ctrl_c_while_results_are_written_waits_until_they_are(tmp_path, monkeyp
         run.folder(out).mkdir(parents=True)
         write_json(run.folder(out) / "run.json", {"hash": run.hash})
 
-    monkeypatch.setattr(runner_module, "execute", execute)
+    monkeypatch.setattr(local_module, "execute", execute)
     runs = [run_of(seed=1), run_of(seed=2)]
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
@@ -457,7 +463,7 @@ def test_ctrl_c_during_a_report_stops_there(tmp_path, monkeypatch):
         progress(now(run, 10))
         reached.append(run)
 
-    monkeypatch.setattr(runner_module, "execute", execute)
+    monkeypatch.setattr(local_module, "execute", execute)
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         with pytest.raises(KeyboardInterrupt):
@@ -486,7 +492,7 @@ def test_what_is_said_of_a_failure():
     with pytest.raises(ZeroDivisionError) as caught:
         json.loads("1", parse_int=lambda _: 1 / 0)
     line = caught.traceback[-1].lineno + 1
-    assert _described(caught.value) == f"ZeroDivisionError: division by zero (test_runner.py:{line})"
+    assert _described(caught.value) == f"ZeroDivisionError: division by zero (test_local.py:{line})"
 
 
 # One process of a sweep, in this one
@@ -526,7 +532,9 @@ def test_a_process_does_one_run_after_the_other_until_it_is_sent_home(serve, tmp
     assert line.sent[0] == ("ready", None)
     ends = [value for kind, value in line.sent if kind == "end"]
     assert (ends[0], ends[2], len(ends)) == (None, None, 3)
-    assert "not finite" in ends[1]
+    message, diverged = ends[1]
+    assert "not finite" in message
+    assert diverged is True
     steps = [value.step for kind, value in line.sent if kind == "progress"]
     assert steps[:40] == list(range(1, 41))
     assert steps[-1] == 40
@@ -639,7 +647,7 @@ def test_how_a_process_ended_is_said(code, words, tmp_path):
     worker.give(run, board)
     assert worker.listen(board) is False
     assert (worker.run, worker.dead) == (None, True)
-    assert [(each.run, each.message) for each in board.failures] == [(run, f"its process {words}")]
+    assert board.failures == [Failure(run, f"its process {words}", diverged=False)]
 
 
 def test_what_a_process_reports_reaches_the_board(tmp_path):
@@ -650,12 +658,12 @@ def test_what_a_process_reports_reaches_the_board(tmp_path):
     worker.give(run, board)
     assert theirs.recv() == run
     theirs.send(("progress", now(run, 25)))
-    theirs.send(("end", "it broke"))
+    theirs.send(("end", ("it broke", True)))
     assert worker.listen(board) is True
     assert (seen[-1].steps_done, worker.run) == (25, run)
     assert worker.listen(board) is False
     assert (worker.run, worker.dead) == (None, False)
-    assert board.failures == [Failure(run, "it broke")]
+    assert board.failures == [Failure(run, "it broke", diverged=True)]
 
 
 @pytest.mark.parametrize(("told", "kind"), [(UsageError("a"), UsageError), ("a", SparsezoError)])
@@ -687,7 +695,7 @@ def test_processes_are_sent_home_or_left_to_see_that_nobody_listens(tmp_path):
 
 
 @pytest.mark.parametrize("stop", [False, True])
-def test_leaving_a_runner_dismisses_all_before_it_waits_for_any(tmp_path, stop):
+def test_leaving_an_engine_dismisses_all_before_it_waits_for_any(tmp_path, stop):
     did = []
 
     class Watched:
@@ -700,12 +708,12 @@ def test_leaving_a_runner_dismisses_all_before_it_waits_for_any(tmp_path, stop):
         def gone(self):
             did.append(("gone", self.name))
 
-    with contextlib.suppress(ZeroDivisionError), LocalEngine(tmp_path, Counted(), 2) as runner:
-        runner._workers = [Watched(1), Watched(2)]
+    with contextlib.suppress(ZeroDivisionError), LocalEngine(tmp_path, Counted(), 2) as engine:
+        engine._workers = [Watched(1), Watched(2)]
         if stop:
             raise ZeroDivisionError
     assert did == [("dismiss", 1, stop), ("dismiss", 2, stop), ("gone", 1), ("gone", 2)]
-    assert runner._workers == []
+    assert engine._workers == []
 
 
 def test_ctrl_c_is_held_back_while_a_process_starts():
@@ -733,7 +741,7 @@ def test_a_process_starts_with_ctrl_c_held_back_and_leaves_with_its_caller(tmp_p
             return SimpleNamespace(start=start)
 
     methods = []
-    monkeypatch.setattr(runner_module, "get_context", lambda method: methods.append(method) or Context())
+    monkeypatch.setattr(local_module, "get_context", lambda method: methods.append(method) or Context())
     worker = _Worker(load, tmp_path, 12.5)
     assert methods == ["spawn"]
     assert started == [(_serve, (load, tmp_path, 12.5), True, True)]
@@ -747,7 +755,7 @@ def test_a_process_starts_with_ctrl_c_held_back_and_leaves_with_its_caller(tmp_p
 
 def test_the_board_in_figures(tmp_path, monkeypatch):
     clock = SimpleNamespace(now=1000.0, monotonic=lambda: clock.now)
-    monkeypatch.setattr(board_module, "time", clock)
+    monkeypatch.setattr(progress_module, "time", clock)
     a, b, c = run_of("x", 1000, seed=1), run_of("x", 1000, seed=2), run_of("y", 500, seed=3)
     seen = []
     board = Board(tmp_path, [a, b, c], found=3, processes=2, progress=seen.append)
@@ -768,9 +776,9 @@ def test_the_board_in_figures(tmp_path, monkeypatch):
     board.end(a, None)
     # 20 + 12.5 s, but one of them takes 20 s
     assert seen.pop() == Overview(6, 4, 0, 2500, 1250, pytest.approx(20 * 18 / 14.5), ((str(c), 0.5),))
-    board.end(c, "it broke")
+    board.end(c, ("it broke", True))
     assert seen.pop() == Overview(6, 5, 1, 2500, 1500, pytest.approx(20 * 18 / 14.5), ())
-    assert board.failures == [Failure(c, "it broke")]
+    assert board.failures == [Failure(c, "it broke", diverged=True)]
     b.folder(tmp_path).mkdir(parents=True)
     (b.folder(tmp_path) / "checkpoint").touch()
     board.start(b)
@@ -789,5 +797,5 @@ def test_a_board_that_nobody_looks_at(tmp_path):
     board = Board(tmp_path, [run], 0, 1, None)
     board.start(run)
     board.update(run, now(run, 10))
-    board.end(run, "it broke")
-    assert board.failures == [Failure(run, "it broke")]
+    board.end(run, ("it broke", False))
+    assert board.failures == [Failure(run, "it broke", diverged=False)]

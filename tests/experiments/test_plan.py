@@ -8,8 +8,6 @@ import pytest
 
 from sparsezo.errors import DataError, SparsezoError, UsageError
 from sparsezo.experiments.plan import (
-    BUILTIN,
-    PAPER,
     DataSpec,
     Experiment,
     LearnerSpec,
@@ -19,6 +17,7 @@ from sparsezo.experiments.plan import (
 )
 from sparsezo.experiments.runs import Run, fixed_runs
 from sparsezo.settings import Settings
+from sparsezo.tasks.registry import experiments
 
 SMALL = """
 name = "small"
@@ -212,8 +211,8 @@ def test_a_learners_own_settings_come_before_the_common_ones():
         (
             "paper = 0.5",
             "papers = 0.5",
-            "unknown key 'learner 1.papers'; known are rule, grid, h, mu, perturb, paper, step, criterion, gamma, "
-            "baseline, feedback",
+            "unknown key 'learner 1.papers'; known are rule, grid, perturb, h, mu, step, criterion, gamma, baseline, "
+            "paper, feedback",
         ),
         ("grid.h = [1, 2]", "grid.k = [1]", "unknown key 'learner 2.grid.k'; known are h, mu"),
         # what has to be there
@@ -266,8 +265,8 @@ def test_a_learners_own_settings_come_before_the_common_ones():
         ),
         ("seeds = 2", "seeds = [1, 1]", "seeds: give at least one, each once"),
         ("seeds = 2", "seeds = []", "seeds: give at least one, each once"),
-        ("seeds = 2", "init = 'w'", "init and bounds belong to task rerank"),
-        ("seeds = 2", "bounds = { low = 'w' }", "init and bounds belong to task rerank"),
+        ("seeds = 2", "init = 'w'", "init and bounds do not belong to task chunking"),
+        ("seeds = 2", "bounds = { low = 'w' }", "init and bounds do not belong to task chunking"),
         ("seeds = 2", "bounds = { low = 3 }", "bounds: give name = path"),
         ("h = [0.1, 0.01]", "h = [0.1, -1]", "learner 1: `h` -1.0: must be positive and finite"),
         ("mu = [0.1]", "mu = [0.1, -1]", "learner 1: `mu` -1.0: must be positive and finite"),
@@ -328,7 +327,7 @@ SPEC = LearnerSpec("two-point", "score", 0.3, 0.4)
 
 
 def test_all_of_a_learner_reaches_its_settings():
-    spec = LearnerSpec("symmetric", "active", 0.3, 0.4, "adagrad", "annealed", 2.5, False, "binary")
+    spec = LearnerSpec("symmetric", "active", 0.3, 0.4, "adagrad", "annealed", 2.5, feedback="binary")
     assert spec.settings(7) == Settings("symmetric", "active", 0.3, 0.4, "adagrad", "annealed", 2.5, False, 7, "binary")
     assert spec.settings(7, 0.5, 0.6) == replace(spec.settings(7), h=0.5, mu=0.6)
     assert spec.settings(7, 0.5) == replace(spec.settings(7), h=0.5)
@@ -387,7 +386,7 @@ def test_whether_there_is_anything_to_tune():
     assert plan.has_grid
     assert replace(plan, learners=(bare[0], plan.learners[1])).has_grid
     assert not replace(plan, learners=tuple(bare)).has_grid
-    assert [builtin(name).has_grid for name in BUILTIN] == [True, True, True, False]
+    assert [builtin(name).has_grid for name in ("chunking", "smt", "text", "noise")] == [True, True, True, False]
 
 
 def test_plans_that_cannot_share_a_folder():
@@ -500,7 +499,7 @@ def test_every_field_round_trips():
     assert parse(AS_OBJECTS.to_toml()) == AS_OBJECTS
 
 
-@pytest.mark.parametrize("name", BUILTIN)
+@pytest.mark.parametrize("name", ["chunking", "smt", "text", "noise"])
 def test_the_papers_experiments_round_trip(name, tmp_path):
     plan = replace(builtin(name), origin="generated", identity="ab")
     path = tmp_path / "experiment.toml"
@@ -526,7 +525,7 @@ def test_what_toml_has_no_word_for_is_refused():
 def test_no_such_experiment():
     with pytest.raises(UsageError) as caught:
         builtin("parsing")
-    assert str(caught.value) == "experiment parsing: choose from chunking, smt, text, noise, or name a .toml file"
+    assert str(caught.value) == "experiment parsing: choose from chunking, text, smt, noise, or name a .toml file"
 
 
 def figures(plan: Experiment) -> dict[str, float | None]:
@@ -625,5 +624,11 @@ def test_raters_that_err():
 
 
 def test_the_papers_experiments_by_name():
-    assert PAPER == ("chunking", "smt", "text")
-    assert BUILTIN == ("chunking", "smt", "text", "noise")
+    known = experiments()
+    assert [(name, kind.name) for name, kind in known.items()] == [
+        ("chunking", "chunking"),
+        ("text", "text"),
+        ("smt", "rerank"),
+        ("noise", "chunking"),
+    ]
+    assert [name for name, kind in known.items() if kind.paper == name] == ["chunking", "text", "smt"]

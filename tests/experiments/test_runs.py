@@ -418,7 +418,7 @@ def test_an_annealed_run_after_a_map_run_has_its_room(loaded, tmp_path):
     execute(RUN, tmp_path, bench)
     problem = Training(bench.task, bench.data, annealed.settings, 1).problem
     longest = int(np.diff(bench.data.train.offsets).max())
-    assert problem.task.A.shape == problem.task.B.shape == (3, longest + 2, longest + 2, 2)
+    assert problem.task.scratch.A.shape == problem.task.scratch.B.shape == (3, longest + 2, longest + 2, 2)
     after, alone = execute(annealed, tmp_path, bench), execute(annealed, tmp_path / "alone", Bench(loaded))
     assert untimed(after) == untimed(alone)
 

@@ -12,23 +12,30 @@ from pathlib import Path
 
 import pytest
 
-from sparsezo.cli import experiments as reproducing
+from sparsezo.cli import reproduce as command
 from sparsezo.cli.reproduce import run_reproduce
-from sparsezo.collections import cache_folder
 from sparsezo.errors import DataError, UsageError
+from sparsezo.experiments import reproduce as reproducing
 from sparsezo.experiments import sources
 from sparsezo.experiments.plan import DataSpec, Experiment, LearnerSpec, builtin
 from sparsezo.experiments.reproduce import bounds, load
 from sparsezo.experiments.sources import Source, generated, in_folder, present
+from sparsezo.storage.cache import cache_folder
+from sparsezo.tasks.chunking import making as making_sentences
 from sparsezo.tasks.chunking.generate import chunking_columns, generate_chunking
 from sparsezo.tasks.loading import Files
-from sparsezo.tasks.rerank.generate import IN_DOMAIN, OUT_OF_DOMAIN, generate_nbest
-from sparsezo.tasks.text.generate import generate_texts
+from sparsezo.tasks.registry import kind
+from sparsezo.tasks.rerank import making as making_lists
+from sparsezo.tasks.rerank.generate import IN_DOMAIN, OUT_OF_DOMAIN, generate_nbest, weights_text
+from sparsezo.tasks.text import making as making_documents
+from sparsezo.tasks.text.generate import generate_text, generate_texts, write_svmlight
 
 
 @pytest.fixture(autouse=True)
 def small(monkeypatch, tmp_path):
-    monkeypatch.setattr(sources, "_SIZES", {"chunking": (60, 20, 30), "text": (60, 20, 30), "rerank": (12, 6, 8)})
+    monkeypatch.setattr(making_sentences, "_PARTS", (60, 20, 30))
+    monkeypatch.setattr(making_documents, "_PARTS", (60, 20, 30))
+    monkeypatch.setattr(making_lists, "_PARTS", (12, 6, 8))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
 
 
@@ -42,23 +49,14 @@ def small_plan(name: str) -> Experiment:
 
 
 def loaded(source: Source):
-    return load(source.task, Files(source.train, source.dev, source.test, dict(source.options)))
+    return load(kind(source.task), Files(source.train, source.dev, source.test, dict(source.options)))
 
 
 # Where files are
 
 
 def test_every_path_of_a_plan_is_placed_in_the_folder():
-    options = {
-        "template": "t",
-        "topics": "o",
-        "train_ref": ["a", "b"],
-        "dev_ref": ["c"],
-        "test_ref": "d",
-        "store": "place",
-        "only": "NP",
-        "min_count": 3,
-    }
+    options = {"train_ref": ["a", "b"], "dev_ref": ["c"], "test_ref": "d", "store": "place"}
     data = DataSpec(("x.nbest", "sub/y.nbest"), "dev.nbest", "test.nbest", options)
     plan = plan_of("rerank", data, init="w", bounds={"low": "l", "high": "h"})
     folder = Path("some") / "where"
@@ -68,14 +66,10 @@ def test_every_path_of_a_plan_is_placed_in_the_folder():
         dev="some/where/dev.nbest",
         test="some/where/test.nbest",
         options={
-            "template": "some/where/t",
-            "topics": "some/where/o",
             "train_ref": ["some/where/a", "some/where/b"],
             "dev_ref": ["some/where/c"],
             "test_ref": "some/where/d",
             "store": "place",  # a place to write, not a file of the data
-            "only": "NP",
-            "min_count": 3,
             "init": "some/where/w",
         },
         bounds={"low": "some/where/l", "high": "some/where/h"},
@@ -83,12 +77,17 @@ def test_every_path_of_a_plan_is_placed_in_the_folder():
     bare = sources._placed(plan_of("chunking", DataSpec(("x",), "17")), folder)
     assert bare == Source("chunking", ("some/where/x",), "17", None, {}, {})
     assert bare.held_out == "17"
+    options = {"template": "t", "only": "NP", "min_count": 3}
+    placed = sources._placed(plan_of("chunking", DataSpec(("x",), options=options)), folder)
+    assert placed.options == {"template": "some/where/t", "only": "NP", "min_count": 3}
+    placed = sources._placed(plan_of("text", DataSpec(("x",), options={"topics": "o", "raw_tf": True})), folder)
+    assert placed.options == {"topics": "some/where/o", "raw_tf": True}
     assert sources._placed(plan_of("chunking", DataSpec(("x",))), folder).dev is None
 
 
 def test_what_is_missing_is_every_file_that_is_named(tmp_path):
     """Train, dev, test, with their references in rerank, options that name files, and bounds; in this order."""
-    data = DataSpec(("a.nbest",), "b.nbest.xz", "c.nbest.gz", {"test_ref": ["r1", "r2"], "only": "NP", "store": "s"})
+    data = DataSpec(("a.nbest",), "b.nbest.xz", "c.nbest.gz", {"test_ref": ["r1", "r2"], "store": "s"})
     plan = plan_of("rerank", data, init="w", bounds={"low": "l"})
     names = ["a.nbest", "a.ref", "b.nbest.xz", "b.ref", "c.nbest.gz", "w", "r1", "r2", "l"]
     source = sources._placed(plan, tmp_path)
@@ -130,18 +129,18 @@ def digest(*contents: bytes) -> str:
 
 def test_the_identity_is_a_hash_of_content_and_options(tmp_path):
     """Spelled out: folders of runs that were begun earlier are known by it."""
-    for name in ("a", "b", "dev", "test", "w", "template"):
+    for name in ("a", "b", "dev", "test", "w", "topics"):
         (tmp_path / name).write_text(f"content of {name}\n")
-    data = DataSpec(("a", "b"), "dev", "test", {"only": "NP", "min_count": 2, "template": "template", "store": "x"})
+    data = DataSpec(("a", "b"), "dev", "test", {"raw_tf": True, "min_count": 2, "topics": "topics"})
     source = in_folder(plan_of("text", data), tmp_path)
     parts = [
         ["train", digest(b"content of a\n")],
         ["train", digest(b"content of b\n")],
         ["dev", digest(b"content of dev\n")],
         ["test", digest(b"content of test\n")],
-        ["template", digest(b"content of template\n")],
+        ["topics", digest(b"content of topics\n")],
     ]
-    known_by = {"dev": None, "options": {"min_count": 2, "only": "NP"}, "parts": parts, "task": "text"}
+    known_by = {"dev": None, "options": {"min_count": 2, "raw_tf": True}, "parts": parts, "task": "text"}
     expected = hashlib.blake2b(json.dumps(known_by, sort_keys=True).encode(), digest_size=16).hexdigest()
     assert source.identity == expected
     held_out = replace(source, dev="17")
@@ -316,6 +315,37 @@ def test_generated_lists_are_where_the_plan_says(tmp_path):
     assert alone.options == {"init": str(tmp_path / "alone" / "start")}
 
 
+def test_what_is_written_one_file_at_a_time(tmp_path):
+    """As ``data make`` asks for it: so many, with this seed, in this format."""
+    path, weights = tmp_path / "deep" / "some.gz", tmp_path / "weights."
+    for making in (making_sentences, making_documents):
+        assert making.paths(path, weights) == [path]
+    making_sentences.write(path, weights, 7, 5, None)
+    assert text_of(path) == chunking_columns(generate_chunking(7, 5))
+    for form in (None, "tsv"):
+        making_documents.write(path, weights, 7, 5, form)
+        assert text_of(path) == tsv(generate_texts(7, 5))
+    making_documents.write(path, weights, 7, 5, "svmlight")
+    some = generate_text(7, 5)
+    write_svmlight(tmp_path / "svmlight", some.vectors, some.names())
+    assert text_of(path) == text_of(tmp_path / "svmlight")
+
+
+def test_lists_are_written_with_references_and_weights(tmp_path):
+    path, weights = tmp_path / "deep" / "some.nbest.xz", tmp_path / "weights."
+    written = [path, tmp_path / "deep" / "some.ref", tmp_path / "weights.out-of-domain", tmp_path / "weights.in-domain"]
+    assert making_lists.paths(path, weights) == written
+    making_lists.write(path, weights, 7, 5, None)
+    lists = generate_nbest(7, 5)
+    texts = [lists.nbest(), lists.ref(), weights_text(OUT_OF_DOMAIN), weights_text(IN_DOMAIN)]
+    assert [text_of(file) for file in written] == texts
+    with pytest.raises(UsageError) as caught:
+        making_lists.paths(Path("some.txt"), weights)
+    assert str(caught.value) == (
+        "-o some.txt: name it NAME.nbest, .nbest.gz or .nbest.xz, or a folder with a / behind it"
+    )
+
+
 def test_files_that_are_there_are_not_generated_again(tmp_path):
     plan = small_plan("chunking")
     source = generated(plan, tmp_path)
@@ -343,11 +373,13 @@ def test_there_is_no_generator_for_other_files(task, options, name, tmp_path):
 
 def test_how_much_is_generated(monkeypatch):
     monkeypatch.undo()
-    assert sources._SIZES == {"chunking": (2000, 500, 1000), "text": (4000, 1000, 2000), "rerank": (300, 150, 300)}
+    assert making_sentences._PARTS == (2000, 500, 1000)
+    assert making_documents._PARTS == (4000, 1000, 2000)
+    assert making_lists._PARTS == (300, 150, 300)
 
 
 def test_the_range_between_bounds(tmp_path, monkeypatch):
-    monkeypatch.setattr(sources, "_SIZES", {"rerank": (12, 6, 60)})
+    monkeypatch.setattr(making_lists, "_PARTS", (12, 6, 60))
     source = generated(builtin("smt"), tmp_path)
     found = bounds(loaded(source), source)
     assert list(found) == ["out-of-domain", "in-domain", "oracle"]
@@ -365,7 +397,7 @@ def test_without_data_it_says_what_to_do(tmp_path):
     ):
         run_reproduce("all", str(tmp_path), out=tmp_path)
     with pytest.raises(
-        UsageError, match=r"experiment parsing: choose from chunking, smt, text, noise, all, or name a .toml"
+        UsageError, match=r"experiment parsing: choose from chunking, text, smt, noise, all, or name a .toml"
     ):
         run_reproduce("parsing", str(tmp_path))
     with pytest.raises(UsageError, match="`phases` warm: choose from fixed, tuned"):
@@ -377,10 +409,10 @@ def test_without_data_it_says_what_to_do(tmp_path):
 def test_what_data_get_has_fetched_is_used(tmp_path, monkeypatch):
     done = []
     monkeypatch.setattr(reproducing, "_reproduce", lambda plan, out, source, *_, **__: done.append(source) or [])
-    monkeypatch.setattr(reproducing, "write_report", lambda *_, **__: tmp_path / "report")
-    generated(builtin("chunking"), cache_folder())
+    monkeypatch.setattr(command, "write_report", lambda *_, **__: tmp_path / "report")
+    generated(builtin("chunking"), cache_folder("data"))
     run_reproduce("chunking", None, out=tmp_path / "out")
-    assert done == [in_folder(builtin("chunking"), cache_folder())]
+    assert done == [in_folder(builtin("chunking"), cache_folder("data"))]
     with pytest.raises(UsageError, match="sparsezo data get conll2000"):
         run_reproduce("all", None, out=tmp_path / "other")
     assert len(done) == 1

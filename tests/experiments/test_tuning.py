@@ -20,8 +20,9 @@ from sparsezo.experiments.tuning import Trial, Tuned, tune, tuned_runs
 from sparsezo.settings import Settings
 from sparsezo.tasks.chunking.generate import chunking_columns, generate_chunking
 from sparsezo.tasks.loading import Files
+from sparsezo.tasks.registry import kind
 
-RAN_AWAY = "step 3: the scores are not finite"
+RAN_AWAY = "the weights ran away"  # in any words: the engine says that it diverged
 
 
 def plan_of(*learners: LearnerSpec, iterations: int = 1600, dev: str | None = "40", seeds=(5,), **fields) -> Experiment:
@@ -42,7 +43,7 @@ LINE, GRID, SCALE_FREE = "first-order", "two-point score annealed 1", "two-point
 
 
 class Scripted:
-    """A runner by formula: ``answer(h, mu, iterations, seed)`` is dev, (dev, average loss), or why the run failed."""
+    """An engine by formula: ``answer(h, mu, iterations, seed)`` is dev, (dev, average loss), or why the run failed."""
 
     def __init__(self, answer, out: Path = Path("nowhere"), *, models: bool = False) -> None:
         self.answer, self.out, self.models = answer, out, models
@@ -57,7 +58,7 @@ class Scripted:
         for run in runs:
             said = self.answer(run.settings.h, run.settings.mu, run.iterations, run.settings.seed)
             if isinstance(said, str):
-                failures.append(Failure(run, said))
+                failures.append(Failure(run, said, diverged=said is RAN_AWAY))
                 continue
             dev, loss = said if isinstance(said, tuple) else (said, 0.5)
             records[run.hash] = {"result": {"dev": dev, "average_loss": loss}}
@@ -209,7 +210,8 @@ def test_the_full_grid_tries_all_to_the_end_and_nothing_between():
 
 def test_what_a_trial_is_as_a_run():
     spec = LearnerSpec(
-        *("two-point", "active", 0.7, 0.8, "adagrad", "annealed", 2.5, False, "binary"),
+        *("two-point", "active", 0.7, 0.8, "adagrad", "annealed", 2.5),
+        feedback="binary",
         grid_h=(0.1, 0.01),
         grid_mu=(0.3,),
         paper=0.875,
@@ -618,11 +620,12 @@ def test_where_every_trial_ran_away_it_says_so():
 
 def test_any_other_failure_ends_the_search():
     def answer(h, mu, n, seed):
-        return {0.01: RAN_AWAY, 0.1: "disk full"}.get(h, 0.5)
+        return {0.01: RAN_AWAY, 0.1: "the disk is not finite"}.get(h, 0.5)
 
     with pytest.raises(SparsezoError) as caught:
         tune(plan_of(line(1.0, 0.1, 0.01)), Scripted(answer), "data")
-    assert str(caught.value) == "first-order, tune, h 0.1, seed 5: disk full; the same command goes on from there"
+    message = "first-order, tune, h 0.1, seed 5: the disk is not finite; the same command goes on from there"
+    assert str(caught.value) == message
 
 
 def test_what_a_search_needs():
@@ -664,13 +667,13 @@ def test_notes_stand_in_one_line():
     )
 
 
-# With a true runner
+# With a true engine
 
 
 def test_trials_are_runs_that_are_kept_and_nothing_is_asked_again(tmp_path):
     path = tmp_path / "train.txt"
     path.write_text(chunking_columns(generate_chunking(60, seed=1)))
-    loader = partial(load, "chunking", Files((str(path),), "20", None, {"only": "NP"}))
+    loader = partial(load, kind("chunking"), Files((str(path),), "20", None, {"only": "NP"}))
     plan = plan_of(line(1.0, 0.1), iterations=64, seeds=(8, 3))
     out = tmp_path / "out"
     found = tune(plan, LocalEngine(out, loader, processes=1), "data")

@@ -1,7 +1,7 @@
 """All runs of a sweep over the machine's cores; stopped or killed at any point, the same call goes on (paper Sec. 5).
 
-    with LocalEngine(Path("results"), load, processes=2) as runner:      # load() gives a task and its data
-        finished = runner.run(fixed_runs(plan, identity), progress=print)
+    with LocalEngine(Path("results"), load, processes=2) as engine:      # load() gives a task and its data
+        finished = engine.run(fixed_runs(plan, identity), progress=print)
     finished.records, finished.failures
 
 Each process loads the data once and keeps it. The first one compiles what has to be compiled before the others start.

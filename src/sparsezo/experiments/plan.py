@@ -8,7 +8,7 @@
 
 A file has the keys of ``Experiment``, with the tables ``[data]``, ``[fixed]`` (h and mu of all learners), ``[grid]``
 (where tuning looks) and one ``[[learner]]`` for each; a learner's own h, mu and grid come before the common ones.
-``feedback`` of a learner is how its simulated rater answers (feedback.py), exact unless given; a list of models,
+``feedback`` of a learner is how its simulated rater answers (raters.py), exact unless given; a list of models,
 ``feedback = ["exact", "flip:0.1"]``, stands for as many learners that differ in this alone. Without any grid there is
 no tuned phase.
 """

@@ -1,6 +1,6 @@
 """What drives the cost of all, active and score: n, n_bar and r_bar (Sec. 3; docs/theory.md, remark 6), by experiment.
 
-    scaling = measure_all(seeds=3)              # scaling_report.py writes it up
+    scaling = measure_all(seeds=3)              # reports/scaling.py writes it up
     measure(Point(n=256, n_bar=32, r_bar=4), "score", seeds=3).passes
 
 The objective has planted sparsity: F(w, x) = ||C_x (w - w*)||_1 / sqrt(r_bar), where C_x has r_bar orthonormal rows

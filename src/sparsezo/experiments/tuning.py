@@ -1,9 +1,9 @@
 """The search for h and mu on dev: the paper's grid, or less work over it (paper Sec. 5, "tuning").
 
-    with Runner(out, load) as runner:
-        tuned = tune(plan, runner, identity)            # every learner of the plan at once
+    with LocalEngine(out, load) as engine:
+        tuned = tune(plan, engine, identity)            # every learner of the plan at once
     tuned["two-point score"].chosen                     # (h, mu)
-    runner.run(tuned_runs(plan, identity, tuned))       # the paper's table: every seed at its learner's settings
+    engine.run(tuned_runs(plan, identity, tuned))       # the paper's table: every seed at its learner's settings
 
 Successive halving tries all points for a sixteenth of the iterations, the better third of them (two at least) for a
 quarter, and the better third of those to the end. Short trials like large steps, so the search then walks: the

@@ -22,10 +22,10 @@ def _store() -> Any:
 class RerankOptions:
     """Of train and tune."""
 
+    init: str | None = option(None, "A decoder's weights to start from (cdec, moses.ini).", file=True, shown="0")
     train_ref: tuple[str, ...] | None = _references("training")
     dev_ref: tuple[str, ...] | None = _references("dev")
     test_ref: tuple[str, ...] | None = _references("test")
-    init: str | None = option(None, "A decoder's weights to start from (cdec, moses.ini).", file=True, shown="0")
     store: str | None = _store()
 
 
