@@ -10,7 +10,18 @@ looks alike by its parts of speech and is chunked in another way (its method say
 
 from __future__ import annotations
 
-from sparsezo.tasks.chunking.lexicon import Draw, Lexicon, Noun, Verb, coin_adjective, coin_name, coin_noun, coin_stem, make_verb, weighted
+from sparsezo.tasks.chunking.lexicon import (
+    Draw,
+    Lexicon,
+    Noun,
+    Verb,
+    coin_adjective,
+    coin_name,
+    coin_noun,
+    coin_stem,
+    make_verb,
+    weighted,
+)
 
 Token = tuple[str, str, str]  # word, part of speech, chunk tag
 Pair = tuple[str, str]  # word, part of speech
