@@ -173,20 +173,6 @@ def test_a_full_disk(files, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_help_needs_nothing_heavy():
-    code = (
-        "import sys; sys.argv = ['sparsezo', '--help']\n"
-        "from sparsezo.cli import main\n"
-        "try: main()\n"
-        "except SystemExit: pass\n"
-        "sys.exit(bool({'numba', 'numpy', 'scipy', 'sklearn'} & set(sys.modules)))"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert done.returncode == 0
-    for command in ("train", "predict", "evaluate", "demo", "bench"):
-        assert command in done.stdout
-
-
 def test_a_second_process_compiles_nothing(files, tmp_path):
     command = [*PROGRAM, "train", "chunking", "--train", str(files / "dev"), "--dev", "10", "--iterations", "200"]
     environment = {**os.environ, "NUMBA_DEBUG_CACHE": "1"}

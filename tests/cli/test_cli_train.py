@@ -153,13 +153,18 @@ def test_h_and_mu_have_defaults_by_task_rule_and_perturbation(
 ):
     words = ["train", task, "--train", "a", "-o", tmp_path / "m", "--rule", rule, "--step", step]
     words += ["--perturb", perturb] if perturb else []
-    for more in ([], ["--h", "0.5"], *([["--mu", "0.5"]] if mu is not None else [])):
-        assert program(*words, *more) == ENOUGH
-    plain, with_h, *with_mu = (args[2] for args, _ in asked.trainings)
-    assert (plain.rule, plain.step, plain.h, plain.mu) == (rule, step, h, mu)
-    assert plain.perturb == (perturb or (None if mu is None else "score"))
-    assert with_h == replace(plain, h=0.5)
-    assert with_mu == ([replace(plain, mu=0.5)] if mu is not None else [])
+    assert program(*words) == ENOUGH
+    settings = asked.trainings[0][0][2]
+    assert (settings.rule, settings.step, settings.h, settings.mu) == (rule, step, h, mu)
+    assert settings.perturb == (perturb or (None if mu is None else "score"))
+
+
+@pytest.mark.parametrize("task", OPTIONS)
+def test_one_of_h_and_mu_may_be_given_without_the_other(program, asked, tmp_path, task):
+    for words in ([], ["--h", "0.5"], ["--mu", "0.5"]):
+        assert program("train", task, "--train", "a", "-o", tmp_path / "m", *words) == ENOUGH
+    neither, h, mu = (args[2] for args, _ in asked.trainings)
+    assert (h, mu) == (replace(neither, h=0.5), replace(neither, mu=0.5))
 
 
 @pytest.mark.parametrize(
