@@ -18,11 +18,24 @@ def table(name: str) -> dict[str, dict[str, str]]:
         return {row["learner"]: row for row in csv.DictReader(stream)}
 
 
+INTRODUCED = {  # the words that stand before README's table
+    "chunking": "Noun-phrase chunking, CoNLL-2000, 4M iterations, test F1:",
+    "text": "Text classification, 20 Newsgroups in four classes, 1M iterations, test accuracy:",
+    "smt": "Reranking, News Commentary n-best lists",
+}
+README = (ROOT / "README.md").read_text("utf-8")
+
+
+def introduction(name: str) -> int:
+    assert README.count(INTRODUCED[name]) == 1
+    return README.index(INTRODUCED[name])
+
+
 def shown(name: str) -> list[dict[str, str]]:
-    """The rows of README's table on an experiment, by column; the table stands before the link to its folder."""
-    text = (ROOT / "README.md").read_text("utf-8")
-    before = text[: text.index(f"](docs/results/{name}/")]
-    block = re.findall(r"(?:^\|.*\|\n)+", before, re.MULTILINE)[-1]
+    """The rows of README's table on an experiment, by column: the first table after the words that introduce it."""
+    after = README[introduction(name) :]
+    block = re.search(r"(?:^\|.*\|\n)+", after, re.MULTILINE)[0]
+    assert "##" not in after[: after.index(block)]
     head, _, *rows = ([cell.strip() for cell in line.strip("|\n").split("|")] for line in block.splitlines())
     return [dict(zip(head, row, strict=True)) for row in rows]
 
@@ -77,6 +90,21 @@ def test_results_say_how_they_were_made(name):
     assert f"sparsezo reproduce {name}" in (RESULTS / "README.md").read_text("utf-8")
     for figure in (RESULTS / name / "figures").glob("*.svg"):
         assert figure.with_suffix(".png").exists()
+
+
+def test_a_picture_comes_before_the_tables():
+    """A visitor sees what it is about, and the results are in order."""
+    first = re.search(r"^!\[(.+)\]\((.+)\)$", README, re.MULTILINE)
+    assert "loss" in first[1]
+    assert (ROOT / first[2]).is_file()
+    tables = [introduction(name) for name in ("chunking", "text", "smt")]
+    assert [first.start(), *tables] == sorted([first.start(), *tables])
+    assert first.start() < README.index("\n| ")
+
+
+@pytest.mark.parametrize("name", ["chunking", "text", "smt", "scaling"])
+def test_readme_leads_to_the_report(name):
+    assert f"](docs/results/{name}/" in README
 
 
 def test_links_lead_somewhere():

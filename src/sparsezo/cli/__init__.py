@@ -6,15 +6,19 @@ import os
 import re
 import signal
 import sys
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from types import FrameType
 
 
 def main() -> None:
     """Exit codes: 0 done, 1 the work failed, 2 the call was wrong, 130 interrupted (143 by SIGTERM)."""
+    from sparsezo import progress
     from sparsezo.cli.app import make_app
     from sparsezo.errors import SparsezoError
 
     signal.signal(signal.SIGTERM, _terminate)
+    progress.show_with(_counting)
     try:
         make_app()(prog_name="sparsezo")
     except SparsezoError as error:
@@ -35,6 +39,12 @@ def main() -> None:
 def with_flags(message: str) -> str:
     """The library names settings, `min_count`; here they are flags, --min-count."""
     return re.sub(r"`([a-z][a-z0-9_]*)`", lambda found: "--" + found[1].replace("_", "-"), message)
+
+
+def _counting(title: str, unit: str) -> AbstractContextManager[Callable[[int, int], None]]:
+    from sparsezo.cli import show
+
+    return show.counting(title, unit)
 
 
 class Terminated(KeyboardInterrupt):

@@ -15,7 +15,14 @@ from typing import Annotated
 
 import typer
 
-data_app = typer.Typer(help="Where the data is, how to get it, and generated data.", no_args_is_help=True)
+from sparsezo.cli.options import HELP, Command, Group
+
+data_app = typer.Typer(
+    help="Where the data is, how to get it, and generated data.",
+    no_args_is_help=True,
+    cls=Group,
+    context_settings=HELP,
+)
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="conll2000, rcv1, wmt07 or 20news.")]
 DataFolder = Annotated[
@@ -23,7 +30,7 @@ DataFolder = Annotated[
 ]
 
 
-@data_app.command("list")
+@data_app.command("list", cls=Command, context_settings=HELP)
 def list_collections(
     data: DataFolder = None,
     as_json: Annotated[bool, typer.Option("--json", help="End standard output with one JSON object.")] = False,
@@ -50,7 +57,7 @@ def list_collections(
     show.output.print(f"looked in {', '.join(map(str, places(data)))}", markup=False, soft_wrap=True)
 
 
-@data_app.command("get")
+@data_app.command("get", cls=Command, context_settings=HELP)
 def get(name: Name) -> None:
     """Fetch a collection from its public home into the user's cache, and print the folder."""
     from sparsezo.cli import show
@@ -62,7 +69,7 @@ def get(name: Name) -> None:
     typer.echo(fetched.folder)
 
 
-@data_app.command("path")
+@data_app.command("path", cls=Command, context_settings=HELP)
 def path(name: Name, data: DataFolder = None) -> None:
     """Print the folder where a collection is."""
     from sparsezo.collections import find, not_found
@@ -73,7 +80,7 @@ def path(name: Name, data: DataFolder = None) -> None:
     typer.echo(folder)
 
 
-@data_app.command("make")
+@data_app.command("make", cls=Command, context_settings=HELP)
 def make(
     task: Annotated[str, typer.Argument(metavar="TASK", help="chunking, text or rerank.")],
     output: Annotated[

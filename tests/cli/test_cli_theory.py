@@ -56,7 +56,7 @@ def test_every_option_about_the_data_arrives(call, monkeypatch):
 
     monkeypatch.setattr(theory, "measure", measure)
     words = """--task text --data a --data b --only VP --order 1 --template tpl --min-count 3 --format svmlight
-        --topics q --raw-tf --ref r1 --ref r2 --store s --L0 1.5 --R 2 --alpha 0.5 --epsilon 0.25 --json"""
+        --topics q --raw-tf --train-ref r1 --train-ref r2 --store s --L0 1.5 --R 2 --alpha 0.5 --epsilon 0.25 --json"""
     code, out, _ = call(*words.split())
     assert code == 0
     options = {
@@ -158,7 +158,7 @@ def test_the_file_s_dimensions_are_those_of_train(call, files):
         (["--data", "x"], 2, "--data needs --task"),
         (["--task", "chunking"], 2, "--task goes with --data"),
         (["--only", "NP"], 2, "--only goes with --data"),
-        (["--ref", "x"], 2, "--ref goes with --data"),
+        (["--train-ref", "x"], 2, "--train-ref goes with --data"),
         (["--task", "chunking", "--data", "x", "--n-bar", 3], 2, "--n-bar 3.0: --data has its own"),
         (["--task", "parsing", "--data", "x"], 2, "task parsing: choose from"),
         (["--task", "text", "--data", "x", "--only", "NP"], 2, "--only does not belong to task text"),

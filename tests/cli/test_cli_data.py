@@ -16,6 +16,7 @@ import pytest
 
 from sparsezo.collections import COLLECTIONS, Download
 from sparsezo.tasks.chunking.conll import read_conll
+from sparsezo.tasks.registry import kind, names
 from sparsezo.tasks.rerank.decoder_weights import read_weights
 from sparsezo.tasks.rerank.nbest import read_nbest
 from sparsezo.tasks.text.documents import detect_format, read_documents
@@ -156,15 +157,13 @@ def test_every_option_of_make_arrives(call, monkeypatch):
 
 
 def test_sizes_unless_given(call, tmp_path, monkeypatch):
-    from sparsezo.cli import data
-
     seen = []
-    monkeypatch.setattr(
-        data, "_write", lambda task, target, weights, n, seed, format: seen.append((task, n)) or [target]
-    )
+    for task in names():
+        write = f"{kind(task).making}.write"
+        monkeypatch.setattr(write, lambda *args, task=task: seen.append((task, *args[2:])))
     for task, name in (("chunking", "a.txt"), ("text", "a.tsv"), ("rerank", "a.nbest")):
-        assert call("make", task, "-o", tmp_path / name)[0] == 0
-    assert seen == [("chunking", 2000), ("text", 4000), ("rerank", 300)]
+        assert call("make", task, "-o", tmp_path / name, "--seed", 7)[0] == 0
+    assert seen == [("chunking", 2000, 7, None), ("text", 4000, 7, None), ("rerank", 300, 7, None)]
 
 
 def test_what_was_not_named_is_not_replaced(call, tmp_path):

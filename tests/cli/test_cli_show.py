@@ -1,0 +1,251 @@
+"""What a person types and sees: numbers with units, progress of runs and sweeps, results."""
+
+from __future__ import annotations
+
+import io
+from dataclasses import replace
+from types import SimpleNamespace
+
+import pytest
+from rich.console import Console
+
+from sparsezo.cli import follow, show
+from sparsezo.cli.values import whole_number
+from sparsezo.engines.base import Overview
+from sparsezo.errors import UsageError
+from sparsezo.training import Progress
+
+note_compiling = show.note_compiling  # the real one
+pytestmark = pytest.mark.usefixtures("plain")
+
+# Values as people type them
+
+
+@pytest.mark.parametrize(
+    ("typed", "value"),
+    [
+        ("1", 1),
+        ("4M", 4_000_000),
+        ("4m", 4_000_000),
+        ("300k", 300_000),
+        ("300K", 300_000),
+        ("2g", 2_000_000_000),
+        ("2G", 2_000_000_000),
+        ("1e6", 1_000_000),
+        ("1_000", 1000),
+        ("0.5k", 500),
+        ("1.0", 1),
+    ],
+)
+def test_numbers_as_people_type_them(typed, value):
+    number = whole_number(typed, "--iterations")
+    assert (number, type(number)) == (value, int)
+
+
+@pytest.mark.parametrize("typed", ["", "0", "k", "-1", "-1k", "1.5", "0.0001k", "1e400", "inf", "nan", "ten", "4Q"])
+def test_what_is_no_whole_number_is_named_with_its_option(typed):
+    with pytest.raises(UsageError) as caught:
+        whole_number(typed, "--evaluate-every")
+    assert str(caught.value) == (
+        f"--evaluate-every {typed}: must be a whole number of at least 1, such as 4M, 300k, 1e6 or 250000"
+    )
+
+
+# A run
+
+
+def now(step: int, dev: float | None = None) -> Progress:
+    return Progress(step, 10_000, 0.123449, dev, None if dev is None else 0.9, 100, 3.0, 250.0)
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    """The time that show reads, set by hand."""
+    time = SimpleNamespace(now=100.0)
+    monkeypatch.setattr(show, "time", SimpleNamespace(monotonic=lambda: time.now))
+    return time
+
+
+def test_a_log_has_a_line_every_ten_seconds(clock, capsys):
+    with show.training_progress("two-point", 10_000, "f1") as progress:
+        for seconds, step in [(9.9, 1000), (10.0, 2000), (19.9, 3000), (20.5, 4000), (30.0, 5000), (30.5, 9000)]:
+            clock.now = 100 + seconds
+            progress(now(step, dev=0.8125 if step > 3000 else None))
+    assert capsys.readouterr().err.splitlines() == [
+        "step 2,000 of 10,000  loss 0.1234  32 s left",
+        "step 4,000 of 10,000  loss 0.1234  dev f1 0.8125 (best 0.9000)  24 s left",
+        "step 9,000 of 10,000  loss 0.1234  dev f1 0.8125 (best 0.9000)  4 s left",
+    ]
+
+
+def terminal(monkeypatch) -> Console:
+    console = Console(file=io.StringIO(), force_terminal=True, width=200, record=True, highlight=False)
+    monkeypatch.setattr(show, "errors", console)
+    return console
+
+
+def test_a_terminal_has_a_live_line(monkeypatch):
+    console = terminal(monkeypatch)
+    with show.training_progress("two-point", 10_000, "f1") as progress:
+        progress(now(2500, dev=0.8125))
+        seen = show_bar(console)
+    for words in ("two-point", "2500/10000", "250 steps/s", "loss 0.1234  dev f1 0.8125 (best 0.9000)"):
+        assert words in seen
+
+
+def show_bar(console: Console) -> str:
+    """What stands on the screen at this moment."""
+    console._record_buffer.clear()
+    live = console._live_stack[-1] if hasattr(console, "_live_stack") else console._live
+    live.refresh()
+    return console.export_text()
+
+
+def test_counting_is_a_bar_on_a_terminal_and_silence_elsewhere(monkeypatch, capsys):
+    with show.counting("importing x", "lists") as count:
+        count(1, 2)
+    assert capsys.readouterr() == ("", "")
+    console = terminal(monkeypatch)
+    with show.counting("importing x", "lists") as count:
+        count(3, 7)
+        seen = show_bar(console)
+    for words in ("importing x", "3/7", "lists"):
+        assert words in seen
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        (None, "-"),
+        (True, "True"),
+        (1_234_567, "1,234,567"),
+        (0.001, "0.0010"),
+        (0.00099, "0.00099"),
+        (0.0, "0"),
+        (-0.5, "-0.5000"),
+        (-0.0005, "-0.0005"),
+        (9999.0, "9999.0000"),
+        (10_000.0, "10000"),
+        (1234567.891, "1.23457e+06"),
+        ("f1", "f1"),
+        ({"f1": 0.5, "gold": 1000}, "f1 0.5000  gold 1,000"),
+    ],
+)
+def test_values_for_people(value, words):
+    assert show._text(value) == words
+
+
+def test_reports_within_a_result_are_rows_of_their_own(capsys):
+    show.result({"f1": 0.25, "types": {"NP": {"f1": 0.5, "gold": 3}, "VP": 1}}, as_json=False, title="a [b] c")
+    assert [line.rstrip() for line in capsys.readouterr().out.splitlines()] == [
+        "a [b] c",
+        "f1        0.2500",
+        "types NP  f1 0.5000  gold 3",
+        "types VP  1",
+    ]
+
+
+def test_notes_are_for_people_and_not_markup(capsys):
+    show.note("a [b] c")
+    assert capsys.readouterr() == ("", "a [b] c\n")
+
+
+def test_notes_name_settings_as_flags(capsys):
+    show.note("`min_count` is large")
+    assert capsys.readouterr() == ("", "--min-count is large\n")
+
+
+def test_compiling_is_said_only_where_it_is_done(monkeypatch, tmp_path, capsys):
+    from sparsezo.kernels import jit
+
+    monkeypatch.setattr(jit, "CACHE", tmp_path)
+    note_compiling()
+    assert capsys.readouterr().err == "compiling the training loop: about half a minute, once on this machine\n"
+    (tmp_path / "kernels").mkdir()
+    (tmp_path / "kernels" / "loop.run-1.py311.nbi").touch()
+    note_compiling()
+    assert capsys.readouterr().err == ""
+
+
+# A sweep
+
+SWEEP = Overview(runs=4, done=1, failed=0, steps=2_000_000, steps_done=500_000, seconds_left=None, now=())
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [
+        (0.4, "0 s"),
+        (89.4, "89 s"),
+        (89.9, "90 s"),
+        (90, "2 min"),
+        (200, "3 min"),
+        (89.4 * 60, "89 min"),
+        (90 * 60, "1 h 30 min"),
+        (125 * 60, "2 h 05 min"),
+        (1440 * 60, "24 h 00 min"),
+    ],
+)
+def test_durations(seconds, words):
+    assert follow._duration(seconds) == words
+
+
+@pytest.mark.parametrize(
+    ("now", "words"),
+    [
+        (SWEEP, "1 of 4 runs, 25% of 2M steps"),
+        (replace(SWEEP, failed=2), "1 of 4 runs, 2 failed, 25% of 2M steps"),
+        (replace(SWEEP, seconds_left=125.0), "1 of 4 runs, 25% of 2M steps, 2 min left"),
+        (replace(SWEEP, steps=0, steps_done=0), "1 of 4 runs, 0% of 0M steps"),
+        (replace(SWEEP, steps=1, steps_done=1), "1 of 4 runs, 100% of 1e-06M steps"),
+        (replace(SWEEP, steps=192_123_456, steps_done=0, seconds_left=0.0), "1 of 4 runs, 0% of 192M steps, 0 s left"),
+    ],
+)  # fmt: skip
+def test_how_far_a_sweep_is(now, words):
+    assert follow._text(now) == words
+
+
+def test_the_log_of_a_sweep_has_a_line_every_ten_seconds(monkeypatch, capsys):
+    time = SimpleNamespace(now=100.0)
+    monkeypatch.setattr(follow, "time", SimpleNamespace(monotonic=lambda: time.now))
+    with follow.following("smt, tuning") as progress:
+        for seconds, done in [(9.9, 1), (10.0, 2), (19.9, 3), (20.5, 4), (30.0, 5), (30.5, 6)]:
+            time.now = 100 + seconds
+            progress(replace(SWEEP, runs=9, done=done))
+    assert capsys.readouterr().err.splitlines() == [
+        f"smt, tuning: {done} of 9 runs, 25% of 2M steps" for done in (2, 4, 6)
+    ]
+
+
+def test_a_sweep_on_a_terminal_has_a_live_line(monkeypatch):
+    seen = []
+
+    class Bar:
+        def __init__(self, *_columns, console, transient):
+            seen.append((console, transient))
+
+        def __enter__(self):
+            return self
+
+        def __exit__(self, *_):
+            return None
+
+        def add_task(self, title, **values):
+            seen.append((title, values))
+            return 7
+
+        def update(self, line, **values):
+            seen.append((line, values))
+
+    console = SimpleNamespace(is_terminal=True)
+    monkeypatch.setattr(show, "errors", console)
+    monkeypatch.setattr(follow, "Progress", Bar)
+    with follow.following("smt, tuning") as progress:
+        progress(SWEEP)
+        progress(replace(SWEEP, steps=0, steps_done=0))
+    assert seen == [
+        (console, True),
+        ("smt, tuning", {"total": None, "text": "loading"}),
+        (7, {"total": 2_000_000, "completed": 500_000, "text": "1 of 4 runs, 25% of 2M steps"}),
+        (7, {"total": 1, "completed": 0, "text": "1 of 4 runs, 0% of 0M steps"}),
+    ]

@@ -1,0 +1,487 @@
+"""train: every option arrives where it counts, nothing is replaced unasked, and what is told, word for word."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from sparsezo import training
+from sparsezo.cli import train
+from sparsezo.errors import SparsezoError
+from sparsezo.settings import SETTINGS, Settings
+from sparsezo.tasks.base import Scores
+from sparsezo.tasks.chunking.generate import chunking_columns, generate_chunking
+from sparsezo.tasks.chunking.task import Chunking
+from sparsezo.tasks.loading import Data, Files, Loaded
+from sparsezo.tasks.registry import kind, names
+
+pytestmark = pytest.mark.usefixtures("plain")
+
+# From the command line to the training
+
+
+@pytest.fixture
+def asked(monkeypatch):
+    """What was to be loaded, and how it was to be trained; neither is done."""
+    seen = SimpleNamespace(files=[], trainings=[], loaded={})
+
+    def loading(task):
+        def load(files):
+            seen.files.append(files)
+            return seen.loaded[task]
+
+        return load
+
+    def train_it(*args, **keywords):
+        seen.trainings.append((args, keywords))
+        raise SparsezoError("enough")
+
+    for task in names():
+        seen.loaded[task] = Loaded(SimpleNamespace(name=task), Data(f"data of {task}"), np.ones(3))
+        monkeypatch.setattr(f"{kind(task).files}.load", loading(task))
+    monkeypatch.setattr(training, "Training", train_it)
+    return seen
+
+
+ENOUGH = (1, "", "sparsezo: enough\n")
+WHOLE = "must be a whole number of at least 1, such as 4M, 300k, 1e6 or 250000"
+LEARNERS = {  # each value is another one than by default
+    "--rule comparison --perturb active --h 0.03 --mu 0.2 --step adagrad --criterion annealed --gamma 0.7 --seed 5 "
+    "--feedback flip:0.1": Settings(
+        rule="comparison", perturb="active", h=0.03, mu=0.2, step="adagrad", criterion="annealed", gamma=0.7,
+        seed=5, feedback="flip:0.1",
+    ),
+    "--rule first-order --h 0.03 --baseline": Settings("first-order", None, 0.03, None, baseline=True),
+}  # fmt: skip
+OPTIONS = {
+    "chunking": (
+        "--only VP --order 1 --template tpl --min-count 3",
+        {"only": "VP", "order": 1, "template": "tpl", "min_count": 3},
+    ),
+    "text": (
+        "--format svmlight --topics q --raw-tf --min-count 3",
+        {"format": "svmlight", "topics": "q", "raw_tf": True, "min_count": 3},
+    ),
+    "rerank": (
+        "--train-ref r1 --train-ref r2 --dev-ref r3 --test-ref r4 --init w --store s",
+        {"train_ref": ["r1", "r2"], "dev_ref": ["r3"], "test_ref": ["r4"], "init": "w", "store": "s"},
+    ),
+}
+FILES = "--train a --train b --dev d --test t"
+PACE = "--iterations 7k --evaluate-every 70 --checkpoint-seconds 2.5 --resume"
+
+
+@pytest.mark.parametrize("learner", LEARNERS)
+@pytest.mark.parametrize("task", OPTIONS)
+def test_every_option_of_train_arrives(program, asked, tmp_path, task, learner):
+    """Each with a value of its own, so that none can stand in for another."""
+    words, options = OPTIONS[task]
+    line = f"train {task} {FILES} -o {tmp_path / 'model'} {learner} {words} {PACE}"
+    assert program(*line.split()) == ENOUGH
+    assert asked.files == [Files(("a", "b"), "d", "t", options)]
+    loaded = asked.loaded[task]
+    (args, keywords) = asked.trainings[0]
+    assert keywords.pop("W") is loaded.W
+    assert args == (loaded.task, loaded.data, LEARNERS[learner], 7000)
+    assert keywords == {
+        "evaluate_every": 70,
+        "checkpoint": tmp_path / "model.checkpoint",
+        "checkpoint_seconds": 2.5,
+        "resume": True,
+    }
+
+
+@pytest.mark.parametrize("task", OPTIONS)
+def test_train_has_the_documented_defaults(program, asked, tmp_path, task):
+    assert program("train", task, "--train", "a", "-o", tmp_path / "m") == ENOUGH
+    assert asked.files == [Files(("a",), None, None, {})]
+    ((_, _, settings, iterations), keywords) = asked.trainings[0]
+    h, mu = kind(task).defaults("two-point", "constant", "score")
+    assert settings == Settings("two-point", "score", h, mu, "constant", "map", 1.0, False, 0, "exact")
+    assert iterations == 1_000_000
+    assert {name: keywords[name] for name in ("evaluate_every", "checkpoint_seconds", "resume")} == {
+        "evaluate_every": None,
+        "checkpoint_seconds": 30.0,
+        "resume": False,
+    }
+
+
+@pytest.mark.parametrize("task", OPTIONS)
+def test_no_option_of_train_is_forgotten_above(commands, task):
+    flags = {flag for param in commands[f"train {task}"].params for flag in param.opts if flag.startswith("--")}
+    tried = set(" ".join([FILES, PACE, OPTIONS[task][0], *LEARNERS]).split())
+    assert flags - tried == {"--output", "--force", "--json"}
+    by_default = Settings()
+    for name in SETTINGS:
+        assert any(getattr(each, name) != getattr(by_default, name) for each in LEARNERS.values()), name
+
+
+@pytest.mark.parametrize(
+    ("task", "rule", "perturb", "step", "h", "mu"),
+    [
+        ("chunking", "two-point", None, "constant", 1e-3, 0.1),
+        ("chunking", "two-point", "score", "constant", 1e-3, 0.1),
+        ("chunking", "comparison", "active", "constant", 3e-4, 0.1),
+        ("chunking", "baseline", "all", "constant", 1e-4, 0.1),
+        ("chunking", "symmetric", None, "adagrad", 0.05, 0.2),
+        ("chunking", "first-order", None, "constant", 0.01, None),
+        ("chunking", "first-order", None, "adagrad", 0.1, None),
+        ("chunking", "supervised", None, "constant", 0.01, None),
+        ("text", "two-point", None, "constant", 0.1, 1.0),
+        ("text", "two-point", "active", "constant", 0.01, 1.0),
+        ("text", "two-point", "all", "constant", 1e-3, 1.0),
+        ("text", "preference", "active", "adagrad", 0.3, 1.0),
+        ("text", "first-order", None, "constant", 1.0, None),
+        ("rerank", "two-point", None, "constant", 1e-4, 0.01),
+        ("rerank", "symmetric", "active", "constant", 1e-4, 0.01),
+        ("rerank", "comparison", None, "constant", 1e-5, 0.01),
+        ("rerank", "baseline", "active", "adagrad", 0.1, 0.01),
+        ("rerank", "first-order", None, "constant", 1e-3, None),
+        ("rerank", "first-order", None, "adagrad", 0.01, None),
+        ("rerank", "supervised", None, "constant", 0.01, None),
+    ],
+)
+def test_h_and_mu_have_defaults_by_task_rule_and_perturbation(
+    program, asked, tmp_path, task, rule, perturb, step, h, mu
+):
+    words = ["train", task, "--train", "a", "-o", tmp_path / "m", "--rule", rule, "--step", step]
+    words += ["--perturb", perturb] if perturb else []
+    assert program(*words) == ENOUGH
+    settings = asked.trainings[0][0][2]
+    assert (settings.rule, settings.step, settings.h, settings.mu) == (rule, step, h, mu)
+    assert settings.perturb == (perturb or (None if mu is None else "score"))
+
+
+@pytest.mark.parametrize("task", OPTIONS)
+def test_one_of_h_and_mu_may_be_given_without_the_other(program, asked, tmp_path, task):
+    for words in ([], ["--h", "0.5"], ["--mu", "0.5"]):
+        assert program("train", task, "--train", "a", "-o", tmp_path / "m", *words) == ENOUGH
+    neither, h, mu = (args[2] for args, _ in asked.trainings)
+    assert (h, mu) == (replace(neither, h=0.5), replace(neither, mu=0.5))
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("--h 0", "--h 0.0: must be positive and finite"),
+        ("--h -1", "--h -1.0: must be positive and finite"),
+        ("--mu 0", "--mu 0.0: must be positive and finite"),
+        ("--rule first-order --mu 0.1", "rule first-order perturbs nothing: leave out --perturb and --mu"),
+        ("--rule first-order --perturb all", "rule first-order perturbs nothing: leave out --perturb and --mu"),
+        ("--baseline", "--baseline belongs to rule first-order, not to two-point"),
+        ("--seed -1", "--seed -1: must be a whole number from 0 to 2^63 - 1"),
+        ("--step long", "--step long: choose from constant, adagrad"),
+        ("--iterations many", f"--iterations many: {WHOLE}"),
+        ("--evaluate-every 0", f"--evaluate-every 0: {WHOLE}"),
+    ],
+)  # fmt: skip
+def test_mistakes_are_said_before_a_file_is_read(program, asked, tmp_path, words, message):
+    """And what was given is not quietly replaced by a default."""
+    line = ["train", "text", "--train", "nowhere", "-o", tmp_path / "m", *words.split()]
+    assert program(*line) == (2, "", f"sparsezo: {message}\n")
+    assert (asked.files, asked.trainings) == ([], [])
+
+
+# Where the model goes
+
+
+@pytest.mark.parametrize(
+    ("there", "flags", "said"),
+    [
+        ([], [], "enough"),
+        (["m"], [], "{m}: is there already; add --force to replace it, or name another file with -o"),
+        (["m"], ["--force"], "enough"),
+        (["m"], ["--resume"], "enough"),
+        (
+            ["m.checkpoint"],
+            [],
+            "{m}.checkpoint: an unfinished run is there; add --resume to go on with it, or --force to start anew",
+        ),
+        (["m.checkpoint"], ["--force"], "enough"),
+        (["m.checkpoint"], ["--resume"], "enough"),
+        (
+            ["m", "m.checkpoint"],
+            [],
+            "{m}.checkpoint: an unfinished run is there; add --resume to go on with it, or --force to start anew",
+        ),
+        (["m", "m.checkpoint"], ["--resume"], "enough"),
+        (["other"], [], "enough"),
+    ],
+)
+def test_what_is_there_is_replaced_only_if_told(program, asked, tmp_path, there, flags, said):
+    for name in there:
+        (tmp_path / name).write_text("mine")
+    code, out, err = program("train", "text", "--train", "a", "-o", tmp_path / "m", *flags)
+    assert (code, out) == (1 if said == "enough" else 2, "")
+    assert err == f"sparsezo: {said.format(m=tmp_path / 'm')}\n"
+    assert len(asked.files) == (said == "enough")  # said before a file is read
+    assert [keywords["resume"] for _, keywords in asked.trainings] == (["--resume" in flags] if asked.files else [])
+    assert all((tmp_path / name).read_text() == "mine" for name in there)
+
+
+def test_a_folder_is_no_place_for_a_model(program, asked, tmp_path):
+    none = tmp_path / "no" / "m"
+    said = program("train", "text", "--train", "a", "-o", none)
+    assert said == (1, "", f"sparsezo: {none}: there is no folder {tmp_path / 'no'}; make it first\n")
+    said = program("train", "text", "--train", "a", "-o", tmp_path)
+    assert said == (2, "", f"sparsezo: -o {tmp_path}: is a folder; name a file in it\n")
+    assert asked.files == []
+
+
+def test_a_name_alone_is_a_file_of_this_folder(program, asked, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert program("train", "text", "--train", "a", "-o", "m") == ENOUGH
+    assert asked.trainings[0][1]["checkpoint"] == Path("m.checkpoint")
+
+
+@pytest.fixture(scope="module")
+def sentences(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("chunking")
+    for name, n, seed in [("train", 20, 1), ("dev", 6, 2), ("test", 8, 3)]:
+        (folder / name).write_text(chunking_columns(generate_chunking(n, seed)))
+    return folder
+
+
+def test_force_starts_anew_and_replaces_all_of_the_old_run(program, sentences, tmp_path):
+    words = ["train", "chunking", "--train", sentences / "train", "--iterations", "200"]
+    for seed, output in ((1, "old"), (2, "new")):
+        assert program(*words, "--seed", seed, "-o", tmp_path / output)[0] == 0
+    (tmp_path / "old.checkpoint").write_bytes(b"of a run that was stopped")
+    code, _, err = program(*words, "--seed", 2, "-o", tmp_path / "old", "--force")
+    assert code == 0, err
+    with np.load(tmp_path / "old") as old, np.load(tmp_path / "new") as new:
+        np.testing.assert_array_equal(old["W"], new["W"])
+    assert sorted(path.name for path in tmp_path.iterdir() if path.is_file()) == ["new", "old"]
+
+
+def test_every_part_of_the_data_reaches_the_training(program, sentences, tmp_path, monkeypatch):
+    seen = []
+
+    def train_it(*args, **keywords):
+        seen.append((args, keywords))
+        raise SparsezoError("enough")
+
+    monkeypatch.setattr(training, "Training", train_it)
+    parts = [word for part in ("train", "dev", "test") for word in (f"--{part}", sentences / part)]
+    assert program("train", "chunking", *parts, "-o", tmp_path / "m") == ENOUGH
+    ((task, data, *_), keywords) = seen[0]
+    assert isinstance(task, Chunking)
+    assert [len(part) for part in (data.train, data.dev, data.test)] == [20, 6, 8]
+    assert keywords["W"] is None
+
+
+# A decoder's weights
+
+LISTS = """\
+0 ||| the small house ||| LM=1.5 TM=0.25 ||| 0
+0 ||| a small house ||| LM=-2 TM=0.5 Extra=3 ||| 0
+1 ||| we go home now ||| TM=2 ||| 0
+1 ||| go we home ||| LM=1 TM=-1 ||| 0
+"""
+
+
+@pytest.fixture
+def lists(tmp_path) -> Path:
+    (tmp_path / "x.nbest").write_text(LISTS)
+    (tmp_path / "x.ref").write_text("a small house\nwe go home now\n")
+    (tmp_path / "weights").write_text("TM -0.5\nLM 0.25\nUnseen 4\n")
+    return tmp_path
+
+
+def test_training_starts_from_the_decoders_weights(program, lists):
+    """h is so small that the weights that come out are those that went in.
+
+    By name; 0 for a feature that they do not name; those of features that train does not have are kept.
+    """
+    words = ["--train", lists / "x.nbest", "--init", lists / "weights", "--store", lists / "store"]
+    code, _, err = program("train", "rerank", *words, "--h", "1e-12", "--iterations", "20", "-o", lists / "m")
+    assert code == 0, err
+    from sparsezo.model import load_model
+
+    model = load_model(lists / "m")
+    found = dict(zip(model.task.names, model.W[:, 0].tolist(), strict=True))
+    assert found == pytest.approx({"LM": 0.25, "TM": -0.5, "Extra": 0, "Unseen": 4}, abs=1e-6)
+    assert err.splitlines()[-1] == f"wrote {lists / 'm'}, {lists / 'm'}.weights, {lists / 'm'}.ini"
+
+
+def test_people_see_lists_being_imported(program, lists, monkeypatch):
+    """On a terminal this is a bar."""
+    from sparsezo.cli import show
+
+    seen = []
+
+    class Counting:
+        def __init__(self, *words):
+            seen.append(words)
+
+        def __enter__(self):
+            return lambda done, total: seen.append("progress")
+
+        def __exit__(self, *_):
+            return None
+
+    monkeypatch.setattr(show, "counting", Counting)
+    words = ["--train", lists / "x.nbest", "--store", lists / "store", "--iterations", "10", "-o", lists / "m"]
+    assert program("train", "rerank", *words)[0] == 0
+    assert seen[0] == (f"importing {lists / 'x.nbest'}", "lists")
+    assert "progress" in seen[1:]
+
+
+# What train tells
+
+
+RESULT = {
+    "task": "chunking",
+    "mu": None,
+    "baseline": False,
+    "seed": 3,
+    "iterations": 4_000_000,
+    "n": 1234,
+    "n_active": 3310.25,
+    "n_score": 213.0,
+    "average_loss": 0.0123449,
+    "dev": 0.91,
+    "seconds": 49.38268,
+    "us_per_iteration": 12.34567,
+    "update_fraction": 0.000477,
+}
+REPORT = {"f1": 0.5, "chunks": {"gold": 7}}
+
+
+class Sized(SimpleNamespace):
+    """Arrays of a problem with so many inputs."""
+
+    def __len__(self) -> int:
+        return len(self.n_active)
+
+
+class Stage:
+    """What a training that only reports is to report, and what it was told."""
+
+    def __init__(self, words: list[object]) -> None:
+        self.words = words
+        self.told: list[str] = []
+        self.step = 0
+        self.n_active = [60, 30, 60]
+        self.tested = False
+        self.at_work = lambda: None
+
+    def training(self, task, data, settings, iterations, **keywords):
+        arrays = {"n_active": np.array(self.n_active), "n_score": np.array([5, 6, 10])}
+        return SimpleNamespace(
+            task=task,
+            settings=settings,
+            learner=SimpleNamespace(step=self.step),
+            problem=Sized(n_features=20, n_labels=task.n_labels, **arrays),
+            go=self.go,
+            finish=lambda: self.told.append("finish"),
+        )
+
+    def go(self, progress):
+        self.at_work()
+        model = SimpleNamespace(save=lambda path: self.told.append(f"save {path}"), W=np.zeros((1, 1)))
+        return SimpleNamespace(model=model, result=RESULT, test=Scores("f1", 0.5, REPORT) if self.tested else None)
+
+
+@pytest.fixture
+def stage(monkeypatch, sentences, tmp_path):
+    stage = Stage(["train", "chunking", "--train", sentences / "train", "-o", tmp_path / "m"])
+    monkeypatch.setattr(training, "Training", stage.training)
+    return stage
+
+
+HEAD = "chunking: two-point, score, h 0.001, mu 0.1, seed 0"
+
+
+def test_people_are_told_what_is_trained_and_what_came_out(program, stage, tmp_path):
+    code, out, err = program(*stage.words)
+    assert code == 0
+    assert err == (f"{HEAD}; 3 inputs, 180 weights, 50 active and 7 scores an input\nwrote {tmp_path / 'm'}\n")
+    lines = out.splitlines()
+    assert lines[0].rstrip() == HEAD
+    assert dict(line.split() for line in lines[1:]) == {
+        "task": "chunking",
+        "mu": "-",
+        "baseline": "False",
+        "seed": "3",
+        "iterations": "4,000,000",
+        "n": "1,234",
+        "n_active": "3310.2500",
+        "n_score": "213.0000",
+        "average_loss": "0.0123",
+        "dev": "0.9100",
+        "seconds": "49.3827",
+        "us_per_iteration": "12.3457",
+        "update_fraction": "0.000477",
+    }
+
+
+def test_the_model_is_saved_before_the_checkpoint_goes(program, stage, tmp_path):
+    assert program(*stage.words)[0] == 0
+    assert stage.told == [f"save {tmp_path / 'm'}", "finish"]
+
+
+@pytest.mark.parametrize("tested", [True, False])
+def test_scripts_get_one_line_of_json_with_the_test_report(program, stage, tested):
+    stage.tested = tested
+    code, out, _ = program(*stage.words, "--json")
+    assert code == 0
+    assert out.count("\n") == 1
+    assert json.loads(out) == (RESULT | {"test_report": REPORT} if tested else RESULT)
+    assert "test_report" not in program(*stage.words)[1]
+
+
+def test_resume_says_from_where(program, stage, tmp_path):
+    checkpoint = tmp_path / "m.checkpoint"
+    assert program(*stage.words, "--resume")[2].splitlines()[0] == f"no checkpoint: starting ({checkpoint})"
+    stage.step = 12_345
+    assert program(*stage.words, "--resume")[2].splitlines()[0] == f"continuing at step 12,345 ({checkpoint})"
+    assert program(*stage.words)[2].splitlines()[0].startswith("chunking: ")
+
+
+def test_all_and_active_are_one_law_only_where_every_weight_is_active(program, stage):
+    same = "every weight is active in every input: all and active are the same law here"
+    for n_active, perturb, said in [
+        ([180, 180], "all", True),
+        ([180, 180], "active", False),
+        ([180, 180], "score", False),
+        ([180, 179], "all", False),
+    ]:
+        stage.n_active = n_active
+        assert (same in program(*stage.words, "--perturb", perturb)[2].splitlines()) == said
+
+
+# Stopping
+
+
+@pytest.fixture
+def own_signals():
+    """SIGINT as at a terminal, whatever the shell that started the tests has made of it; no SIGTERM ends the tests."""
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGTERM, lambda *_: pytest.fail("SIGTERM went past the program"))
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
+@pytest.mark.parametrize(("number", "expected"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_ends_in_one_line_and_its_exit_code(program, stage, own_signals, number, expected):
+    stage.step = 4321
+    stage.at_work = lambda: os.kill(os.getpid(), number)
+    code, out, err = program(*stage.words)
+    assert (code, out) == (expected, "")
+    assert err.splitlines()[1:] == ["stopped at step 4,321; the same command with --resume goes on from there"]
+    assert stage.told == []
+
+
+def test_stopped_outside_of_training_it_is_130_as_well(program, monkeypatch, own_signals):
+    monkeypatch.setattr(train, "run_train", lambda *_: os.kill(os.getpid(), signal.SIGINT))
+    assert program("train", "chunking", "--train", "a", "-o", "m")[0] == 130

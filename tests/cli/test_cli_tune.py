@@ -1,0 +1,335 @@
+"""tune on the command line: every option arrives where it counts, and the command that it prints is one of train's."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import typer
+from rich.console import Console
+
+from sparsezo.cli import Terminated, follow, show, train, tune
+from sparsezo.engines import local
+from sparsezo.engines.base import Overview
+from sparsezo.errors import UsageError
+from sparsezo.experiments import reproduce, tuning
+from sparsezo.experiments.plan import LearnerSpec
+from sparsezo.experiments.sources import Source
+from sparsezo.experiments.tuning import Trial, Tuned
+from sparsezo.model import load_model
+from sparsezo.settings import SETTINGS
+from sparsezo.tasks.loading import Files
+from sparsezo.tasks.registry import kind, names
+
+pytestmark = pytest.mark.usefixtures("plain")
+
+NOW = Overview(runs=4, done=1, failed=0, steps=2_000_000, steps_done=500_000, seconds_left=None, now=())
+FOUND = Tuned("two-point score", (0.02, 0.3), 0.75, (Trial(0.02, 0.3, 40, 0.75, 0.5),), 0, "")
+
+
+def found_for(spec: LearnerSpec) -> Tuned:
+    return replace(FOUND, learner=spec.name, chosen=(0.02, 0.3 if spec.perturb else None))
+
+
+# From the command line to the search
+
+
+@pytest.fixture
+def machinery(monkeypatch):
+    """An engine and a search that only write down what they are asked, in order."""
+    told: list[tuple] = []
+
+    class Engine:
+        def __init__(self, out, load, processes):
+            told.append(("engine", out, load.func, load.args, load.keywords, processes))
+
+        def __enter__(self):
+            return self
+
+        def __exit__(self, *_):
+            told.append(("home",))
+
+    def search(plan, engine, identity, *, full_grid, progress, say):
+        progress(NOW)
+        say("searching")
+        told.append(("tune", plan, identity, full_grid))
+        return {spec.name: found_for(spec) for spec in plan.learners}
+
+    monkeypatch.setattr(local, "LocalEngine", Engine)
+    monkeypatch.setattr(tuning, "tune", search)
+    monkeypatch.setattr(follow, "_LOG_SECONDS", 0.0)
+    monkeypatch.setattr(Source, "identity", property(lambda self: f"content of {self}"))
+    return told
+
+
+LEARNERS = {  # each value is another one than by default
+    "--rule comparison --perturb active --step adagrad --criterion annealed --gamma 0.7 --feedback flip:0.1 "
+    "--grid-h 0.5,2e-1 --grid-mu 3": LearnerSpec(
+        rule="comparison", perturb="active", h=0.5, mu=3.0, step="adagrad", criterion="annealed", gamma=0.7,
+        feedback="flip:0.1", grid_h=(0.5, 0.2), grid_mu=(3.0,),
+    ),
+    "--rule first-order --baseline --grid-h 0.5": LearnerSpec(
+        "first-order", None, 0.5, None, baseline=True, grid_h=(0.5,)
+    ),
+}  # fmt: skip
+OPTIONS = {
+    "chunking": (
+        "--only VP --order 1 --template tpl --min-count 3",
+        {"only": "VP", "order": 1, "template": "tpl", "min_count": 3},
+    ),
+    "text": (
+        "--format svmlight --topics q --raw-tf --min-count 3",
+        {"format": "svmlight", "topics": "q", "raw_tf": True, "min_count": 3},
+    ),
+    "rerank": (
+        "--train-ref r1 --train-ref r2 --dev-ref r3 --init w --store s",
+        {"train_ref": ["r1", "r2"], "dev_ref": ["r3"], "init": "w", "store": "s"},
+    ),
+}
+SEARCH = "--train a --train b --dev 12 --iterations 7k --seed 5 --seeds 3 --full-grid --processes 2 --json"
+
+
+@pytest.mark.parametrize("learner", LEARNERS)
+@pytest.mark.parametrize("task", OPTIONS)
+def test_every_option_of_tune_arrives(program, machinery, tmp_path, task, learner):
+    """Each with a value of its own, so that none can stand in for another."""
+    words, options = OPTIONS[task]
+    out = tmp_path / "a/b"
+    code, printed, err = program("tune", task, *f"{SEARCH} {words} {learner} -o {out}".split())
+    assert (code, err.splitlines()[1:]) == (0, ["searching"])
+    engine, (_, plan, identity, full_grid), home = machinery
+    files = Files(("a", "b"), "12", None, options)
+    assert engine == ("engine", out, reproduce.load, (kind(task), files), {}, 2)
+    assert home == ("home",)
+    spec = LEARNERS[learner]
+    assert (plan.name, plan.task, plan.learners) == (f"tune-{task}", task, (spec,))
+    assert (plan.iterations, plan.seeds, plan.evaluate_every) == (7000, (5, 6, 7), None)
+    assert (plan.data.train, plan.data.dev, plan.data.test, plan.data.options) == (("a", "b"), "12", None, options)
+    assert identity == f"content of {Source(task, ('a', 'b'), '12', None, options)}"
+    assert full_grid is True
+    found = found_for(spec)
+    assert json.loads((out / "tuning.json").read_text()) == {spec.name: found.as_dict()}
+    result = json.loads(printed)
+    command = result.pop("command")
+    assert result == {"task": task, "learner": spec.name, "h": 0.02, "mu": found.chosen[1], **found.as_dict()}
+    assert command == tune.train_command(kind(task), files, spec, found, plan)
+    assert err.splitlines()[0] == f"tuning {spec.name}: 1 of 4 runs, 25% of 2M steps"
+
+
+@pytest.mark.parametrize("task", OPTIONS)
+def test_no_option_of_tune_is_forgotten_above(commands, task):
+    flags = {flag for param in commands[f"tune {task}"].params for flag in param.opts if flag.startswith("--")}
+    tried = set(" ".join([SEARCH, OPTIONS[task][0], *LEARNERS]).split())
+    assert flags - tried == {"--output"}
+
+
+@pytest.mark.parametrize(
+    ("task", "h", "mu"),
+    [
+        ("chunking", (0.01, 0.003162, 0.001), (0.1, 0.01)),
+        ("rerank", (1.0, 0.1, 0.01, 0.001, 1e-4, 1e-5), (0.01, 0.001, 1e-4, 1e-5, 1e-6)),
+        ("text", (10.0, 1.0, 0.1, 0.01, 0.001, 1e-4, 1e-5), (10.0, 1.0, 0.1, 0.01, 0.001, 1e-4, 1e-5, 1e-6)),
+    ],
+)
+def test_tune_has_the_documented_defaults(program, machinery, tmp_path, monkeypatch, task, h, mu):
+    """The paper's grids; one seed, 0; a folder named by the task."""
+    monkeypatch.chdir(tmp_path)
+    for more in ([], ["--rule", "first-order"], ["--grid-mu", "7"], ["--grid-h", "7"]):
+        code, _, err = program("tune", task, "--train", "a", "--dev", "d", *more)  # into the same folder: it goes on
+        assert code == 0, err
+    engine, (_, plan, _, full_grid), _ = machinery[:3]
+    assert engine[1:] == (Path(f"tune-{task}"), reproduce.load, (kind(task), Files(("a",), "d", None, {})), {}, None)
+    assert (plan.iterations, plan.seeds, full_grid) == (1_000_000, (0,), False)
+    assert Path(f"tune-{task}/tuning.json").exists()
+    plain, first_order, own_mu, own_h = (each[1].learners[0] for each in machinery if each[0] == "tune")
+    assert plain == LearnerSpec("two-point", "score", h[0], mu[0], grid_h=h, grid_mu=mu)
+    assert first_order == LearnerSpec("first-order", None, h[0], None, grid_h=h, grid_mu=())
+    assert own_mu == replace(plain, mu=7.0, grid_mu=(7.0,))
+    assert own_h == replace(plain, h=7.0, grid_h=(7.0,))
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("--grid-h 0.1;0.2", "--grid-h 0.1;0.2: give numbers with commas between them, such as 0.01,0.001"),
+        ("--grid-mu 0.1,", "--grid-mu 0.1,: give numbers with commas between them, such as 0.01,0.001"),
+        ("--rule first-order --grid-mu 1", "rule first-order perturbs nothing"),
+        ("--rule best", "--rule best: choose from two-point"),
+        ("--iterations many", "--iterations many: must be a whole number of at least 1"),
+    ],
+)
+def test_calls_that_are_refused(program, machinery, tmp_path, monkeypatch, words, message):
+    monkeypatch.chdir(tmp_path)
+    code, out, err = program("tune", "chunking", "--train", "a", "--dev", "d", *words.split())
+    assert (code, out, message in err) == (2, "", True), err
+    assert machinery == []
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("tune text --train a", "Missing option '--dev'"),
+        ("tune text --dev d", "Missing option '--train'"),
+        ("tune text --train a --dev d --seeds 0", "Invalid value for '--seeds'"),
+        ("tune text --train a --dev d --processes 0", "Invalid value for '--processes'"),
+        ("tune text --train a --dev d --h 1", "No such option: --h"),
+        ("tune parsing --train a --dev d", "No such command 'parsing'"),
+    ],
+)
+def test_calls_that_typer_refuses(program, machinery, words, message):
+    code, out, err = program(*words.split())
+    assert (code, out, message in err) == (2, "", True), err
+    assert machinery == []
+
+
+def test_an_empty_grid_is_no_grid():
+    values = dict.fromkeys(SETTINGS) | {"grid_h": "", "grid_mu": None}
+    with pytest.raises(UsageError) as caught:
+        tune.learner_of(kind("text"), values)
+    assert str(caught.value) == "--grid-h : give numbers with commas between them, such as 0.01,0.001"
+
+
+@pytest.mark.parametrize(("stop", "code"), [(KeyboardInterrupt(), 130), (Terminated(), 143)])
+def test_stopped_it_says_how_to_go_on(program, machinery, tmp_path, monkeypatch, stop, code):
+    def stopped(*_args, **_keywords):
+        raise stop
+
+    monkeypatch.setattr(tuning, "tune", stopped)
+    words = ["tune", "text", "--train", "a", "--dev", "d", "-o", tmp_path / "t"]
+    assert program(*words) == (code, "", "stopped; the same command goes on from there\n")
+    values = dict.fromkeys(SETTINGS) | {
+        "train": ["a"], "dev": "d", "grid_h": "1", "grid_mu": "1", "iterations": "5", "seed": 0, "seeds": 1,
+        "output": tmp_path / "t", "processes": None, "full_grid": False, "json": False,
+    }  # fmt: skip
+    with pytest.raises((typer.Exit, KeyboardInterrupt)) as caught:
+        tune.run_tune(kind("text"), values)
+    assert isinstance(caught.value, typer.Exit)
+    assert caught.value.exit_code == code
+
+
+# For real
+
+LISTS = "0 ||| the small house is old ||| LM=1 TM=1 ||| 0\n0 ||| a tiny house is gold ||| LM=3 TM=-1 Odd=5 ||| 0\n"
+
+
+def test_tune_starts_from_the_initial_weights(program, tmp_path):
+    """h is so small that the weights that come out are those that went in."""
+    (tmp_path / "x.nbest").write_text(LISTS)
+    (tmp_path / "x.ref").write_text("the small house is old\n")
+    (tmp_path / "w.out").write_text("LM 1.0\nTM 0.25\nRare 3\n")
+    out = tmp_path / "out"
+    data = ["--train", tmp_path / "x.nbest", "--dev", tmp_path / "x.nbest", "--init", tmp_path / "w.out"]
+    grid = ["--grid-h", "1e-12", "--grid-mu", "1e-6", "--iterations", "20", "--processes", 1, "-o", out]
+    code, _, err = program("tune", "rerank", *data, *grid, "--json")
+    assert code == 0, err
+    models = list(out.glob("runs/*/model.szo"))
+    assert models
+    for path in models:
+        model = load_model(path)
+        found = dict(zip(model.task.names, model.W[:, 0].tolist(), strict=True))
+        assert found == pytest.approx({"LM": 1.0, "TM": 0.25, "Odd": 0.0, "Rare": 3.0}, abs=1e-6)
+        assert model.W.dtype == np.float64
+
+
+# What it tells
+
+
+@pytest.mark.parametrize("learner", LEARNERS)
+@pytest.mark.parametrize("task", OPTIONS)
+def test_the_command_for_train_has_every_option(program, monkeypatch, task, learner):
+    """What it prints is what train understands: all that went in comes out."""
+    seen = []
+    monkeypatch.setattr(train, "run_train", lambda *args: seen.append(args))
+    spec, options = LEARNERS[learner], OPTIONS[task][1]
+    point = (0.00325, 0.125 if spec.perturb else None)
+    plan = SimpleNamespace(seeds=(5, 6), iterations=7000)
+    files = Files(("a b", "c"), "12", None, options)
+    words = shlex.split(tune.train_command(kind(task), files, spec, replace(FOUND, chosen=point), plan))
+    assert words[0] == "sparsezo"
+    assert program(*words[1:]) == (0, "", "")
+    ((of, values),) = seen
+    assert of is kind(task)
+    expected = {
+        "train": ["a b", "c"], "dev": "12", "test": None, "output": Path("model.szo"), "iterations": "7000",
+        "evaluate_every": None, "checkpoint_seconds": 30.0, "resume": False, "force": False, "json": False,
+    }  # fmt: skip
+    assert {name: values[name] for name in expected} == expected
+    given = {name: values[name] for name in kind(task).options if values[name] not in (None, False, [])}
+    assert given == options
+    from sparsezo.settings import Settings
+
+    learned = {name: values[name] for name in SETTINGS if values[name] not in (None, False)}
+    assert Settings.complete(learned, kind(task).defaults) == spec.settings(5, *point)
+
+
+def test_the_command_for_train_leaves_out_what_is_the_default():
+    files = Files(("a",), "d", None, {})
+
+    def command(spec: LearnerSpec, *point: float | None) -> str:
+        plan = SimpleNamespace(seeds=(2, 3), iterations=7000)
+        return tune.train_command(kind("text"), files, spec, replace(FOUND, chosen=point), plan)
+
+    assert command(LearnerSpec("two-point", "score", 1.0, 1.0), 0.5, 0.25) == (
+        "sparsezo train text --train a --dev d --rule two-point --perturb score --h 0.5 --mu 0.25 --seed 2 "
+        "--iterations 7000 -o model.szo"
+    )
+    assert command(LearnerSpec("first-order", None, 1.0, None, baseline=True), 0.5, None) == (
+        "sparsezo train text --train a --dev d --rule first-order --h 0.5 --baseline --seed 2 --iterations 7000 "
+        "-o model.szo"
+    )
+
+
+@pytest.fixture
+def telling(monkeypatch, tmp_path, program, machinery):
+    """What tune prints where the search found this."""
+
+    def tell(found: Tuned, *words: str) -> tuple[str, str]:
+        monkeypatch.setattr(tuning, "tune", lambda plan, *_, **__: {plan.learners[0].name: found})
+        line = ["tune", "text", "--train", "[b]a", "--dev", "d", "--iterations", 2000, "-o", tmp_path / "o"]
+        code, out, err = program(*line, *words)
+        assert code == 0, err
+        return out, err
+
+    return tell
+
+
+def test_people_see_the_trials_from_short_to_long_best_first(telling, monkeypatch):
+    """Nothing is cut where a window is narrow, and nothing is taken for markup."""
+    monkeypatch.setattr(show, "output", Console(highlight=False, force_terminal=False, width=30))
+    trials = (
+        Trial(0.1, 0.5, 2000, 0.5, 0.3),
+        Trial(0.01, 0.5, 2000, 0.75, 0.2, seeds=2),
+        Trial(10.0, 0.5, 500, None),
+        Trial(0.001, 0.5, 2000, 0.5, 0.25),
+        Trial(1.0, 0.5, 500, 0.625, 0.4),
+    )
+    out, err = telling(Tuned("two-point score", (0.01, 0.5), 0.75, trials, 1, "the grid has grown"))
+    assert err.splitlines() == [
+        "         500 iterations  h 1        mu 0.5      dev 0.6250",
+        "         500 iterations  h 10       mu 0.5      failed",
+        "       2,000 iterations, 2 seeds  h 0.01     mu 0.5      dev 0.7500",
+        "       2,000 iterations  h 0.001    mu 0.5      dev 0.5000",
+        "       2,000 iterations  h 0.1      mu 0.5      dev 0.5000",
+        "the grid has grown",
+    ]
+    assert out.splitlines() == [
+        "two-point score: h 0.01  mu 0.5      dev 0.7500",
+        "sparsezo train text --train '[b]a' --dev d --rule two-point --perturb score --h 0.01 --mu 0.5 "
+        "--seed 0 --iterations 2000 -o model.szo",
+    ]
+
+
+def test_people_see_no_mu_where_nothing_is_perturbed(telling):
+    found = Tuned("first-order", (0.01, None), 0.75, (Trial(0.01, None, 2000, 0.75),), 0, "")
+    out, err = telling(found, "--rule", "first-order")
+    assert err == "       2,000 iterations  h 0.01     dev 0.7500\n"
+    assert out.splitlines()[0] == "first-order: h 0.01  dev 0.7500"
+
+
+def test_these_are_all_tasks():
+    assert names() == list(OPTIONS)

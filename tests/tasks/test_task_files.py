@@ -1,0 +1,257 @@
+"""From files to a task and its data: what train, dev and test are, and every option of a task."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from sparsezo import progress
+from sparsezo.errors import SparsezoError, UsageError
+from sparsezo.tasks.chunking import files as chunking
+from sparsezo.tasks.chunking.conll import read_conll
+from sparsezo.tasks.chunking.generate import chunking_columns, generate_chunking
+from sparsezo.tasks.loading import Files, cut
+from sparsezo.tasks.registry import kind, names
+from sparsezo.tasks.rerank import files as rerank
+from sparsezo.tasks.text import files as text
+from sparsezo.tasks.text.documents import read_documents
+
+
+@pytest.fixture(scope="module")
+def sentences(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("chunking")
+    (folder / "train").write_text(chunking_columns(generate_chunking(20, 1)))
+    return folder
+
+
+@pytest.fixture
+def lists(tmp_path) -> Path:
+    (tmp_path / "x.nbest").write_text(LISTS)
+    (tmp_path / "x.ref").write_text("a small house\nwe go home now\n")
+    (tmp_path / "weights").write_text("TM -0.5\nLM 0.25\nUnseen 4\n")
+    return tmp_path
+
+
+LISTS = """\
+0 ||| the small house ||| LM=1.5 TM=0.25 ||| 0
+0 ||| a small house ||| LM=-2 TM=0.5 Extra=3 ||| 0
+1 ||| we go home now ||| TM=2 ||| 0
+1 ||| go we home ||| LM=1 TM=-1 ||| 0
+"""
+
+
+def test_dev_is_a_number_only_where_no_such_file_is(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert Files(dev="12").held_out() == 12
+    assert Files(dev=None).held_out() is None
+    assert Files(dev="12.txt").held_out() is None
+    Path("12").touch()
+    assert Files(dev="12").held_out() is None
+    with pytest.raises(UsageError, match=r"^`dev` 0: hold out at least one input, or leave `dev` out$"):
+        Files(dev="0").held_out()
+    assert Files(dev="1").held_out() == 1
+
+
+def test_one_training_file():
+    assert Files(("a",)).one_train("rerank") == "a"
+    for files in (Files(("a", "b")), Files(())):
+        with pytest.raises(UsageError, match=rf"^rerank takes one `train` file, not {len(files.train)}$"):
+            files.one_train("rerank")
+
+
+def test_dev_leaves_something_to_learn_from():
+    cut(4, 5, "sentences", "file")
+    for n in (1500, 1501):
+        with pytest.raises(UsageError) as caught:
+            cut(n, 1500, "sentences", "file")
+        assert str(caught.value) == f"`dev` {n}: file has only 1,500 sentences; hold out fewer, or name a file"
+
+
+def test_chunking_reads_what_the_options_say(sentences, tmp_path):
+    (tmp_path / "template").write_text("U00:%x[0,1]\n")
+    train = (str(sentences / "train"),)
+    loaded = chunking.load(Files(train, "5", None, {"template": str(tmp_path / "template")}))
+    rest = {
+        line.split()[1] for part in (sentences / "train").read_text().split("\n\n")[5:] for line in part.splitlines()
+    }
+    assert (len(loaded.data.dev), len(loaded.data.train), loaded.data.test, loaded.W) == (5, 15, None, None)
+    assert len(loaded.task.index) == len(rest)
+    assert [str(each) for each in loaded.task.index.templates] == ["U00:%x[0,1]"]
+    assert loaded.data.train.columns[0][0] == read_conll(train[0])[5:].columns[0][0]
+    assert loaded.task.order == 2
+    first = chunking.load(Files(train, None, None, {"order": 1, "min_count": 3, "only": "NP"}))
+    assert (first.task.order, first.task.only, first.data.dev) == (1, "NP", None)
+    assert len(first.task.index) < len(chunking.load(Files(train)).task.index)
+    with pytest.raises(UsageError, match=r"^`raw_tf` does not belong to task chunking$"):
+        chunking.load(Files(train, None, None, {"raw_tf": True}))
+    with pytest.raises(UsageError, match=r"^chunking takes one `train` file, not 2$"):
+        chunking.load(Files(train * 2))
+    with pytest.raises(UsageError) as caught:
+        chunking.load(Files(train, "20"))
+    assert str(caught.value) == f"`dev` 20: {train[0]} has only 20 sentences; hold out fewer, or name a file"
+
+
+def test_chunking_keeps_one_type_in_dev_and_test_too(tmp_path):
+    (tmp_path / "file").write_text("a DT B-NP\nb VB B-VP\n\nc DT B-NP\n")
+    path = str(tmp_path / "file")
+    loaded = chunking.load(Files((path,), path, path, {"only": "NP"}))
+    for part in (loaded.data.train, loaded.data.dev, loaded.data.test, chunking.read(loaded.task, path, {})):
+        assert list(part.tags) == ["B-NP", "O", "B-NP"]
+
+
+DOCUMENTS = "A\tred red red blue\nB\tblue green\nA\tred\n"
+
+
+@pytest.fixture
+def documents(tmp_path) -> str:
+    (tmp_path / "documents").write_text(DOCUMENTS)
+    return str(tmp_path / "documents")
+
+
+def vectors(loaded) -> np.ndarray:
+    return loaded.data.train.matrix.toarray()
+
+
+def weighted(counts: list[list[float]]) -> np.ndarray:
+    """tf-idf by hand: smoothed idf, rows of length 1."""
+    tf = np.array(counts)
+    idf = np.log((1 + len(tf)) / (1 + (tf > 0).sum(axis=0))) + 1
+    rows = tf * idf
+    return rows / np.linalg.norm(rows, axis=1, keepdims=True)
+
+
+def same_up_to_the_order_of_words(a: np.ndarray, b: np.ndarray) -> None:
+    order = [np.lexsort(each[::-1].round(5)) for each in (a, b)]
+    np.testing.assert_allclose(a[:, order[0]], b[:, order[1]], atol=1e-6)
+
+
+def test_raw_tf_is_tf_as_it_is(documents):
+    """red, blue, green: 3 times red counts 3, or 1 + log 3."""
+    counts = [[3, 1, 0], [0, 1, 1], [1, 0, 0]]
+    loaded = text.load(Files((documents,), None, None, {"raw_tf": True}))
+    same_up_to_the_order_of_words(vectors(loaded), weighted(counts))
+    counts[0][0] = 1 + np.log(3)
+    for options in ({}, {"raw_tf": False}):
+        same_up_to_the_order_of_words(vectors(text.load(Files((documents,), None, None, options))), weighted(counts))
+
+
+def test_min_count_leaves_out_rare_words(documents):
+    """green is in one document, blue in two, red in two."""
+    assert [text.load(Files((documents,), None, None, o)).task.n_features for o in ({}, {"min_count": 2})] == [3, 2]
+
+
+def test_text_reads_what_the_options_say(documents, tmp_path):
+    loaded = text.load(Files((documents, documents), "1", documents, {"format": "tsv"}))
+    assert [len(part) for part in (loaded.data.train, loaded.data.dev, loaded.data.test)] == [5, 1, 3]
+    assert list(loaded.data.train.documents.labels[:2]) == ["B", "A"]
+    assert list(loaded.data.dev.documents.labels) == ["A"]
+    assert loaded.W is None
+    named = text.load(Files((documents,), documents))
+    assert (len(named.data.dev), len(named.data.train), named.data.test) == (3, 3, None)
+    for place in ({"train": (documents,)}, {"train": (documents,), "dev": documents, "test": documents}):
+        with pytest.raises(SparsezoError):  # read as what it is not
+            text.load(Files(**place, options={"format": "svmlight"}))
+    with pytest.raises(UsageError, match=r"^`order` does not belong to task text$"):
+        text.load(Files((documents,), None, None, {"order": 1}))
+    with pytest.raises(UsageError) as caught:
+        text.load(Files((documents, documents), "6"))
+    assert str(caught.value) == (
+        f"`dev` 6: {documents}, {documents} has only 6 documents; hold out fewer, or name a file"
+    )
+
+
+def test_a_folder_is_rcv1_and_has_its_own_split(tmp_path, documents, monkeypatch):
+    parts = [read_documents(documents).take(slice(0, n)) for n in (3, 2, 1)]
+    seen = []
+
+    def read_rcv1(folder):
+        seen.append(folder)
+        return SimpleNamespace(train=parts[0], dev=parts[1], test=parts[2])
+
+    monkeypatch.setattr(text, "read_rcv1", read_rcv1)
+    folder = str(tmp_path)
+    loaded = text.load(Files((folder,)))
+    assert seen == [folder]
+    assert [len(part) for part in (loaded.data.train, loaded.data.dev, loaded.data.test)] == [3, 2, 1]
+    for more in ({"dev": "1"}, {"test": documents}):
+        with pytest.raises(UsageError) as caught:
+            text.load(Files((folder,), **more))
+        assert str(caught.value) == "`train` with RCV1's folder takes the paper's split; leave out `dev` and `test`"
+
+
+def test_a_decoders_weights_are_taken_by_name(lists):
+    """0 for a feature that they do not name; those of features that train does not have are kept."""
+    options = {"init": str(lists / "weights"), "store": str(lists / "store")}
+    loaded = rerank.load(Files((str(lists / "x.nbest"),), None, None, options))
+    assert loaded.W.shape == (4, 1)
+    found = dict(zip(loaded.task.names, loaded.W[:, 0].tolist(), strict=True))
+    assert found == {"LM": 0.25, "TM": -0.5, "Extra": 0, "Unseen": 4}
+
+
+def test_rerank_reads_what_the_options_say(lists, tmp_path):
+    path = str(lists / "x.nbest")
+    for name in ("r1", "r2", "r3"):
+        (lists / name).write_text(f"{name} house\n{name} home\n")
+    references = {"train_ref": [str(lists / "r1")], "dev_ref": [str(lists / "r2")], "test_ref": [str(lists / "r3")]}
+    loaded = rerank.load(Files((path,), path, path, {**references, "store": str(lists / "store")}))
+    for part, name in ((loaded.data.train, "r1"), (loaded.data.dev, "r2"), (loaded.data.test, "r3")):
+        assert [list(each) for each in part.references] == [[f"{name} house", f"{name} home"]]
+    np.testing.assert_array_equal(loaded.W, np.zeros((3, 1)))
+    bare = rerank.load(Files((path,), None, None, {"store": str(lists / "store")}))
+    assert (bare.data.dev, bare.data.test) == (None, None)
+    assert [list(each) for each in bare.data.train.references] == [["a small house", "we go home now"]]
+    with pytest.raises(UsageError, match=r"^`only` does not belong to task rerank$"):
+        rerank.load(Files((path,), None, None, {"only": "NP"}))
+    with pytest.raises(UsageError, match=r"^`dev` 5: rerank takes an n-best file as its dev set$"):
+        rerank.load(Files((path,), "5"))
+    with pytest.raises(UsageError, match=r"^rerank takes one `train` file, not 2$"):
+        rerank.load(Files((path, path)))
+
+
+def test_importing_counts_lists(lists, monkeypatch):
+    """Where somebody wants to see it; in silence otherwise."""
+    seen = []
+
+    class Counting:
+        def __init__(self, *words):
+            seen.append(words)
+
+        def __enter__(self):
+            return lambda done, total: seen.append("progress")
+
+        def __exit__(self, *_):
+            return None
+
+    monkeypatch.setattr(progress, "_shower", progress._silently)
+    files = Files((str(lists / "x.nbest"),), None, None, {"store": str(lists / "store")})
+    rerank.load(files)
+    progress.show_with(Counting)
+    rerank.load(Files(files.train, None, None, {"store": str(lists / "other")}))
+    assert seen[0] == (f"importing {lists / 'x.nbest'}", "lists")
+    assert "progress" in seen[1:]
+
+
+@pytest.mark.parametrize("task", names())
+def test_every_task_has_the_functions_that_the_rest_asks_for(task):
+    module = {"chunking": chunking, "text": text, "rerank": rerank}[task]
+    assert kind(task)._files() is module
+    assert all(callable(getattr(module, name)) for name in ("load", "read", "predict", "from_arrays"))
+
+
+@pytest.mark.parametrize(
+    ("read", "task"),
+    [
+        (lambda given: chunking.read(None, "nowhere", given), "chunking"),
+        (lambda given: list(chunking.predict(None, "nowhere", given)), "chunking"),
+        (lambda given: text.read(None, "nowhere", given), "text"),
+        (lambda given: list(text.predict(None, "nowhere", given)), "text"),
+        (lambda given: rerank.read(None, "nowhere", given), "rerank"),
+        (lambda given: list(rerank.predict(SimpleNamespace(), "nowhere", given)), "rerank"),
+    ],
+)
+def test_reading_refuses_what_is_not_the_tasks(read, task):
+    with pytest.raises(UsageError, match=rf"^`init` does not belong to task {task}$"):
+        read({"init": "w"})
