@@ -37,6 +37,7 @@ def small(monkeypatch, tmp_path):
     monkeypatch.setattr(making_documents, "_PARTS", (60, 20, 30))
     monkeypatch.setattr(making_lists, "_PARTS", (12, 6, 8))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.chdir(tmp_path)  # where no file has a number for its name
 
 
 def plan_of(task: str, data: DataSpec, **fields) -> Experiment:
@@ -106,8 +107,7 @@ def test_what_is_missing_is_every_file_that_is_named(tmp_path):
     assert in_folder(plan, tmp_path) == source
 
 
-def test_a_number_of_inputs_to_hold_out_is_no_file(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_a_number_of_inputs_to_hold_out_is_no_file():
     source = Source("chunking", ("train.txt",), "12")
     assert source.held_out == "12"
     assert source.missing() == ["train.txt"]
