@@ -88,7 +88,7 @@ OPTIONS = {
     ),
     "rerank": (
         "--train-ref r1 --train-ref r2 --dev-ref r3 --init w --store s",
-        {"train_ref": ["r1", "r2"], "dev_ref": ["r3"], "init": "w", "store": "s"},
+        {"init": "w", "train_ref": ["r1", "r2"], "dev_ref": ["r3"], "store": "s"},
     ),
 }
 SEARCH = "--train a --train b --dev 12 --iterations 7k --seed 5 --seeds 3 --full-grid --processes 2 --json"

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from sparsezo.experiments.phases import RESULT_PHASES
 from sparsezo.tasks.kind import TaskKind
-from sparsezo.tasks.registry import kind, names
+from sparsezo.tasks.registry import kind, kinds, names
 
 RULE_ORDER = ("comparison", "preference", "baseline", "two-point", "symmetric", "first-order", "supervised")
 GROUPS = {
@@ -172,11 +172,18 @@ class ReportedExperiment:
 
     @property
     def metric_name(self) -> str:
-        return self.about.metric_name if self.about is not None else self.metric
+        named = self._metric_of()
+        return named.metric_name if named is not None else self.metric
 
     @property
     def loss_name(self) -> str:
-        return self.about.loss_name if self.about is not None else "loss"
+        named = self._metric_of()
+        return named.loss_name if named is not None else "loss"
+
+    def _metric_of(self) -> TaskKind | None:
+        """A task that has this metric: the experiment's own, or else any."""
+        own = [self.about] if self.about is not None else []
+        return next((each for each in (*own, *kinds()) if each.metric == self.metric), None)
 
     @property
     def data(self) -> str:

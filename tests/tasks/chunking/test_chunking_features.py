@@ -77,7 +77,7 @@ def test_rare_attributes_are_left_out():
     full, some = (Chunking.fit(corpus, min_count=count)[0].index.names() for count in (1, 2))
     assert {name for name in full if name.startswith("U02:")} == {f"U02:{word}" for word in WORDS}
     assert {name for name in some if name.startswith("U02:")} == {"U02:dog"}
-    with pytest.raises(UsageError, match="`min_count` 0: must be at least 1"):
+    with pytest.raises(UsageError, match="`min_count` 0: must be a whole number, 1 or more"):
         Chunking.fit(corpus, min_count=0)
 
 
