@@ -29,6 +29,7 @@ from sparsezo.experiments.sources import Source, generated, in_folder, present
 def small(monkeypatch, tmp_path):
     monkeypatch.setattr(sources, "_SIZES", {"chunking": (60, 20, 30), "text": (60, 20, 30), "rerank": (12, 6, 8)})
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.chdir(tmp_path)  # where no file has a number for its name
 
 
 def plan_of(task: str, data: DataSpec, **fields) -> Experiment:
@@ -106,8 +107,7 @@ def test_what_is_missing_is_every_file_that_is_named(tmp_path):
     assert in_folder(plan, tmp_path) == source
 
 
-def test_a_number_of_inputs_to_hold_out_is_no_file(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_a_number_of_inputs_to_hold_out_is_no_file():
     source = Source("chunking", ("train.txt",), "12")
     assert source.held_out == "12"
     assert source.missing() == ["train.txt"]
