@@ -147,6 +147,16 @@ def test_score_s_step_is_active_s_projected():
     np.testing.assert_allclose((score.w - problem.w0)[problem.A[x]], P @ move, rtol=1e-9, atol=1e-12)
 
 
+def test_features_are_projected_on_in_double_precision():
+    C = Problem().C[0].astype(np.float32)
+    seen = []
+    given = {"rule": "baseline", "perturb": "score", "h": 1, "mu": 1.0, "steps": 1, "seed": 2}
+    for features in (C, C.astype(np.float64)):
+        args = (lambda w, x: seen.append(w.copy()) or 0.0, lambda k: 0, lambda x: [0, 1, 2], 3)
+        minimize(*args, features=lambda x, features=features: features, **given)
+    np.testing.assert_array_equal(seen[0], seen[1])
+
+
 def test_dependent_rows_do_not_matter():
     """C of rank 1: P is a projector on one dimension."""
     row = np.array([[1.0, 2.0, 2.0]])
