@@ -382,6 +382,11 @@ def test_looks_at_dev():
     assert replace(plan, evaluate_every=77).interval == 77
 
 
+def test_one_iteration_and_a_look_after_each_are_allowed():
+    plan = replace(parse(SMALL), iterations=1, evaluate_every=1)
+    assert (plan.iterations, plan.interval) == (1, 1)
+
+
 def test_whether_there_is_anything_to_tune():
     plan = parse(SMALL)
     bare = [replace(learner, grid_h=(), grid_mu=()) for learner in plan.learners]
