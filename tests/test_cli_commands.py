@@ -7,6 +7,7 @@ import json
 import os
 import signal
 import sys
+from contextlib import contextmanager
 from dataclasses import fields, replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -440,6 +441,7 @@ class Stage:
         )
 
     def go(self, progress):
+        progress(now(2500))
         self.at_work()
         model = SimpleNamespace(save=lambda path: self.told.append(f"save {path}"), W=np.zeros((1, 1)))
         return SimpleNamespace(model=model, result=RESULT, test=Scores("f1", 0.5, REPORT) if self.tested else None)
@@ -476,6 +478,19 @@ def test_people_are_told_what_is_trained_and_what_came_out(program, stage, tmp_p
         "us_per_iteration": "12.3457",
         "update_fraction": "0.000477",
     }
+
+
+def test_the_training_is_followed(program, stage, monkeypatch):
+    seen = []
+
+    @contextmanager
+    def follow(*args):
+        seen.append(args)
+        yield seen.append
+
+    monkeypatch.setattr(show, "training_progress", follow)
+    assert program(*stage.words, "--rule", "symmetric", "--iterations", "7k")[0] == 0
+    assert seen == [("symmetric", 7000, "f1"), now(2500)]
 
 
 def test_the_model_is_saved_before_the_checkpoint_goes(program, stage, tmp_path):
@@ -853,6 +868,19 @@ def test_text_reads_what_the_options_say(documents, tmp_path):
     assert str(caught.value) == (
         f"--dev 6: {documents}, {documents} has only 6 documents; hold out fewer, or name a file"
     )
+
+
+def test_all_parts_are_read_in_the_same_way(documents, monkeypatch):
+    seen = []
+
+    def read(paths, **reading):
+        seen.append((paths, reading))
+        return read_documents(documents)
+
+    monkeypatch.setattr(text, "read_documents", read)
+    reading = {"format": "lyrl", "topics": "q"}
+    text.load(Files(("a", "b"), "dev", "test", {**reading, "min_count": 1, "raw_tf": True}))
+    assert seen == [(("a", "b"), reading), ("dev", reading), ("test", reading)]
 
 
 def test_a_folder_is_rcv1_and_has_its_own_split(tmp_path, documents, monkeypatch):
