@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from sparsezo.cli import chunking, commands, loading, rerank, show, text
+from sparsezo.cli import chunking, commands, loading, main, rerank, show, text
 from sparsezo.cli.commands import TrainCall, run_train
 from sparsezo.cli.loading import Files, check_options, cut, front
 from sparsezo.cli.values import whole_number
@@ -607,9 +607,16 @@ def test_a_reader_that_has_gone_is_no_news(program, monkeypatch, error):
     gone.close()
 
 
-def test_usage_names_the_program(program):
-    _, _, err = program("train")
-    assert "Usage: sparsezo train " in err
+def test_usage_names_the_program_however_it_was_started(monkeypatch, capsys):
+    before = signal.getsignal(signal.SIGTERM)
+    monkeypatch.setattr(sys, "argv", ["/somewhere/sparsezo/__main__.py", "train"])
+    try:
+        with pytest.raises(SystemExit) as caught:
+            main()
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    assert caught.value.code == 2
+    assert "Usage: sparsezo train " in capsys.readouterr().err
 
 
 # predict and evaluate
@@ -991,6 +998,7 @@ def test_importing_counts_lists(lists, monkeypatch):
         ("2G", 2_000_000_000),
         ("1e6", 1_000_000),
         ("1_000", 1000),
+        ("1__000", 1000),
         ("0.5k", 500),
         ("1.0", 1),
     ],
