@@ -552,7 +552,7 @@ def test_a_signal_ends_in_one_line_and_its_exit_code(program, stage, own_signals
     assert stage.told == []
 
 
-def test_stopped_outside_of_training_it_is_130_or_143_as_well(program, monkeypatch, own_signals, calls):
+def test_ctrl_c_outside_of_training_is_130_as_well(program, monkeypatch, own_signals):
     monkeypatch.setattr(commands, "run_train", lambda call: os.kill(os.getpid(), signal.SIGINT))
     assert program("train", "chunking", "--train", "a", "-o", "m")[0] == 130
 
