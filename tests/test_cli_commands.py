@@ -7,6 +7,7 @@ import json
 import os
 import signal
 import sys
+from contextlib import contextmanager
 from dataclasses import fields, replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -15,7 +16,7 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from sparsezo.cli import chunking, commands, loading, rerank, show, text
+from sparsezo.cli import chunking, commands, loading, main, rerank, show, text
 from sparsezo.cli.commands import TrainCall, run_train
 from sparsezo.cli.loading import Files, check_options, cut, front
 from sparsezo.cli.values import whole_number
@@ -440,6 +441,7 @@ class Stage:
         )
 
     def go(self, progress):
+        progress(now(2500))
         self.at_work()
         model = SimpleNamespace(save=lambda path: self.told.append(f"save {path}"), W=np.zeros((1, 1)))
         return SimpleNamespace(model=model, result=RESULT, test=Scores("f1", 0.5, REPORT) if self.tested else None)
@@ -476,6 +478,19 @@ def test_people_are_told_what_is_trained_and_what_came_out(program, stage, tmp_p
         "us_per_iteration": "12.3457",
         "update_fraction": "0.000477",
     }
+
+
+def test_the_training_is_followed(program, stage, monkeypatch):
+    seen = []
+
+    @contextmanager
+    def follow(*args):
+        seen.append(args)
+        yield seen.append
+
+    monkeypatch.setattr(show, "training_progress", follow)
+    assert program(*stage.words, "--rule", "symmetric", "--iterations", "7k")[0] == 0
+    assert seen == [("symmetric", 7000, "f1"), now(2500)]
 
 
 def test_the_model_is_saved_before_the_checkpoint_goes(program, stage, tmp_path):
@@ -537,7 +552,7 @@ def test_a_signal_ends_in_one_line_and_its_exit_code(program, stage, own_signals
     assert stage.told == []
 
 
-def test_stopped_outside_of_training_it_is_130_or_143_as_well(program, monkeypatch, own_signals, calls):
+def test_ctrl_c_outside_of_training_is_130_as_well(program, monkeypatch, own_signals):
     monkeypatch.setattr(commands, "run_train", lambda call: os.kill(os.getpid(), signal.SIGINT))
     assert program("train", "chunking", "--train", "a", "-o", "m")[0] == 130
 
@@ -592,9 +607,16 @@ def test_a_reader_that_has_gone_is_no_news(program, monkeypatch, error):
     gone.close()
 
 
-def test_usage_names_the_program(program):
-    _, _, err = program("train")
-    assert "Usage: sparsezo train " in err
+def test_usage_names_the_program_however_it_was_started(monkeypatch, capsys):
+    before = signal.getsignal(signal.SIGTERM)
+    monkeypatch.setattr(sys, "argv", ["/somewhere/sparsezo/__main__.py", "train"])
+    try:
+        with pytest.raises(SystemExit) as caught:
+            main()
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    assert caught.value.code == 2
+    assert "Usage: sparsezo train " in capsys.readouterr().err
 
 
 # predict and evaluate
@@ -855,6 +877,19 @@ def test_text_reads_what_the_options_say(documents, tmp_path):
     )
 
 
+def test_all_parts_are_read_in_the_same_way(documents, monkeypatch):
+    seen = []
+
+    def read(paths, **reading):
+        seen.append((paths, reading))
+        return read_documents(documents)
+
+    monkeypatch.setattr(text, "read_documents", read)
+    reading = {"format": "lyrl", "topics": "q"}
+    text.load(Files(("a", "b"), "dev", "test", {**reading, "min_count": 1, "raw_tf": True}))
+    assert seen == [(("a", "b"), reading), ("dev", reading), ("test", reading)]
+
+
 def test_a_folder_is_rcv1_and_has_its_own_split(tmp_path, documents, monkeypatch):
     parts = [read_documents(documents).take(slice(0, n)) for n in (3, 2, 1)]
     seen = []
@@ -963,6 +998,7 @@ def test_importing_counts_lists(lists, monkeypatch):
         ("2G", 2_000_000_000),
         ("1e6", 1_000_000),
         ("1_000", 1000),
+        ("1__000", 1000),
         ("0.5k", 500),
         ("1.0", 1),
     ],
