@@ -6,6 +6,7 @@ Steps are compared one at a time from a shared state: over hundreds of steps rou
 from __future__ import annotations
 
 import csv
+import itertools
 import math
 
 import numpy as np
@@ -30,6 +31,18 @@ def loss(objective, seed, x, w):
 def generator(seed, stream, point=SMALL):
     """Streams: 0 draws the problem, 1 the inputs, 2 the perturbations, 3 and 4 what all owes and pays at a look."""
     return np.random.default_rng((seed, stream, point.n, point.n_bar, point.r_bar))
+
+
+@pytest.fixture(autouse=True)
+def no_endless_runs(monkeypatch):
+    """Runs that never end are stopped; the longest test draws 3,700 times."""
+    real, calls = scaling._Runs._normals, itertools.count()
+
+    def counted(self, stream, shape):
+        assert next(calls) < 20_000, "runs do not end"
+        return real(self, stream, shape)
+
+    monkeypatch.setattr(scaling._Runs, "_normals", counted)
 
 
 # The objective
