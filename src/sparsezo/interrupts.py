@@ -14,6 +14,8 @@ import threading
 from types import FrameType
 from typing import Any
 
+CHECKPOINT_SECONDS = 30.0  # between two checkpoints of a run
+
 
 class DeferredSignals:
     """Holds SIGINT and SIGTERM back until ``deliver`` is called, where the work's state is whole."""

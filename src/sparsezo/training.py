@@ -25,8 +25,7 @@ from numpy.typing import NDArray
 
 from sparsezo import __version__
 from sparsezo.errors import UsageError
-from sparsezo.experiments import CHECKPOINT_SECONDS
-from sparsezo.interrupts import DeferredSignals
+from sparsezo.interrupts import CHECKPOINT_SECONDS, DeferredSignals
 from sparsezo.kernels.loop import State
 from sparsezo.learner import Learner, predict
 from sparsezo.model import Model

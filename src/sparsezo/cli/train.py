@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from sparsezo.cli.options import command, default_texts, given, parameter, parameters
+from sparsezo.interrupts import CHECKPOINT_SECONDS
 from sparsezo.settings import SETTINGS, Settings
 from sparsezo.tasks.registry import kinds
 
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
     from sparsezo.training import Training
 
 LEARNER = "Learner"
-CHECKPOINT_SECONDS = 30.0
 
 
 def train_app() -> typer.Typer:

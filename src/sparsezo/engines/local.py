@@ -26,9 +26,8 @@ from typing import Any, Self
 from sparsezo.engines.base import Finished, Overview
 from sparsezo.engines.progress import Board, Why
 from sparsezo.errors import DivergedError, SparsezoError, UsageError
-from sparsezo.experiments import CHECKPOINT_SECONDS
 from sparsezo.experiments.runs import Bench, Run, execute, find
-from sparsezo.interrupts import DeferredSignals
+from sparsezo.interrupts import CHECKPOINT_SECONDS, DeferredSignals
 from sparsezo.tasks.loading import Loaded
 from sparsezo.training import Progress
 

@@ -1,3 +1,1 @@
-"""Experiments: training with checkpoints, sweeps, tuning, reports. Light to import: the command line reads this."""
-
-CHECKPOINT_SECONDS = 30.0  # between two checkpoints of a run
+"""Experiments: plans in TOML, where their data comes from, runs, tuning, and reproducing the paper with one call."""

@@ -27,9 +27,9 @@ from typing import Any, cast
 
 from sparsezo import __version__
 from sparsezo.errors import DataError
-from sparsezo.experiments import CHECKPOINT_SECONDS
 from sparsezo.experiments.phases import PHASES
 from sparsezo.experiments.plan import Experiment
+from sparsezo.interrupts import CHECKPOINT_SECONDS
 from sparsezo.settings import Settings
 from sparsezo.storage.files import write_text
 from sparsezo.tasks.base import Problem, Task
