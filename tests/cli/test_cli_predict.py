@@ -128,6 +128,14 @@ def test_scores_that_are_not_finite_are_refused(program, chunker, sentences, tmp
     assert not (tmp_path / "out").exists()
 
 
+def test_predict_needs_no_correct_tags(program, chunker, tmp_path):
+    path, task = chunker
+    saved(path, task, outside(task))
+    (tmp_path / "in").write_text("under DT\ntrees NNS\n\nyes UH\n")
+    code, out, _ = program("predict", path, tmp_path / "in")
+    assert (code, out.split("\n\n")) == (0, ["under DT O\ntrees NNS O", "yes UH O", ""])
+
+
 def test_predict_writes_to_a_file_or_to_standard_output(program, chunker, tmp_path):
     path, task = chunker
     saved(path, task, outside(task))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -21,6 +22,7 @@ from sparsezo.tasks.chunking.generate import chunking_columns, generate_chunking
 from sparsezo.tasks.chunking.task import Chunking
 from sparsezo.tasks.loading import Data, Files, Loaded
 from sparsezo.tasks.registry import kind, names
+from sparsezo.training import Progress
 
 pytestmark = pytest.mark.usefixtures("plain")
 
@@ -355,6 +357,9 @@ RESULT = {
 REPORT = {"f1": 0.5, "chunks": {"gold": 7}}
 
 
+NOW = Progress(2500, 10_000, 0.25, None, None, 0, 1.5, 1000.0)
+
+
 class Sized(SimpleNamespace):
     """Arrays of a problem with so many inputs."""
 
@@ -385,6 +390,7 @@ class Stage:
         )
 
     def go(self, progress):
+        progress(NOW)
         self.at_work()
         model = SimpleNamespace(save=lambda path: self.told.append(f"save {path}"), W=np.zeros((1, 1)))
         return SimpleNamespace(model=model, result=RESULT, test=Scores("f1", 0.5, REPORT) if self.tested else None)
@@ -421,6 +427,19 @@ def test_people_are_told_what_is_trained_and_what_came_out(program, stage, tmp_p
         "us_per_iteration": "12.3457",
         "update_fraction": "0.000477",
     }
+
+
+def test_the_training_is_followed(program, stage, monkeypatch):
+    seen = []
+
+    @contextmanager
+    def follow(*args):
+        seen.append(args)
+        yield seen.append
+
+    monkeypatch.setattr("sparsezo.cli.show.training_progress", follow)
+    assert program(*stage.words, "--rule", "symmetric", "--iterations", "7k")[0] == 0
+    assert seen == [("symmetric", 7000, "f1"), NOW]
 
 
 def test_the_model_is_saved_before_the_checkpoint_goes(program, stage, tmp_path):

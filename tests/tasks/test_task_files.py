@@ -143,6 +143,19 @@ def test_min_count_leaves_out_rare_words(documents):
     assert [text.load(Files((documents,), None, None, o)).task.n_features for o in ({}, {"min_count": 2})] == [3, 2]
 
 
+def test_all_parts_are_read_in_the_same_way(documents, monkeypatch):
+    seen = []
+
+    def read(paths, **reading):
+        seen.append((paths, reading))
+        return read_documents(documents)
+
+    monkeypatch.setattr(text, "read_documents", read)
+    reading = {"format": "lyrl", "topics": "q"}
+    text.load(Files(("a", "b"), "dev", "test", {**reading, "min_count": 1, "raw_tf": True}))
+    assert seen == [(("a", "b"), reading), ("dev", reading), ("test", reading)]
+
+
 def test_text_reads_what_the_options_say(documents, tmp_path):
     loaded = text.load(Files((documents, documents), "1", documents, {"format": "tsv"}))
     assert [len(part) for part in (loaded.data.train, loaded.data.dev, loaded.data.test)] == [5, 1, 3]
