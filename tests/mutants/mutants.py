@@ -205,7 +205,8 @@ class Change:
         """What decides how it ends: the change itself, all sources, the tests it names."""
         known = hashlib.blake2b(digest_size=16)
         known.update(repr((self.file, self.old, self.new, self.tests)).encode())
-        for path in sorted({*(tree / "src").rglob("*.py"), *(tree / test.split("::")[0] for test in self.tests)}):
+        sources = (path for path in (tree / "src").rglob("*") if path.is_file() and path.suffix != ".pyc")
+        for path in sorted({*sources, *(tree / test.split("::")[0] for test in self.tests)}):
             known.update(path.read_bytes())
         return known.hexdigest()
 
