@@ -6,7 +6,6 @@ import re
 import subprocess
 import sys
 
-import click
 import pytest
 
 from sparsezo.cli.options import default_texts, parameters
@@ -51,7 +50,7 @@ def shown(program, monkeypatch):
     return shown
 
 
-def options(command) -> list[click.Option]:
+def options(command):
     context = command.make_context("sparsezo", [], resilient_parsing=True)
     return [param for param in command.get_params(context) if param.param_type_name == "option"]
 
