@@ -138,26 +138,32 @@ class Settings:
 
     def __str__(self) -> str:
         """The signature that tables, plots and saved models carry."""
-        return ", ".join(self._words("annealed gamma {:g}", signature=True))
+        return ", ".join(_words(asdict(self), "annealed gamma {:g}", signature=True))
 
     @property
     def name(self) -> str:
         """What a learner is called: its signature without h, mu and seed."""
-        return " ".join(self._words("annealed {:g}", signature=False))
-
-    def _words(self, annealed: str, *, signature: bool) -> list[str]:
-        words = []
-        for name in (*LEARNER_KEYS, "seed"):
-            each = SETTINGS[name]
-            say = each.about.sign if signature and each.about.sign is not None else each.about.word
-            if name == "gamma":  # criterion and gamma are one thing to say
-                word = annealed.format(self.gamma) if self.criterion == "annealed" else None
-            else:
-                word = say(getattr(self, name))
-            words.append(word)
-        return [word for word in words if word]
+        return learner_name(asdict(self))
 
 
 SETTINGS = described(Settings)  # name -> what the option is
 
 LEARNER_KEYS = tuple(name for name in SETTINGS if name != "seed")  # of a learner in TOML
+
+
+def learner_name(values: Mapping[str, Any]) -> str:
+    """The name of a learner with these settings, wherever they come from; what is missing is as by default."""
+    return " ".join(_words(values, "annealed {:g}", signature=False))
+
+
+def _words(values: Mapping[str, Any], annealed: str, *, signature: bool) -> list[str]:
+    words = []
+    for name in (*LEARNER_KEYS, "seed"):
+        about, value = SETTINGS[name].about, values.get(name, SETTINGS[name].default)
+        if name == "gamma":  # criterion and gamma are one thing to say
+            word = annealed.format(value) if values.get("criterion") == "annealed" else None
+        else:
+            say = about.sign if signature and about.sign is not None else about.word
+            word = None if value is None else say(value)
+        words.append(word)
+    return [word for word in words if word]

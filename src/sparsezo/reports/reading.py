@@ -23,6 +23,7 @@ import numpy as np
 from sparsezo.errors import DataError, UsageError
 from sparsezo.experiments.phases import RESULT_PHASES
 from sparsezo.reports.results import GROUPS, RULE_ORDER, Curve, LearnerRuns, ReportedExperiment, ReportedRun
+from sparsezo.settings import learner_name
 
 
 def read_experiment(folder: str | os.PathLike[str]) -> ReportedExperiment:
@@ -201,13 +202,10 @@ def _has_grid(declared: Mapping[str, Any]) -> bool:
 
 
 def _declared_names(declared: Mapping[str, Any]) -> list[str]:
-    """The names that the learners' runs carry: rule, perturbation and whatever is not as in the paper."""
+    """The names that the learners' runs carry."""
     names = []
     for item in declared.get("learner") or ():
-        parts = [item.get("rule"), item.get("perturb"), item.get("step") if item.get("step") != "constant" else None]
-        parts += [f"annealed {item.get('gamma', 1.0):g}" if item.get("criterion") == "annealed" else None]
-        parts += ["with baseline" if item.get("baseline") else None]
         models = item.get("feedback", "exact")
         for model in models if isinstance(models, list) else [models]:
-            names.append(" ".join(part for part in (*parts, model if model != "exact" else None) if part))
+            names.append(learner_name({"perturb": None, **item, "feedback": model}))
     return names
