@@ -1,7 +1,8 @@
 """Break the code on purpose, one change at a time, and say which changes no test noticed.
 
     make mutants                            everything: hours
-    make mutants MUTANTS=learner            one module of modules.toml
+    make mutants MUTANTS=learner            one entry of modules.toml
+    make mutants MUTANTS=src/sparsezo/learner.py    one file of it
     make mutants MUTANTS=changes/kernels    one list of hand-made changes
     make mutants MUTANTS="tuning runs"      several
 
@@ -54,8 +55,10 @@ def main() -> int:
         print(*known, sep="\n")
         return 0
     for name in call.names:
-        if name not in known:
-            parser.error(f"{name}: choose from {', '.join(known)}")
+        if name.endswith(".py"):
+            modules[name] = _one_file(name, modules)
+        elif name not in known:
+            parser.error(f"{name}: choose from {', '.join(known)}, or name a file of one of them")
     passed = True
     for name in call.names or known:
         if name.startswith("changes/"):
@@ -63,6 +66,14 @@ def main() -> int:
         else:
             passed &= try_module(name, modules[name], call.children)
     return 0 if passed else 1
+
+
+def _one_file(path: str, modules: dict[str, dict[str, Any]]) -> dict[str, Any]:
+    """The entry that a source file is in, with this file alone."""
+    for module in modules.values():
+        if path in module["source"]:
+            return {**module, "source": [path]}
+    raise SystemExit(f"{path}: no entry of modules.toml names it; add it to one, with the tests that are about it")
 
 
 # A copy to break
@@ -96,7 +107,7 @@ def environment(tree: Path) -> dict[str, str]:
 
 
 def try_module(name: str, module: dict[str, Any], children: int) -> bool:
-    tree = WORK / name
+    tree = WORK / name.replace("/", "-").removesuffix(".py")
     copy_tree(tree)
     settings = {
         "source_paths": ["src/"],
@@ -181,10 +192,10 @@ def _added(difference: str) -> str:
 
 
 def _harmless(name: str) -> set[tuple[str, str]]:
-    path = HERE / "harmless" / f"{name}.toml"
-    if not path.exists():
-        return set()
-    entries = tomllib.loads(path.read_text()).get("harmless", [])
+    files = HERE.glob("harmless/*.toml") if name.endswith(".py") else [HERE / "harmless" / f"{name}.toml"]
+    entries = [
+        entry for path in files if path.exists() for entry in tomllib.loads(path.read_text()).get("harmless", [])
+    ]
     return {
         (entry["function"], "\n".join(l.strip() for l in entry["becomes"].strip().splitlines())) for entry in entries
     }
