@@ -124,6 +124,7 @@ def try_module(name: str, module: dict[str, Any], children: int) -> bool:
     if (tree / "pyproject.toml").read_text() != text:
         (tree / "pyproject.toml").write_text(text)
     _forget_where_tests_changed(tree, module)
+    (tree / "mutants" / "src").mkdir(parents=True, exist_ok=True)  # Python forgets paths that it does not find
     command = [str(Path(sys.executable).parent / "mutmut"), "run", "--max-children", str(children)]
     with (tree / "mutmut.log").open("w") as log:
         print(f"{name}: at work; {log.name} shows how far", flush=True)

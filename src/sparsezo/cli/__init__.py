@@ -20,7 +20,7 @@ def main() -> None:
     signal.signal(signal.SIGTERM, _terminate)
     progress.show_with(_counting)
     try:
-        make_app()(prog_name="sparsezo")
+        make_app(_asked_for())(prog_name="sparsezo")
     except SparsezoError as error:
         sys.stderr.write(f"sparsezo: {with_flags(str(error))}\n")
         sys.exit(error.exit_code)
@@ -34,6 +34,13 @@ def main() -> None:
         place = f"{error.filename}: " if error.filename else ""
         sys.stderr.write(f"sparsezo: {place}{error.strerror or error}\n")
         sys.exit(1)
+
+
+def _asked_for() -> list[str]:
+    """The words of the call; a shell that completes a word may ask for anything."""
+    from sparsezo.cli.app import GROUPS
+
+    return [*GROUPS] if "_SPARSEZO_COMPLETE" in os.environ else sys.argv[1:]
 
 
 def with_flags(message: str) -> str:

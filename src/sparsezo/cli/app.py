@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from pathlib import Path
 from typing import Annotated
 
@@ -17,8 +18,14 @@ from sparsezo.cli.tune import tune_app
 Json = Annotated[bool, typer.Option("--json", help="End standard output with one JSON object.")]
 
 
-def make_app() -> typer.Typer:
-    """All commands; made anew, so that tasks registered meanwhile are among them."""
+GROUPS = ("train", "tune")  # whose commands, one a task, have some thirty options each
+
+
+def make_app(whole: Collection[str] = GROUPS) -> typer.Typer:
+    """All commands; made anew, so that tasks registered meanwhile are among them.
+
+    ``whole``: the groups whose own commands are wanted. Making them all would cost a fifth of the time that --help has.
+    """
     app = typer.Typer(
         help="Learn structured predictors from feedback on their outputs alone, by sparse zeroth-order optimisation.",
         no_args_is_help=True,
@@ -27,8 +34,8 @@ def make_app() -> typer.Typer:
         context_settings=HELP,
     )
     app.callback()(top)
-    app.add_typer(train_app(), name="train")
-    app.add_typer(tune_app(), name="tune")
+    app.add_typer(train_app(whole="train" in whole), name="train")
+    app.add_typer(tune_app(whole="tune" in whole), name="tune")
     app.command(cls=Command, context_settings=HELP)(reproduce)
     add_predict(app)
     add_evaluate(app)

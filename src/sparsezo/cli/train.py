@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 LEARNER = "Learner"
 
 
-def train_app() -> typer.Typer:
+def train_app(*, whole: bool = True) -> typer.Typer:
     from sparsezo.cli.options import HELP, Group
 
     app = typer.Typer(
@@ -31,7 +31,7 @@ def train_app() -> typer.Typer:
         cls=Group,
         context_settings=HELP,
     )
-    for kind in kinds():
+    for kind in kinds() if whole else ():
         command(app, kind.name, _body(kind), _parameters(kind), f"Learn {kind.title.lower()} from simulated feedback.")
     return app
 

@@ -24,14 +24,14 @@ _SEARCHED = ("h", "mu", "seed")  # settings that are not tune's to be given
 _OF_TEST = ("test_ref",)  # task options about a part that tune does not look at
 
 
-def tune_app() -> typer.Typer:
+def tune_app(*, whole: bool = True) -> typer.Typer:
     app = typer.Typer(
         help="Search for h and mu on dev; prints them and the command that trains with them. Stopped, it goes on.",
         no_args_is_help=True,
         cls=Group,
         context_settings=HELP,
     )
-    for kind in kinds():
+    for kind in kinds() if whole else ():
         command(app, kind.name, _body(kind), _parameters(kind), f"Search for h and mu: {kind.title.lower()}.")
     return app
 
