@@ -1,10 +1,29 @@
 """What can go wrong for a user, each kind with its exit code.
 
 The message is one line: what is wrong, where (``file:line`` when there is one) and what to do about it.
-The command line prints it as it is, never with a traceback.
+The command line prints it as it is, never with a traceback. What comes from data is made harmless here, for all of
+them: control characters are escaped, and what is too long for a screen is cut.
 """
 
 from __future__ import annotations
+
+MOST_QUOTED = 40  # characters of a file's content in a message
+_MOST_SHOWN = 1200  # characters of a whole message
+
+
+def quoted(data: str | bytes) -> str:
+    """The beginning of a piece of data, for a message."""
+    text = data[: 4 * MOST_QUOTED + 4].decode("utf-8", "replace") if isinstance(data, bytes) else data
+    return text if len(text) <= MOST_QUOTED else text[:MOST_QUOTED] + "..."
+
+
+def one_line(message: str) -> str:
+    """Nothing in it that a terminal would obey, and no more than a screen can show."""
+    if len(message) > _MOST_SHOWN:
+        message = f"{message[: _MOST_SHOWN - 300]} [...] {message[-290:]}"
+    if message.isprintable():
+        return message
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in message)
 
 
 class SparsezoError(Exception):
@@ -12,12 +31,24 @@ class SparsezoError(Exception):
 
     exit_code = 1
 
+    def __init__(self, message: str) -> None:
+        super().__init__(one_line(message))
+
 
 class DataError(SparsezoError):
     """A file's content is not what its format asks for. ``where`` is a path, or ``path:line``."""
 
     def __init__(self, where: str, what: str) -> None:
+        if where == "-" or where.startswith("-:"):
+            where = "standard input" + where[1:]
         super().__init__(f"{where}: {what}")
+
+
+class DamagedError(DataError):
+    """What this package wrote is not as it was written: a model, a checkpoint, a store, a log, a run's results."""
+
+    def __init__(self, where: str, why: object, mend: str = "make it anew or copy it again") -> None:
+        super().__init__(where, f"is damaged ({why}); {mend}")
 
 
 class DivergedError(SparsezoError):

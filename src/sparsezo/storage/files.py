@@ -1,30 +1,47 @@
 """Reading plain, .gz and .xz files alike, and writing files that are whole or not there at all.
 
 for number, line in numbered_lines("train.txt.gz"): ...
+with open_sniffed("train.txt") as (head, stream): ...      # a look at the beginning; stream gives it once more
 with atomic_write("model.szo") as out: out.write(data)     # temporary name, fsync, rename
+
+A file is opened once, so pipes work; ``-`` is standard input. What is not a regular file (a pipe, /dev/stdout) is
+written through, and of a symbolic link the file that it points to is replaced.
 """
 
 from __future__ import annotations
 
 import contextlib
+import functools
 import gzip
+import io
 import lzma
 import os
+import stat
+import sys
 import tempfile
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO
+from typing import IO, Any, cast
 
-from sparsezo.errors import DataError, SparsezoError
+from sparsezo.errors import DataError, SparsezoError, UsageError
+from sparsezo.storage import limits, locks
+
+STANDARD_INPUT = "-"
+READ_ERRORS = (OSError, EOFError, lzma.LZMAError, zlib.error)  # of plain and packed files that cannot be read on
+_MAGIC: dict[bytes, Any] = {b"\x1f\x8b": gzip.open, b"\xfd7zXZ\x00": lzma.open}
+_MOST_MAGIC = max(map(len, _MAGIC))
+_taken: Any = None  # the standard input that was read already
 
 
 def open_bytes(path: str | os.PathLike[str]) -> IO[bytes]:
-    """Open for reading, decompressed by the name's ending; a clear error where that cannot be."""
+    """Open for reading, decompressed by the name's ending (standard input: by its content); or a clear error."""
+    if os.fspath(path) == STANDARD_INPUT:
+        return _standard_input()
     path = Path(path)
     try:
         if path.suffix == ".gz":
-            return gzip.open(path, "rb")  # type: ignore[return-value]  # a GzipFile is one in all but name
+            return cast(IO[bytes], gzip.open(path, "rb"))
         if path.suffix == ".xz":
             return lzma.open(path, "rb")
         return open(path, "rb")
@@ -32,50 +49,183 @@ def open_bytes(path: str | os.PathLike[str]) -> IO[bytes]:
         raise DataError(str(path), "no such file; check the path") from None
     except IsADirectoryError:
         raise DataError(str(path), "is a folder; name a file in it") from None
-    except OSError as error:
-        raise DataError(str(path), f"cannot be opened ({error.strerror or error})") from None
+    except (OSError, ValueError) as error:
+        raise DataError(str(path), f"cannot be opened ({getattr(error, 'strerror', None) or error})") from None
 
 
-def numbered_lines(path: str | os.PathLike[str]) -> Iterator[tuple[int, str]]:
-    """Lines with their numbers from 1, without line ends; UTF-8, with or without a byte order mark."""
-    number = 0
+def _standard_input() -> IO[bytes]:
+    global _taken
+    if sys.stdin is None:
+        raise DataError(STANDARD_INPUT, "is closed; give a file")
+    if sys.stdin is _taken:
+        raise UsageError("standard input (-) can be read only once; give a file for the other")
+    _taken = sys.stdin
+    stream: IO[bytes] = io.BufferedReader(_Kept(sys.stdin.buffer))
+    with reading(STANDARD_INPUT):
+        head = stream.read(_MOST_MAGIC)
+    stream = with_head(head, stream)
+    for magic, unpacked in _MAGIC.items():
+        if head.startswith(magic):
+            return cast(IO[bytes], unpacked(stream, "rb"))
+    return stream
+
+
+class _WithHead(io.RawIOBase):
+    """What was read of a stream already, and then the rest of it."""
+
+    def __init__(self, head: bytes, rest: IO[bytes]) -> None:
+        self._head, self._rest = memoryview(head), rest
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        if not self._head:
+            return cast(int, cast(Any, self._rest).readinto(buffer))
+        size = min(len(self._head), len(buffer))
+        buffer[:size] = self._head[:size]
+        self._head = self._head[size:]
+        return size
+
+    def close(self) -> None:
+        self._rest.close()
+        super().close()
+
+
+class _Kept(io.RawIOBase):
+    """Standard input, which stays open when we are done with it."""
+
+    def __init__(self, stream: Any) -> None:
+        self._stream = stream
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        return cast(int, self._stream.readinto(buffer))
+
+
+def with_head(head: bytes, rest: IO[bytes]) -> IO[bytes]:
+    """A stream that gives ``head`` and then ``rest``; closing it closes ``rest``."""
+    return io.BufferedReader(_WithHead(head, rest), 1 << 17)
+
+
+@contextlib.contextmanager
+def open_sniffed(path: str | os.PathLike[str], size: int) -> Iterator[tuple[bytes, IO[bytes]]]:
+    """The first ``size`` bytes (fewer where the file is shorter) and the whole stream, these bytes included."""
     with open_bytes(path) as stream:
+        with reading(path, 1):
+            head = stream.read(size)
+        yield head, with_head(head, stream)
+
+
+@contextlib.contextmanager
+def reading(path: str | os.PathLike[str], line: int | None = None) -> Iterator[None]:
+    """What can go wrong while reading, in our words."""
+    try:
+        yield
+    except READ_ERRORS as error:
+        where = f"{path}:{line}" if line is not None else str(path)
+        raise DataError(where, f"cannot be read on ({error}); is the file cut off?") from None
+
+
+def numbered_lines(path: str | os.PathLike[str], stream: IO[bytes] | None = None) -> Iterator[tuple[int, str]]:
+    """Lines with their numbers from 1, without line ends; UTF-8, with or without a byte order mark.
+
+    ``stream``: the open file, where somebody has opened it already; ``path`` then only names it.
+    """
+    number = 0
+    with open_bytes(path) if stream is None else contextlib.nullcontext(stream) as source:
         try:
-            for number, raw in enumerate(stream, start=1):
+            lines = iter(functools.partial(source.readline, limits.LINE + 1), b"")
+            for number, raw in enumerate(lines, start=1):
                 if number == 1:
                     raw = raw.removeprefix(b"\xef\xbb\xbf")
+                if len(raw) > limits.LINE:
+                    refuse_line(path, number)
+                    raw += source.readline()
                 yield number, raw.decode("utf-8").rstrip("\r\n")
         except UnicodeDecodeError as error:
             raise DataError(f"{path}:{number}", f"is not UTF-8 text ({error.reason}); convert it first") from None
-        except (OSError, EOFError, lzma.LZMAError, zlib.error) as error:
+        except READ_ERRORS as error:
             raise DataError(f"{path}:{number + 1}", f"cannot be read on ({error}); is the file cut off?") from None
+
+
+def refuse_line(path: str | os.PathLike[str], number: int) -> None:
+    """A line longer than ``limits.LINE``, which no text has."""
+    limits.refuse(f"{path}:{number}", f"a line of more than {limits.LINE >> 20} MB: is this a text file?")
 
 
 @contextlib.contextmanager
 def atomic_write(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     """A binary stream that becomes ``path`` when the block ends well, and leaves nothing behind when not."""
-    path = Path(path)
+    target = Path(os.path.realpath(path))  # of a link, what it points to
+    try:
+        with _through(target) if _is_special(target) else _replacing(target) as stream:
+            yield stream
+    except OSError as error:
+        raise SparsezoError(
+            f"{path}: cannot be written ({error.strerror or error}); free some space or name another place with -o"
+        ) from error
+
+
+def _is_special(path: Path) -> bool:
+    """There, and no regular file: a device, a pipe, a socket."""
+    try:
+        return not stat.S_ISREG(os.stat(path).st_mode)
+    except OSError:
+        return False
+
+
+@contextlib.contextmanager
+def _through(path: Path) -> Iterator[IO[bytes]]:
+    with open(path, "wb") as stream:
+        yield stream
+
+
+@contextlib.contextmanager
+def _replacing(path: Path) -> Iterator[IO[bytes]]:
     temporary: str | None = None
+    remove_left_over(path)
     try:
         with tempfile.NamedTemporaryFile(
             dir=path.parent, prefix=f".{path.name}.", suffix=".tmp", delete=False
         ) as stream:
             temporary = stream.name
+            locks.take(stream.fileno())  # held while we live: what is not locked was left by the dead
             os.chmod(temporary, 0o666 & ~_umask())
-            yield stream
+            yield cast(IO[bytes], stream)
             stream.flush()
             os.fsync(stream.fileno())
-        os.replace(temporary, path)
+            os.replace(temporary, path)
         temporary = None
         _fsync_folder(path.parent)
-    except OSError as error:
-        raise SparsezoError(
-            f"{path}: cannot be written ({error.strerror or error}); free some space or name another place with -o"
-        ) from error
     finally:
         if temporary is not None:
             with contextlib.suppress(OSError):
                 os.unlink(temporary)
+
+
+def remove_left_over(path: Path) -> None:
+    """Temporary files of ``path`` whose writers were killed."""
+    _remove_unlocked(path.parent.glob(f".{_literal(path.name)}.*.tmp"))
+
+
+def remove_all_left_over(folder: Path) -> None:
+    """Temporary files of all that is written in a folder and below it."""
+    _remove_unlocked(folder.rglob(".*.tmp"))
+
+
+def _remove_unlocked(found: Iterator[Path]) -> None:
+    with contextlib.suppress(OSError):
+        for left in list(found):
+            with contextlib.suppress(OSError), open(left, "rb") as stream:
+                if locks.take(stream.fileno()):
+                    os.unlink(left)
+
+
+def _literal(name: str) -> str:
+    return "".join(f"[{c}]" if c in "*?[" else c for c in name)
 
 
 def write_text(path: str | os.PathLike[str], text: str) -> None:
