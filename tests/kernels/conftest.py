@@ -38,6 +38,7 @@ def tiny():
         np.concatenate(tokens).astype(np.int32),
         None,
         N_COLS,
+        L,
     )
     R, M = int(np.diff(offsets).max()), int(np.diff(inputs.col_start).max())
 

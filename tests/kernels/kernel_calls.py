@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from sparsezo.kernels import loop, protocol
-from sparsezo.kernels.inputs.sparse import scatter
+from sparsezo.kernels.inputs.products import scatter
 from sparsezo.kernels.jit import allocating_kernel as kernel
 from sparsezo.kernels.lazy import settle_all
 from sparsezo.kernels.random import _stream_key

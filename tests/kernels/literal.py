@@ -109,6 +109,7 @@ def chunking(order=2):
         np.concatenate(rows).astype(np.int32),
         None,
         n_cols,
+        L,
     )
     tokens = np.array([len(s) for s in SENTENCES], np.int64)
     kinds = np.array(kind, np.int8), np.array(chunk_type, np.int32)

@@ -37,7 +37,7 @@ def both():
     values = rng.normal(size=columns.size).astype(np.float32)
     values[indptr[4] : indptr[5]] = 0
     X = csr_array((values, columns, indptr.astype(np.int32)), shape=(len(sizes), N_COLS))
-    general = sparse_inputs(np.arange(len(sizes) + 1), indptr.astype(np.int64), columns, values, N_COLS)
+    general = sparse_inputs(np.arange(len(sizes) + 1), indptr.astype(np.int64), columns, values, N_COLS, 4)
     return SimpleNamespace(rows=row_inputs(X), sparse=general, X=X, N=len(sizes), most=max(sizes), sizes=sizes)
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import twins
 
-from sparsezo.kernels.inputs import sparse
+from sparsezo.kernels.inputs import products
 from sparsezo.kernels.jit import allocating_kernel as kernel
 from sparsezo.kernels.simd import combine_lanes
 
@@ -29,10 +29,10 @@ def four_ways(lanes):
 
 @kernel
 def four_ways_of_combine(table, index, value, first, last, out):
-    sparse.combine(table, None, None, first, last, out[0])
-    sparse.combine(table, index, None, first, last, out[1])
-    sparse.combine(table, None, value, first, last, out[2])
-    sparse.combine(table, index, value, first, last, out[3])
+    products.combine(table, None, None, first, last, out[0])
+    products.combine(table, index, None, first, last, out[1])
+    products.combine(table, None, value, first, last, out[2])
+    products.combine(table, index, value, first, last, out[3])
 
 
 def entries(lanes):
@@ -60,5 +60,5 @@ def test_same_bits_as_the_plain_loop(lanes, which):
 def test_lanes_read_a_table_that_begins_elsewhere():
     table, _, value = entries(9)
     out = np.zeros(9, np.float32)
-    sparse.combine(table[5:], None, value, 3, 20, out)  # as see() reads Z[i:]
+    products.combine(table[5:], None, value, 3, 20, out)  # as see() reads Z[i:]
     np.testing.assert_array_equal(out, twins.combine(table[5:], None, value, 3, 20, 9))

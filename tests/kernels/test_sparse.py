@@ -11,13 +11,13 @@ import twins
 from scipy import stats
 
 from sparsezo.kernels import lazy, random
-from sparsezo.kernels.inputs import sparse
+from sparsezo.kernels.inputs import products, sparse
 
 N_COLS = 30
 KEYS = np.array([random.stream_key(11, stream) for stream in range(6)], np.uint64)
 
 
-def build(matrices, with_values, n_cols=N_COLS):
+def build(matrices, with_values, n_labels, n_cols=N_COLS, **options):
     """SparseInputs from lists of rows, each row a list of (column, value)."""
     rows = [row for matrix in matrices for row in matrix]
     entries = [entry for row in rows for entry in row]
@@ -28,6 +28,8 @@ def build(matrices, with_values, n_cols=N_COLS):
         np.array([c for c, _ in entries], np.int32),
         values,
         n_cols,
+        n_labels,
+        **options,
     )
 
 
@@ -57,7 +59,7 @@ def random_matrices(with_values):
 
 
 def case(with_values, L):
-    inputs = build(random_matrices(with_values), with_values)
+    inputs = build(random_matrices(with_values), with_values, L)
     R = int(np.diff(inputs.row_start).max())
     M = int(np.diff(inputs.col_start).max())
 
@@ -107,7 +109,7 @@ def test_gather_is_the_plain_loop_bit_for_bit(some):
     inputs = some.inputs
     for x, R, _, _ in each(some):
         S = some.room(some.R)
-        sparse.gather(inputs, x, inputs.columns, W, S)
+        products.gather(inputs, x, inputs.columns, W, S)
         for i in range(R):
             first, last = inputs.row_ptr[inputs.row_start[x] + i : inputs.row_start[x] + i + 2]
             np.testing.assert_array_equal(S[i], twins.combine(W, inputs.columns, inputs.values, first, last, some.L))
@@ -117,7 +119,7 @@ def test_scatter_adds_c_times_ct_d(some):
     W, D, c = table(N_COLS, some.L), table(some.R, some.L, 1), np.float32(-0.37)
     for x, R, C, _ in each(some):
         moved = W.copy()
-        sparse.scatter(some.inputs, x, some.inputs.columns, c, D, moved)
+        products.scatter(some.inputs, x, some.inputs.columns, c, D, moved)
         np.testing.assert_allclose(moved, W + float(c) * C.T @ D[:R], rtol=1e-5, atol=1e-5)
 
 
@@ -155,7 +157,7 @@ def test_factor(some):
 
 def test_factor_of_nearly_dependent_rows_keeps_them_apart():
     rows = [[(0, 1.0), (1, 1.0)], [(0, 1.0), (1, 1.001)], [(0, 1.0), (1, 1.0)]]
-    inputs = build([rows], with_values=True)
+    inputs = build([rows], with_values=True, n_labels=1)
     K, _ = unpack(inputs, 0, 3)
     assert (np.diag(K) > 0).tolist() == [True, True, False]
 
@@ -221,7 +223,7 @@ SMALL = [[(0, 1.0), (1, 1.0), (1, 1.0)], [(1, 1.0), (2, 1.0)], [(0, 1.0), (1, 1.
 @pytest.fixture(scope="module")
 def small():
     """One input of 4 rows, the third as the first, and 4 columns; L = 3."""
-    inputs = build([SMALL], with_values=False, n_cols=4)
+    inputs = build([SMALL], with_values=False, n_labels=3, n_cols=4)
     n = 200_000
 
     def directions(whole, given):
@@ -329,7 +331,7 @@ def test_fold_draws_nothing_where_nothing_is_owed(some):
 
 def test_fold_variance_over_many_folds():
     """Variance Q - Q_row in every row the input has, 0 in the others; within 6 standard errors."""
-    inputs = build([SMALL], with_values=False, n_cols=6)
+    inputs = build([SMALL], with_values=False, n_labels=3, n_cols=6)
     n, Q, owed = 4000, 3.0, np.array([3.0, 0.0, 1.0, 0.25, 3.0, 3.0])
     folds = np.zeros((n, 6, 9), np.float32)
     U = np.zeros((4, 9), np.float32)

@@ -10,7 +10,9 @@ import pytest
 
 from sparsezo.errors import DataError, UsageError
 from sparsezo.kernels import loop
-from sparsezo.learner import predict
+from sparsezo.kernels.inputs import sparse
+from sparsezo.learner import Learner, predict
+from sparsezo.settings import Settings
 from sparsezo.tasks.chunking import task as module
 from sparsezo.tasks.chunking.conll import Corpus
 from sparsezo.tasks.chunking.generate import chunking_corpus
@@ -297,3 +299,29 @@ def test_defaults(task):
 def test_there_is_nothing_to_export(task, tmp_path):
     assert task.export(tmp_path / "model", np.zeros((9, 25))) == []
     assert (task.name, task.metric) == ("chunking", "f1")
+
+
+@pytest.mark.parametrize("perturb", ["score", "active", "all"])
+def test_sentences_too_long_to_factor_are_learned_from(monkeypatch, perturb):
+    """The same laws another way: what is learned with every sentence taken as long is as good."""
+    results = []
+    for rows in (sparse.FACTORED_ROWS, 0):
+        monkeypatch.setattr(sparse.sparse_inputs, "__defaults__", (True, rows))
+        task, train = Chunking.fit(chunking_corpus(200, 1), only="NP")
+        problem, gold = task.problem(train), task.gold(train)
+        learner = Learner(problem, Settings("two-point", perturb, h=0.001, mu=0.1))
+        learner.run(gold, 20_000)
+        results.append(task.quality(problem, gold, predict(problem, learner.weights())))
+        assert bool(len(problem.inputs.chol)) == bool(rows)
+    assert abs(results[0] - results[1]) < 0.05
+    assert min(results) > 0.4
+
+
+def test_the_annealed_criterion_on_a_very_long_sentence_is_refused_before_memory_is_taken():
+    words = ["a", "b"] * 501
+    task, train = Chunking.fit(Corpus("long.txt", (words,), ["B-NP", "O"] * 501, np.array([0, len(words)])))
+    task.problem(train)
+    with pytest.raises(
+        DataError, match=r"long.txt: .* annealed on a sentence of 1,002 tokens .* add `insist`"
+    ):
+        task.problem(train, risk=True)

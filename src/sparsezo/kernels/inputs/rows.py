@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from sparsezo.errors import UsageError
 from sparsezo.kernels import protocol
 from sparsezo.kernels.adagrad import adagrad
-from sparsezo.kernels.inputs.sparse import combine
+from sparsezo.kernels.inputs.products import combine
 from sparsezo.kernels.jit import allocating_kernel, kernel
 from sparsezo.kernels.lazy import settle_columns
 from sparsezo.kernels.protocol import implements

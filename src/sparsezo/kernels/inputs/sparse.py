@@ -1,6 +1,10 @@
 """Sparse inputs: gather S = C W, perturb in score space, scatter W += c C' D (DESIGN 1 and 2).
 
 Nearly all of it is one operation, ``combine``: a weighted sum of rows of a table. C W, K Z and K^-T Z are of that form.
+
+G has R^2 numbers and its factor costs R^3, which is nothing for a sentence and too much for a document. So an input of
+more than ``FACTORED_ROWS`` rows is not factored: u itself is drawn on its active weights, V = C u, and the part of u
+that the scores see, C' D, is found by conjugate gradients. The laws are the same, at a cost that is linear in R.
 """
 
 from __future__ import annotations
@@ -12,12 +16,15 @@ from numpy.typing import NDArray
 
 from sparsezo.kernels import protocol
 from sparsezo.kernels.adagrad import adagrad
+from sparsezo.kernels.inputs.products import combine, gather, scatter, weight
+from sparsezo.kernels.inputs.projection import SparseScratch, project_onto_rows
 from sparsezo.kernels.jit import allocating_kernel, kernel
 from sparsezo.kernels.lazy import settle_columns
 from sparsezo.kernels.protocol import implements
 from sparsezo.kernels.random import fill_normals
-from sparsezo.kernels.simd import combine_lanes, prefetch_element
+from sparsezo.kernels.simd import prefetch_element
 
+FACTORED_ROWS = 512  # about where drawing u costs less than multiplying by K
 _ONE, _ZERO = np.float32(1), np.float32(0)
 
 
@@ -26,7 +33,7 @@ class SparseInputs(NamedTuple):
 
     An entry of C knows its column (a feature's number) and its slot (that column's place among x's distinct ones).
     values None means that all are 1. G = C C' = K K' once per input: ``chol`` holds K by rows (row i: columns 0..i),
-    ``inverse`` holds K^-T by rows (row i: columns i..R-1).
+    ``inverse`` holds K^-T by rows (row i: columns i..R-1). A long input has neither.
     """
 
     row_start: NDArray[np.int64]  # N + 1
@@ -39,50 +46,12 @@ class SparseInputs(NamedTuple):
     chol_start: NDArray[np.int64]  # N + 1
     chol: NDArray[np.float32]
     inverse: NDArray[np.float32]
+    scratch: SparseScratch
 
 
 @kernel
-def _weight(value: Any, e: Any) -> Any:
-    if value is None:
-        return np.float32(1)
-    return value[e]
-
-
-@kernel
-def combine(table: Any, index: Any, value: Any, first: Any, last: Any, out: Any) -> None:
-    """out = sum over e in first..last-1 of value[e] * table[index[e]]. None: value 1; index e - first."""
-    if out.size == 9:  # the paper's chunking
-        combine_lanes(9, table, index, value, first, last, out)
-    elif out.size == 4:  # its text classes
-        combine_lanes(4, table, index, value, first, last, out)
-    else:
-        out[:] = 0
-        for e in range(first, last):
-            t = table[e - first] if index is None else table[index[e]]
-            v = _weight(value, e)
-            for l in range(out.size):
-                out[l] += v * t[l]
-
-
-@kernel
-def scatter(inputs: Any, x: Any, index: Any, c: Any, D: Any, table: Any) -> None:
-    """table[index[e]] += c * value[e] * D[row of e] for all entries e: table += c C' D."""
-    start = inputs.row_start[x]
-    for r in range(start, inputs.row_start[x + 1]):
-        d = D[r - start]
-        for e in range(inputs.row_ptr[r], inputs.row_ptr[r + 1]):
-            t = table[index[e]]
-            v = c * _weight(inputs.values, e)
-            for l in range(t.size):
-                t[l] += v * d[l]
-
-
-@kernel
-def gather(inputs: Any, x: Any, index: Any, table: Any, S: Any) -> None:
-    """S = C table, with table's rows found by index."""
-    start = inputs.row_start[x]
-    for r in range(start, inputs.row_start[x + 1]):
-        combine(table, index, inputs.values, inputs.row_ptr[r], inputs.row_ptr[r + 1], S[r - start])
+def _is_factored(inputs: Any, x: Any) -> Any:
+    return inputs.chol_start[x + 1] > inputs.chol_start[x]
 
 
 @implements(protocol.rows, SparseInputs)
@@ -110,8 +79,9 @@ def _prefetch(inputs: Any, soon: Any, later: Any, W: Any) -> None:
 
 @implements(protocol.draw, SparseInputs)
 def _draw(inputs: Any, x: Any, key: Any, step: Any, Z: Any) -> None:
-    R = protocol.rows(inputs, x)
-    fill_normals(key, step, Z.reshape(-1)[: R * Z.shape[1]])
+    """Z of K Z, one a row of C; or u itself, one a column."""
+    normals = protocol.rows(inputs, x) if _is_factored(inputs, x) else inputs.col_start[x + 1] - inputs.col_start[x]
+    fill_normals(key, step, Z.reshape(-1)[: normals * Z.shape[1]])
 
 
 @implements(protocol.scores_with, SparseInputs)
@@ -122,6 +92,9 @@ def _scores_with(inputs: Any, x: Any, W: Any, Z: Any, S: Any, V: Any) -> None:
 
 @implements(protocol.spread, SparseInputs)
 def _spread(inputs: Any, x: Any, Z: Any, V: Any) -> None:
+    if not _is_factored(inputs, x):
+        gather(inputs, x, inputs.slots, Z, V)  # V = C u
+        return
     first = inputs.chol_start[x]
     for i in range(protocol.rows(inputs, x)):
         combine(Z, None, inputs.chol, first, first + i + 1, V[i])  # V = K Z
@@ -130,6 +103,9 @@ def _spread(inputs: Any, x: Any, Z: Any, V: Any) -> None:
 
 @implements(protocol.project, SparseInputs)
 def _project(inputs: Any, x: Any, Z: Any, D: Any) -> None:
+    if not _is_factored(inputs, x):
+        project_onto_rows(inputs, x, Z, D)
+        return
     first = inputs.chol_start[x]
     R = protocol.rows(inputs, x)
     for i in range(R):
@@ -141,6 +117,12 @@ def _project(inputs: Any, x: Any, Z: Any, D: Any) -> None:
 def _draw_complement(inputs: Any, x: Any, key: Any, step: Any, Z: Any, D: Any, U: Any, row: Any) -> None:
     """u = U0 + C' G^-1 (V - C U0) = U0 + C' K^-T (Z - K^-1 C U0); U0 is left in U, Z is overwritten."""
     L = Z.shape[1]
+    if not _is_factored(inputs, x):  # nothing is left to draw
+        for m in range(inputs.col_start[x + 1] - inputs.col_start[x]):
+            for l in range(L):
+                U[m, l] = Z[m, l]
+        D[: protocol.rows(inputs, x)] = 0
+        return
     fill_normals(key, step, U.reshape(-1)[: (inputs.col_start[x + 1] - inputs.col_start[x]) * L])
     gather(inputs, x, inputs.slots, U, D)
     first = inputs.chol_start[x]
@@ -191,10 +173,12 @@ def _mark_settled(inputs: Any, x: Any, Q: Any, Q_row: Any) -> None:
 
 @allocating_kernel
 def factor(row_start: Any, row_ptr: Any, slots: Any, values: Any, col_start: Any, chol_start: Any) -> Any:
-    """K and K^-T of every input, G = C C' = K K', packed as SparseInputs says. Done once, in float64."""
+    """K and K^-T of every input that has room for them, G = C C' = K K', packed as SparseInputs says; in float64."""
     N = row_start.size - 1
     most, widest = 0, 0
     for x in range(N):
+        if chol_start[x + 1] == chol_start[x]:
+            continue
         most = max(most, row_start[x + 1] - row_start[x])
         widest = max(widest, col_start[x + 1] - col_start[x])
     G, T = np.zeros((most, most)), np.zeros((most, most))
@@ -202,15 +186,17 @@ def factor(row_start: Any, row_ptr: Any, slots: Any, values: Any, col_start: Any
     chol = np.empty(chol_start[N], np.float32)
     inverse = np.empty(chol_start[N], np.float32)
     for x in range(N):
+        if chol_start[x + 1] == chol_start[x]:
+            continue
         start = row_start[x]
         R = row_start[x + 1] - start
         for i in range(R):
             for e in range(row_ptr[start + i], row_ptr[start + i + 1]):
-                dense[slots[e]] += _weight(values, e)
+                dense[slots[e]] += weight(values, e)
             for j in range(i, R):
                 dot = 0.0
                 for e in range(row_ptr[start + j], row_ptr[start + j + 1]):
-                    dot += _weight(values, e) * dense[slots[e]]
+                    dot += weight(values, e) * dense[slots[e]]
                 G[j, i] = dot
             for e in range(row_ptr[start + i], row_ptr[start + i + 1]):
                 dense[slots[e]] = 0
@@ -285,15 +271,23 @@ def distinct(row_start: Any, row_ptr: Any, columns: Any, n_cols: Any) -> Any:
 
 
 @allocating_kernel
-def ranks(row_start: Any, chol_start: Any, chol: Any) -> Any:
-    """rank(C) of every input: the pivots of K that are not zero."""
-    out = np.zeros(row_start.size - 1, np.int64)
-    for x in range(out.size):
+def _pivots(row_start: Any, chol_start: Any, chol: Any, ranks: Any) -> None:
+    """ranks[x] = the pivots of K that are not zero, where there is a K."""
+    for x in range(ranks.size):
         place = chol_start[x]
+        if place == chol_start[x + 1]:
+            continue
+        ranks[x] = 0
         for i in range(row_start[x + 1] - row_start[x]):
-            out[x] += chol[place + i] != 0
+            ranks[x] += chol[place + i] != 0
             place += i + 1
-    return out
+
+
+def ranks(inputs: SparseInputs) -> NDArray[np.int64]:
+    """rank(C) of every input; where K would be too large to tell, the most that it can be."""
+    most: NDArray[np.int64] = np.minimum(np.diff(inputs.row_start), np.diff(inputs.col_start))
+    _pivots(inputs.row_start, inputs.chol_start, inputs.chol, most)
+    return most
 
 
 def sparse_inputs(
@@ -302,13 +296,22 @@ def sparse_inputs(
     columns: NDArray[np.int32],
     values: NDArray[np.float32] | None,
     n_cols: int,
+    n_labels: int,
     learn: bool = True,
+    factor_up_to: int = FACTORED_ROWS,
 ) -> SparseInputs:
-    """Inputs from their rows. What only a learner needs, the factors, is left out where ``learn`` is false."""
+    """Inputs from their rows. What only a learner needs is left out where ``learn`` is false.
+
+    ``factor_up_to``: inputs with more rows are learned from without K.
+    """
     slots, col_start, cols = distinct(row_start, row_ptr, columns, n_cols)
     R = np.diff(row_start)
-    chol_start = np.concatenate([[0], np.cumsum(R * (R + 1) // 2)]).astype(np.int64)
+    long = factor_up_to < R
+    chol_start = np.concatenate([[0], np.cumsum(np.where(long, 0, R * (R + 1) // 2))]).astype(np.int64)
     chol = inverse = np.zeros(0, np.float32)
+    rows = wide = 0
     if learn:
         chol, inverse = factor(row_start, row_ptr, slots, values, col_start, chol_start)
-    return SparseInputs(row_start, row_ptr, columns, slots, values, col_start, cols, chol_start, chol, inverse)
+        rows, wide = int(R[long].max(initial=0)), int(np.diff(col_start)[long].max(initial=0))
+    scratch = SparseScratch(*(np.zeros((size, n_labels), np.float32) for size in (wide, wide, rows, rows)))
+    return SparseInputs(row_start, row_ptr, columns, slots, values, col_start, cols, chol_start, chol, inverse, scratch)

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from sparsezo.errors import DataError, UsageError
 from sparsezo.kernels.inputs.sparse import ranks, sparse_inputs
+from sparsezo.storage import limits
 from sparsezo.tasks.base import Problem, Scores
 from sparsezo.tasks.chunking.attributes import AttributeIndex
 from sparsezo.tasks.chunking.conll import Corpus
@@ -96,17 +97,22 @@ class Chunking:
     def problem(self, data: Corpus, *, learn: bool = True, risk: bool = False) -> Problem:
         if len(data.columns) != self.n_columns:
             raise DataError(data.path, f"has {len(data.columns)} columns before the tag, the model {self.n_columns}")
+        longest = int(np.diff(data.offsets).max(initial=0))
+        if risk and longest > limits.COUNTED_TOKENS:
+            limits.refuse(
+                data.path, f"`criterion` annealed on a sentence of {longest:,} tokens takes hours and gigabytes"
+            )
         ids = self.index.transform(data)  # tokens x templates
         known = ids >= 0
         columns, lengths, row_start = ids[known], known.sum(axis=1), data.offsets
         if self.order == 1:
             columns, lengths, row_start = self._with_bigrams(columns, lengths, row_start)
         row_ptr = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
-        inputs = sparse_inputs(row_start, row_ptr, columns, None, self.n_features, learn)
+        inputs = sparse_inputs(row_start, row_ptr, columns, None, self.n_features, self.n_labels, learn)
         kind, chunk_type = self._kinds()
         tokens = np.diff(data.offsets)
         start = self.tags.index(_OUTSIDE)
-        n_score = ranks(row_start, inputs.chol_start, inputs.chol) if learn else np.zeros(len(data), np.int64)
+        n_score = ranks(inputs) if learn else np.zeros(len(data), np.int64)
         return Problem(
             inputs=inputs,
             task=chunk_task(tokens, kind, chunk_type, start, self.order, risk, len(self.tags)),

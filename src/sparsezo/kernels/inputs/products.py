@@ -1,0 +1,54 @@
+"""Products with an input's sparse C: C times a table, and its transpose's scatter (DESIGN 1)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from sparsezo.kernels.jit import kernel
+from sparsezo.kernels.simd import combine_lanes
+
+
+@kernel
+def weight(value: Any, e: Any) -> Any:
+    if value is None:
+        return np.float32(1)
+    return value[e]
+
+
+@kernel
+def combine(table: Any, index: Any, value: Any, first: Any, last: Any, out: Any) -> None:
+    """out = sum over e in first..last-1 of value[e] * table[index[e]]. None: value 1; index e - first."""
+    if out.size == 9:  # the paper's chunking
+        combine_lanes(9, table, index, value, first, last, out)
+    elif out.size == 4:  # its text classes
+        combine_lanes(4, table, index, value, first, last, out)
+    else:
+        out[:] = 0
+        for e in range(first, last):
+            t = table[e - first] if index is None else table[index[e]]
+            v = weight(value, e)
+            for l in range(out.size):
+                out[l] += v * t[l]
+
+
+@kernel
+def scatter(inputs: Any, x: Any, index: Any, c: Any, D: Any, table: Any) -> None:
+    """table[index[e]] += c * value[e] * D[row of e] for all entries e: table += c C' D."""
+    start = inputs.row_start[x]
+    for r in range(start, inputs.row_start[x + 1]):
+        d = D[r - start]
+        for e in range(inputs.row_ptr[r], inputs.row_ptr[r + 1]):
+            t = table[index[e]]
+            v = c * weight(inputs.values, e)
+            for l in range(t.size):
+                t[l] += v * d[l]
+
+
+@kernel
+def gather(inputs: Any, x: Any, index: Any, table: Any, S: Any) -> None:
+    """S = C table, with table's rows found by index."""
+    start = inputs.row_start[x]
+    for r in range(start, inputs.row_start[x + 1]):
+        combine(table, index, inputs.values, inputs.row_ptr[r], inputs.row_ptr[r + 1], S[r - start])

@@ -1,0 +1,107 @@
+"""Inputs that are too long to factor: the same laws from u itself, with its seen part found by conjugate gradients."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import kernel_calls
+import numpy as np
+import pytest
+import twins
+from test_sparse import KEYS, build, each, random_matrices, table
+
+from sparsezo.kernels.inputs import sparse
+
+
+@pytest.fixture(scope="module", params=[(False, 9), (True, 4), (True, 3)], ids=["ones-9", "values-4", "values-3"])
+def some(request):
+    with_values, L = request.param
+    inputs = build(random_matrices(with_values), with_values, L, factor_up_to=0)
+    R, M = int(np.diff(inputs.row_start).max()), int(np.diff(inputs.col_start).max())
+
+    def room(n):
+        return np.full((n, L), np.nan, np.float32)
+
+    return SimpleNamespace(inputs=inputs, N=len(inputs.row_start) - 1, L=L, R=R, M=M, room=room)
+
+
+def test_nothing_is_factored(some):
+    assert not len(some.inputs.chol)
+    assert not len(some.inputs.inverse)
+    assert not np.diff(some.inputs.chol_start).any()
+    assert [a.shape for a in some.inputs.scratch] == [(some.M, some.L)] * 2 + [(some.R, some.L)] * 2
+
+
+def test_only_inputs_beyond_the_limit_go_without(some):
+    mixed = build(random_matrices(False), False, some.L, factor_up_to=3)
+    whole = build(random_matrices(False), False, some.L)
+    R = np.diff(mixed.row_start)
+    assert (np.diff(mixed.chol_start) == np.where(R > 3, 0, R * (R + 1) // 2)).all()
+    for x in np.flatnonzero(R <= 3):
+        here, there = (slice(*inputs.chol_start[x : x + 2]) for inputs in (mixed, whole))
+        np.testing.assert_array_equal(mixed.chol[here], whole.chol[there])
+        np.testing.assert_array_equal(mixed.inverse[here], whole.inverse[there])
+    long = R > 3
+    assert mixed.scratch.slope.shape == (R[long].max(), some.L)
+    assert mixed.scratch.residual.shape == (np.diff(mixed.col_start)[long].max(), some.L)
+    exact, most = sparse.ranks(whole), sparse.ranks(mixed)
+    np.testing.assert_array_equal(most[~long], exact[~long])
+    np.testing.assert_array_equal(most[long], np.minimum(R, np.diff(mixed.col_start))[long])
+
+
+def test_what_is_never_learned_from_needs_no_room():
+    inputs = build(random_matrices(False), False, 3, factor_up_to=0, learn=False)
+    assert all(array.size == 0 for array in inputs.scratch)
+
+
+def test_draw_is_u_itself(some):
+    for x, _, _, cols in each(some):
+        Z = some.room(some.M)
+        kernel_calls.draw(some.inputs, x, KEYS[1], 5, Z)
+        twin = twins.normals(int(KEYS[1]), 5, len(cols) * some.L).reshape(len(cols), some.L)
+        np.testing.assert_allclose(Z[: len(cols)], twin, rtol=0, atol=3e-6)
+        assert np.isnan(Z[len(cols) :]).all()
+
+
+def active_columns(C, cols):
+    """C over its active columns, in the order of first use."""
+    return C[:, cols]
+
+
+def test_spread_is_c_times_u(some):
+    for x, R, C, cols in each(some):
+        u, V = table(some.M, some.L, 2), some.room(some.R)
+        kernel_calls.spread(some.inputs, x, u, V)
+        np.testing.assert_allclose(V[:R], active_columns(C, cols) @ u[: len(cols)], rtol=1e-5, atol=1e-5)
+        assert np.isnan(V[R:]).all()
+
+
+def test_projection_is_the_part_that_the_scores_see(some):
+    for x, R, C, cols in each(some):
+        u, D = table(some.M, some.L, 2), some.room(some.R)
+        kernel_calls.see(some.inputs, x, u, D)
+        A = active_columns(C, cols)
+        P = np.linalg.pinv(A, rcond=1e-9) @ A if len(cols) else np.zeros((0, 0))
+        np.testing.assert_allclose(A.T @ D[:R], P @ u[: len(cols)], rtol=1e-4, atol=1e-4)
+        assert np.isnan(D[R:]).all()
+
+
+def test_the_whole_of_u_is_u(some):
+    for x, R, _, cols in each(some):
+        u, D, U = table(some.M, some.L, 2), some.room(some.R), some.room(some.M)
+        kernel_calls.complete(some.inputs, x, KEYS[2], 7, u, D, U, some.room(1)[0])
+        np.testing.assert_array_equal(U[: len(cols)], u[: len(cols)])
+        assert not D[:R].any()
+
+
+def test_a_thousand_rows_many_of_them_alike():
+    """Words repeat: some columns are in nearly all rows, some in one. Against a dense projection, in float64."""
+    rng = np.random.default_rng(4)
+    rows = [[(int(c), 1.0) for c in (rng.integers(5), 5 + rng.zipf(1.3) % 400, 405 + i % 590)] for i in range(1000)]
+    inputs = build([rows], False, 3, n_cols=1000)
+    assert not len(inputs.chol)  # beyond the limit as it is
+    cols = twins.active(inputs, 0)
+    A = twins.dense(inputs, 0, 1000)[:, cols]
+    u, D = table(len(cols), 3, 1), np.zeros((1000, 3), np.float32)
+    kernel_calls.see(inputs, 0, u, D)
+    np.testing.assert_allclose(A.T @ D, np.linalg.pinv(A, rcond=1e-9) @ (A @ u), atol=2e-4)
