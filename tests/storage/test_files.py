@@ -6,14 +6,18 @@ import gzip
 import io
 import lzma
 import os
+import signal
 import stat
+import subprocess
+import sys
+import threading
 import zlib
 
 import pytest
 
-from sparsezo.errors import DataError, SparsezoError
-from sparsezo.storage import files
-from sparsezo.storage.files import atomic_write, numbered_lines, open_bytes, write_text
+from sparsezo.errors import DataError, SparsezoError, UsageError
+from sparsezo.storage import files, limits
+from sparsezo.storage.files import atomic_write, numbered_lines, open_bytes, open_sniffed, write_text
 
 WRITERS = {"": open, ".gz": gzip.open, ".xz": lzma.open}
 
@@ -295,3 +299,181 @@ def test_others_may_read_a_file_as_the_umask_says(tmp_path, mask, mode):
 def test_text_is_utf8_with_its_line_ends_as_they_are(tmp_path):
     write_text(str(tmp_path / "out"), "ünë\r\n\ntwo\n")
     assert (tmp_path / "out").read_bytes() == b"\xc3\xbcn\xc3\xab\r\n\ntwo\n"
+
+
+# Pipes, standard input, and a look at the beginning
+
+
+@pytest.fixture
+def typed(monkeypatch):
+    """Standard input with this content."""
+
+    def give(data):
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(data)))
+
+    return give
+
+
+@pytest.mark.parametrize("packed", [bytes, gzip.compress, lzma.compress])
+def test_standard_input_is_a_file_called_dash(typed, packed):
+    typed(packed(b"one\ntwo\n"))
+    assert list(numbered_lines("-")) == [(1, "one"), (2, "two")]
+    assert not sys.stdin.buffer.closed
+
+
+def test_an_empty_standard_input_has_no_lines(typed):
+    typed(b"")
+    assert list(numbered_lines("-")) == []
+
+
+def test_standard_input_is_read_once(typed):
+    typed(b"one\n")
+    list(numbered_lines("-"))
+    with pytest.raises(UsageError, match=r"standard input \(-\) can be read only once"):
+        open_bytes("-")
+    typed(b"two\n")  # another one
+    assert list(numbered_lines("-")) == [(1, "two")]
+
+
+def test_standard_input_is_named_in_messages(typed, monkeypatch):
+    typed(b"fine\n\xff\n")
+    with pytest.raises(DataError, match=r"^standard input:2: is not UTF-8 text"):
+        list(numbered_lines("-"))
+    monkeypatch.setattr(sys, "stdin", None)
+    with pytest.raises(DataError, match=r"^standard input: is closed; give a file"):
+        open_bytes("-")
+
+
+@pytest.mark.parametrize("size", [0, 1, 5, 70_000, 300_000])
+def test_a_pipe_is_sniffed_without_losing_a_byte(size):
+    """A pipe gives 64 KiB at a time and cannot be opened twice."""
+    data = bytes(range(256)) * 1000
+    reading, writing = os.pipe()
+    writer = threading.Thread(target=_write_all, args=(writing, data))
+    writer.start()
+    with open_sniffed(f"/dev/fd/{reading}", size) as (head, stream):
+        assert head == data[:size]
+        assert stream.read() == data
+    writer.join()
+    os.close(reading)
+
+
+def _write_all(descriptor, data):
+    with os.fdopen(descriptor, "wb") as stream:
+        stream.write(data)
+
+
+def test_lines_of_an_open_stream_leave_it_open(tmp_path):
+    stream = io.BytesIO(b"one\ntwo\n")
+    assert list(numbered_lines("named", stream)) == [(1, "one"), (2, "two")]
+    assert not stream.closed
+
+
+def test_a_line_without_end_is_refused_and_can_be_insisted_on(tmp_path, monkeypatch):
+    monkeypatch.setattr(limits, "LINE", 10)
+    path = tmp_path / "file"
+    path.write_bytes(b"short\n" + b"x" * 9 + b"\n" + b"y" * 25 + b"\nend\n")
+    lines = numbered_lines(path)
+    assert [next(lines), next(lines)] == [(1, "short"), (2, "x" * 9)]
+    with pytest.raises(DataError, match=r"file:3: a line of more than .*; if it is meant, add `insist`"):
+        next(lines)
+    with limits.insisting():
+        assert [line for _, line in numbered_lines(path)] == ["short", "x" * 9, "y" * 25, "end"]
+
+
+def test_insisting_ends_with_its_block(monkeypatch):
+    monkeypatch.delenv(limits.VARIABLE, raising=False)
+    assert not limits.insisted()
+    with limits.insisting():
+        assert limits.insisted()
+        limits.refuse("here", "anything")
+        with limits.insisting(False):
+            assert limits.insisted()
+    assert not limits.insisted()
+    with limits.insisting(False):
+        assert not limits.insisted()
+    monkeypatch.setenv(limits.VARIABLE, "0")
+    assert not limits.insisted()
+    with limits.insisting():
+        assert limits.insisted()
+    assert os.environ[limits.VARIABLE] == "0"
+
+
+# Writing to what is no regular file
+
+
+def test_a_link_stays_a_link(tmp_path):
+    (tmp_path / "real").mkdir()
+    target, link = tmp_path / "real" / "model", tmp_path / "link"
+    link.symlink_to(target)
+    for text in ("first", "second"):  # when it is not there, and when it is
+        write_text(link, text)
+        assert link.is_symlink()
+        assert target.read_text() == text
+    assert names_in(tmp_path / "real") == ["model"]
+
+
+def test_a_fifo_is_written_through(tmp_path):
+    path = tmp_path / "fifo"
+    os.mkfifo(path)
+    got = []
+    reader = threading.Thread(target=lambda: got.append(path.read_bytes()))
+    reader.start()
+    write_text(path, "through")
+    reader.join()
+    assert got == [b"through"]
+    assert stat.S_ISFIFO(path.stat().st_mode)
+    assert names_in(tmp_path) == ["fifo"]
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="this system has no /dev/full")
+def test_devices_are_written_through():
+    write_text("/dev/null", "gone")
+    assert stat.S_ISCHR(os.stat("/dev/null").st_mode)
+    with pytest.raises(SparsezoError, match="/dev/full: cannot be written"):
+        write_text("/dev/full", "no room")
+
+
+# What the dead leave behind
+
+
+def test_files_of_killed_writers_are_removed_and_those_of_living_ones_are_not(tmp_path):
+    (tmp_path / ".out.dead.tmp").write_bytes(b"half")
+    (tmp_path / ".other.dead.tmp").write_bytes(b"half")
+    with atomic_write(tmp_path / "out") as living:
+        assert ".out.dead.tmp" not in names_in(tmp_path)
+        write_text(tmp_path / "out", "second")
+        living.write(b"first")
+    assert (tmp_path / "out").read_text() == "first"
+    assert names_in(tmp_path) == [".other.dead.tmp", "out"]
+    (tmp_path / "below").mkdir()
+    (tmp_path / "below" / ".deep.dead.tmp").write_bytes(b"half")
+    with atomic_write(tmp_path / "other"):
+        (tmp_path / ".third.dead.tmp").write_bytes(b"half")
+        files.remove_all_left_over(tmp_path)
+        assert len([name for name in names_in(tmp_path) if name.endswith(".tmp")]) == 1
+    assert names_in(tmp_path) == ["below", "other", "out"]
+    assert names_in(tmp_path / "below") == []
+
+
+def test_left_overs_of_a_name_with_stars_are_its_own(tmp_path):
+    (tmp_path / ".out.dead.tmp").write_bytes(b"half")
+    (tmp_path / ".o*t.dead.tmp").write_bytes(b"half")
+    write_text(tmp_path / "o*t", "new")
+    assert names_in(tmp_path) == [".out.dead.tmp", "o*t"]
+
+
+def test_a_writer_killed_with_9_leaves_nothing_for_long(tmp_path):
+    script = """
+import os, signal, sys
+from sparsezo.storage.files import atomic_write
+with atomic_write(sys.argv[1]) as out:
+    out.write(b"half"); out.flush()
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+    path = tmp_path / "out"
+    done = subprocess.run([sys.executable, "-c", script, str(path)], check=False)
+    assert done.returncode == -signal.SIGKILL
+    assert len(names_in(tmp_path)) == 1
+    write_text(path, "whole")
+    assert names_in(tmp_path) == ["out"]

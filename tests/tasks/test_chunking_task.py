@@ -321,7 +321,5 @@ def test_the_annealed_criterion_on_a_very_long_sentence_is_refused_before_memory
     words = ["a", "b"] * 501
     task, train = Chunking.fit(Corpus("long.txt", (words,), ["B-NP", "O"] * 501, np.array([0, len(words)])))
     task.problem(train)
-    with pytest.raises(
-        DataError, match=r"long.txt: .* annealed on a sentence of 1,002 tokens .* add `insist`"
-    ):
+    with pytest.raises(DataError, match=r"long.txt: .* annealed on a sentence of 1,002 tokens .* add `insist`"):
         task.problem(train, risk=True)
