@@ -330,9 +330,7 @@ def test_risk_of_a_start_tag_that_is_not_o(start):
 @pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize("tags", TAG_SETS)
 def test_risk_at_large_gamma_is_the_loss_of_the_best_path(tags, order):
-    task, gold, scores = chunk_problem(
-        TAG_SETS[tags], order, [1, 2, 3, 4] * 10, seed=1, size=4, whole=True
-    )
+    task, gold, scores = chunk_problem(TAG_SETS[tags], order, [1, 2, 3, 4] * 10, seed=1, size=4, whole=True)
     unique = 0
     for x, S in enumerate(scores):
         paths, _, total = enumerate_scores(task, x, S)
