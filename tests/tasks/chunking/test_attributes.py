@@ -217,6 +217,28 @@ def test_refusals():
         AttributeIndex.fit(corpus_of([[("a\nb", "x")]]), TEMPLATES).to_arrays()
 
 
+@pytest.mark.parametrize(
+    ("name", "change", "said"),
+    [
+        ("numbers", lambda a: a[:-1], "the attributes' numbers are not one each"),
+        ("numbers", lambda a: a * 0, "the attributes' numbers are not one each"),
+        ("numbers", lambda a: a * 1.0, "numbers is no list of whole numbers"),
+        ("keys", lambda a: a[::-1], "are out of order"),
+        ("keys", lambda a: a + 10**6, "are out of order"),
+        ("keys", lambda a: a[:-1], "key_stops does not fit the keys"),
+        ("key_stops", lambda a: a[::-1], "key_stops does not fit the keys"),
+        ("n_ranks", lambda a: a + 1, "n_ranks is not as the templates want it"),
+        ("n_ranks", lambda a: np.array([1, -1, *a[2:]]), "n_ranks is not as the templates want it"),
+        ("vocabulary_0", lambda a: np.frombuffer(b"a\na", np.uint8), "a word of vocabulary_0 is there twice"),
+    ],
+)
+def test_arrays_that_are_no_index(name, change, said):
+    arrays = AttributeIndex.fit(corpus_of([[("a", "x"), ("b", "y")]]), SHARING).to_arrays()
+    arrays[name] = change(arrays[name])
+    with pytest.raises(ValueError, match=said):
+        AttributeIndex.from_arrays(SHARING, arrays)
+
+
 def lines_run(call) -> int:
     """How many lines of attributes.py, observed.py and patterns.py a call goes through."""
     count = 0

@@ -93,6 +93,9 @@ def test_nothing_to_read_and_too_much(tmp_path, monkeypatch):
     (tmp_path / "f").write_text("\n\n")
     with pytest.raises(DataError, match="holds no token; expected a label and its attributes a line"):
         read_crfsuite(tmp_path / "f")
+    (tmp_path / "f").write_text("the DT B-NP\n")
+    with pytest.raises(DataError, match="lists no attribute; in CRFsuite's format a tab stands before each of them"):
+        read_crfsuite(tmp_path / "f")
     monkeypatch.setattr(limits, "TOKENS", 2)
     (tmp_path / "f").write_text("O\tw\nO\tw\n\nO\tw\nO\tw\n")
     assert len(read_crfsuite(tmp_path / "f")) == 2
@@ -118,7 +121,7 @@ def test_the_format_is_found_where_it_can_be_told(text, is_crfsuite):
     assert looks_like_crfsuite(text) == is_crfsuite
 
 
-def test_attributes_are_numbered_by_how_often_they_are_there(path):
+def test_attributes_are_numbered_by_how_often_they_are_there(path, tmp_path):
     corpus = read_crfsuite(path)
     index = ListedIndex.fit(corpus)
     assert index.names() == ["bias", "w=the", "w=dog", "w=a:b", "c\\", "odd\\n", "."]
@@ -131,6 +134,9 @@ def test_attributes_are_numbered_by_how_often_they_are_there(path):
     assert rows.values.tolist() == [1, 1, 1, 1, 1, 0.5, 1]
     ones = ListedIndex.fit(corpus[:1]).rows(corpus[:1])
     assert ones.values is None
+    (path_of_others := tmp_path / "others").write_text("the\tDT\tB-NP\n")
+    with pytest.raises(DataError, match="others: lists no attribute that training has seen; is it"):
+        index.rows(read_crfsuite(path_of_others))
     with pytest.raises(UsageError, match="lists no attributes, and the model has no templates"):
         index.rows(Corpus("f", (), None, np.array([0])))
 

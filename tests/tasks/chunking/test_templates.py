@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from sparsezo import notes
 from sparsezo.errors import DataError
 from sparsezo.tasks.chunking.feature_sets import CHUNKING, NER, built_in
 from sparsezo.tasks.chunking.templates import Part, Source, Template, check_columns, parse_templates, read_templates
@@ -91,6 +92,19 @@ def test_a_comment_is_a_whole_line_in_crfpp_and_the_rest_of_one_in_wapiti():
     assert lines("U00:%X[0,0] # word") == ["U00:%X[0,0]"]
     again = lines("U00:%x[0,0] # word")
     assert lines(*again) == again  # as a model keeps it
+
+
+def test_a_comment_that_is_none_is_remarked_on(tmp_path):
+    path = tmp_path / "t"
+    path.write_text("U00:%x[0,0] # word\nU01:%x[0,0]#word\n")
+    with notes.gathered() as said:
+        read_templates(path)
+    what = "is part of its text, as CRF++ has it; put comments on lines of their own"
+    assert said == [f"{path}:1: what follows # in a template {what}"]
+    path.write_text("u:%x[0,0] # word\n# U00:%x[0,0] # word\n")
+    with notes.gathered() as said:
+        read_templates(path)
+    assert said == []
 
 
 def test_bigram_templates():

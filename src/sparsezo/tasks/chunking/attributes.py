@@ -143,22 +143,39 @@ class AttributeIndex:
 
     @classmethod
     def from_arrays(cls, templates: Sequence[Template], arrays: Mapping[str, NDArray[Any]]) -> AttributeIndex:
-        """The index that ``to_arrays`` was called on; ``templates`` must be the ones it was fitted with."""
+        """The index that ``to_arrays`` was called on; ``templates`` must be the ones it was fitted with.
+
+        ValueError where these arrays are no such thing: whoever looks an attribute up believes its number.
+        """
         templates = tuple(templates)
+        all_keys, key_stops, n_ranks, numbers = (
+            _whole_numbers(arrays, name) for name in ("keys", "key_stops", "n_ranks", "numbers")
+        )
         saved: list[list[str]] = []
         while (name := f"vocabulary_{len(saved)}") in arrays:
-            saved.append(words_from_bytes(arrays[name]))
-        layout = Layout(templates, len(saved) - len(derived_sources(templates)))
+            saved.append(words_from_bytes(arrays[name], name))
+        n_columns = len(saved) - len(derived_sources(templates))
+        check_columns(templates, n_columns, "the model's data")
+        layout = Layout(templates, n_columns)
         vocabularies = tuple({word: code for code, word in enumerate(words, layout.values_from)} for words in saved)
-        stops = [0, *arrays["key_stops"].tolist()]
-        flat = iter([np.asarray(arrays["keys"][a:b], np.int64) for a, b in pairwise(stops)])
-        numbers = np.asarray(arrays["numbers"], np.int32)
+        stops = [0, *key_stops.tolist()]
+        if np.diff(stops).min(initial=0) < 0 or stops[-1] != len(all_keys):
+            raise ValueError("key_stops does not fit the keys")
+        if n_ranks.min(initial=0) < 0 or len(stops) - 1 != n_ranks.sum() + len(layout.groups):
+            raise ValueError("n_ranks is not as the templates want it")
+        flat = iter([all_keys[a:b] for a, b in pairwise(stops)])
         tables, used = [], 0
-        for _, n_ranks in zip(layout.groups, arrays["n_ranks"].tolist(), strict=True):
-            ranks = tuple(next(flat) for _ in range(n_ranks))
+        for _, n in zip(layout.groups, n_ranks.tolist(), strict=True):
+            ranks = tuple(next(flat) for _ in range(n))
             keys = next(flat)
-            tables.append(_Keys(ranks, keys, numbers[used : used + len(keys)]))
+            tables.append(_Keys(ranks, keys, numbers[used : used + len(keys)].astype(np.int32)))
             used += len(keys)
+        if used != len(numbers) or not np.array_equal(np.sort(numbers), np.arange(used)):
+            raise ValueError("the attributes' numbers are not one each")
+        for group, table in zip(layout.groups, tables, strict=True):
+            places = [layout.vocabulary_of(part.source) for part in templates[group[0]].parts]
+            sizes = [layout.values_from + len(vocabularies[place]) for place in places]
+            _check_keys(str(templates[group[0]]), table, sizes)
         return cls(templates, layout, vocabularies, tuple(tables))
 
 
@@ -171,9 +188,39 @@ def words_to_bytes(words: Iterable[str], what: str) -> NDArray[np.uint8]:
     return np.frombuffer(text.encode("utf-8"), np.uint8)
 
 
-def words_from_bytes(data: NDArray[Any]) -> list[str]:
+def words_from_bytes(data: NDArray[Any], name: str) -> list[str]:
+    """What ``words_to_bytes`` was given; ValueError where a word is there twice."""
     text = data.tobytes().decode("utf-8")
-    return text.removesuffix("\n").split("\n") if text else []
+    words = text.removesuffix("\n").split("\n") if text else []
+    if len(set(words)) < len(words):
+        raise ValueError(f"a word of {name} is there twice")
+    return words
+
+
+def _whole_numbers(arrays: Mapping[str, NDArray[Any]], name: str) -> NDArray[np.int64]:
+    if arrays[name].dtype.kind not in "iu" or arrays[name].ndim != 1:
+        raise ValueError(f"{name} is no list of whole numbers")
+    return arrays[name].astype(np.int64)
+
+
+def _check_keys(name: str, table: _Keys, sizes: Sequence[int]) -> None:
+    """Whether ``_combine`` and ``_take_apart`` can read them: sorted, and as many ranks as the sizes ask for."""
+    ranks, radix = list(table.ranks), 1
+    for size in sizes:
+        if radix * size > _KEY_LIMIT:
+            if not ranks:
+                raise ValueError(f"{name} has too few ranks")
+            _check_sorted(name, ranks[0], radix)
+            radix = len(ranks.pop(0))
+        radix *= size
+    if ranks:
+        raise ValueError(f"{name} has too many ranks")
+    _check_sorted(name, table.keys, radix)
+
+
+def _check_sorted(name: str, keys: NDArray[np.int64], limit: int) -> None:
+    if (keys[1:] <= keys[:-1]).any() or (keys.size and not 0 <= keys[0] <= keys[-1] < limit):
+        raise ValueError(f"the attributes of {name} are out of order")
 
 
 def _numbers_at(numbers: NDArray[np.int32], position: NDArray[Any], n_templates: int) -> NDArray[np.int32]:

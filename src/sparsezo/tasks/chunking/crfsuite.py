@@ -72,6 +72,8 @@ def read_crfsuite(path: str | os.PathLike[str], stream: IO[bytes] | None = None)
         lines.append(line_number)
     if not tags:
         raise DataError(str(path), "holds no token; expected a label and its attributes a line, separated by tabs")
+    if not number:
+        raise DataError(str(path), "lists no attribute; in CRFsuite's format a tab stands before each of them")
     starts = np.concatenate([[0], np.cumsum(np.frombuffer(counts, np.int32))]).astype(np.int64)
     listed = Listed(list(number), starts, np.array(ids, np.int32), np.array(values, np.float32))
     return Corpus(str(path), (), tags, np.array(stops, np.int64), np.array(lines, np.int32), listed)
@@ -129,10 +131,16 @@ class ListedIndex:
         known_as = np.fromiter((self.numbers.get(name, -1) for name in listed.names), np.int32, len(listed.names))
         ids = known_as[listed.ids] if len(listed.names) else listed.ids
         known = ids >= 0
+        if not known.any() and corpus.n_tokens:
+            raise DataError(corpus.path, "lists no attribute that training has seen; is it CRFsuite's format?")
         before = np.concatenate([[0], np.cumsum(known)])
         values = listed.values[known]
         lengths = np.diff(before[listed.starts])
         return Rows(ids[known], lengths, values if self.valued or (values != 1).any() else None)
+
+    @property
+    def n_columns(self) -> int:
+        return 0
 
     def __len__(self) -> int:
         return len(self.numbers)
@@ -145,7 +153,7 @@ class ListedIndex:
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> ListedIndex:
-        names = words_from_bytes(arrays["attributes"])
+        names = words_from_bytes(arrays["attributes"], "attributes")
         return cls({name: i for i, name in enumerate(names)}, bool(arrays["valued"][0]))
 
 

@@ -206,6 +206,8 @@ class Chunking:
             own = {name.removeprefix(_BIGRAMS): each for name, each in arrays.items() if name.startswith(_BIGRAMS)}
             bigrams = AttributeIndex.from_arrays(parse_templates(settings["bigram_templates"], _OF_MODEL), own)
         tags, order, only, n_columns = (settings[name] for name in ("tags", "order", "only", "n_columns"))
+        if n_columns != index.n_columns or not (bigrams is None or (order == 1 and bigrams.n_columns == n_columns)):
+            raise ValueError("n_columns or order does not fit the templates")
         return cls(tuple(tags), order, only, n_columns, index, bigrams)
 
 

@@ -25,6 +25,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from sparsezo import notes
 from sparsezo.errors import DataError, quoted
 from sparsezo.storage.files import numbered_lines
 from sparsezo.tasks.chunking.patterns import MACROS, WITH_PATTERN, values_of
@@ -89,7 +90,13 @@ class Template:
 
 
 def read_templates(path: str | os.PathLike[str]) -> tuple[Template, ...]:
-    return parse_templates((line for _, line in numbered_lines(path)), str(path))
+    templates = parse_templates((line for _, line in numbered_lines(path)), str(path))
+    for template in templates:
+        if " #" in template.line:
+            what = "is part of its text, as CRF++ has it; put comments on lines of their own"
+            notes.say(f"{template.where}: what follows # in a template {what}")
+            break
+    return templates
 
 
 def parse_templates(lines: Iterable[str], where: str) -> tuple[Template, ...]:
