@@ -30,7 +30,7 @@ LEARNER = {
     "--rule", "--perturb", "--h", "--mu", "--step", "--criterion", "--gamma", "--baseline", "--seed", "--feedback",
 }  # fmt: skip
 OF_TASK = {
-    "chunking": {"--only", "--order", "--template", "--min-count"},
+    "chunking": {"--only", "--order", "--template", "--features", "--format", "--min-count"},
     "text": {"--format", "--topics", "--raw-tf", "--min-count"},
     "rerank": {"--train-ref", "--dev-ref", "--test-ref", "--init", "--store"},
 }

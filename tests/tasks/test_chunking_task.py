@@ -10,12 +10,12 @@ import pytest
 
 from sparsezo.errors import DataError, UsageError
 from sparsezo.kernels import loop
-from sparsezo.kernels.inputs import sparse
 from sparsezo.learner import Learner, predict
 from sparsezo.settings import Settings
 from sparsezo.tasks.chunking import task as module
 from sparsezo.tasks.chunking.conll import Corpus
 from sparsezo.tasks.chunking.generate import chunking_corpus
+from sparsezo.tasks.chunking.options import ChunkingOptions
 from sparsezo.tasks.chunking.task import Chunking
 from sparsezo.tasks.chunking.templates import parse_templates
 
@@ -222,9 +222,115 @@ def test_the_best_path_is_the_best_of_all(order):
             assert score(words, outputs[i:j]) == pytest.approx(score(words, best), abs=1e-5), x
 
 
+BOTH = ["U00:%x[0,0]", "B", "B01:%x[-1,0]/%x[0,0]", "*:%X[0,0]", "B01:%x[-1,0]/%x[0,0]"]
+
+
+def named_weights(task, W):
+    """Weights by an attribute's name and a tag, or the tag before and the tag."""
+    K, words = len(task.tags), task.index.names()
+    weights = {(name, b): W[row, b] for row, name in enumerate(words) for b in range(task.n_labels)}
+    if task.order == 1:
+        weights |= {("", a, b): W[len(words) + a, b] for a in range(K) for b in range(K)}
+        for j, name in enumerate(task.bigrams.names()):
+            weights |= {(name, a, b): W[len(words) + K + j * K + a, b] for a in range(K) for b in range(K)}
+    return weights
+
+
+@pytest.mark.parametrize("order", [1, 2])
+def test_bigram_templates_score_tag_and_tag_before(order):
+    """By enumeration, with strings; the template that is there twice counts twice."""
+    train = corpus("a/B-NP b/I-NP C/O", "B/B-NP a/O c/O")
+    task, seen = Chunking.fit(train, templates=parse_templates(BOTH, "t"), order=order)
+    K, n = 3, 5 + 3 + (6 if order == 2 else 0)  # words; in lower case; pairs
+    assert len(task.index) == n
+    assert task.n_features == (n if order == 2 else n + K + K * (6 + 3))
+    W = np.random.default_rng(6).standard_normal((task.n_features, task.n_labels)).astype(np.float32)
+    weights = named_weights(task, W)
+
+    def score(words, path):
+        total, before = 0.0, 2  # O
+        for i, (word, tag) in enumerate(zip(words, path, strict=True)):
+            pair = f"B01:{words[i - 1] if i else '_B-1'}/{word}"
+            alone = [f"U00:{word}", f"*:{word.lower()}"]
+            if order == 2:
+                total += sum(weights.get((name, before * K + tag), 0) for name in [*alone, pair, pair])
+            else:
+                total += sum(weights.get((name, tag), 0) for name in alone)
+                total += sum(weights.get((name, before, tag), 0) for name in ["", alone[1], pair, pair])
+            before = tag
+        return total
+
+    data = corpus("a b C", "B a", "c", "b b a c")
+    outputs = predict(task.problem(data, learn=False), W)
+    for i, j in itertools.pairwise(data.offsets):
+        words = data.columns[0][i:j]
+        best = max(itertools.product(range(K), repeat=len(words)), key=lambda path, words=words: score(words, path))
+        assert outputs[i:j].tolist() == list(best)
+    problem = task.problem(seen)
+    assert problem.max_rows == (3 if order == 2 else 3 + K + 3 * K)
+    settings, arrays = task.to_arrays()
+    again = Chunking.from_arrays(json.loads(json.dumps(settings)), arrays)
+    for left, right in zip(problem.inputs, again.problem(seen).inputs, strict=True):
+        np.testing.assert_array_equal(left, right)
+
+
+def test_bigram_attributes_are_learned():
+    """Every word goes with the same tags, in another order: only word and tag before together can tell what follows."""
+    train = corpus("x/B-NP x/B-VP x/O x/B-NP x/B-VP", "y/B-VP y/B-NP y/O y/B-VP y/B-NP")
+
+    def learned(*templates, rule, h, steps):
+        task, seen = Chunking.fit(train, templates=parse_templates(templates, "t"), order=1)
+        learner = Learner(task.problem(seen), Settings.complete({"rule": rule, "h": h}, task.defaults))
+        learner.run(task.gold(seen), steps)
+        return task.quality(learner.problem, task.gold(seen), predict(learner.problem, learner.weights()))
+
+    assert learned("U00:%x[0,0]", "B", rule="supervised", h=0.1, steps=2000) < 0.7
+    assert learned("U00:%x[0,0]", "B01:%x[0,0]", rule="supervised", h=0.1, steps=2000) == 1.0
+    assert learned("U00:%x[0,0]", "B01:%x[0,0]", rule="two-point", h=0.003, steps=20_000) > 0.7
+
+
+def test_order_1_needs_attributes_of_tags():
+    with pytest.raises(DataError, match=r"^t:2: only tag bigrams have attributes; add a template such as U00"):
+        Chunking.fit(TRAIN, templates=parse_templates(["", "B01:%x[0,0]"], "t"), order=1)
+
+
+def test_a_model_of_before_there_were_macros():
+    """Saved by 0.1.0: words x and y, and their pairs; arrays as they stand in its file."""
+    settings = {"tags": ["B", "I", "O"], "order": 2, "only": None, "n_columns": 2}
+    settings["templates"] = ["U00:%x[0,1]", "U01:%x[-1,1]/%x[0,1]"]
+    arrays = {
+        "vocabulary_0": np.zeros(0, np.uint8),
+        "vocabulary_1": np.frombuffer(b"x\ny", np.uint8),
+        "keys": np.array([3, 4, 8, 19, 24]),  # codes: 0 unknown, 1 and 2 pads, 3 x, 4 y
+        "key_stops": np.array([2, 5]),
+        "n_ranks": np.array([0, 0]),
+        "numbers": np.array([1, 0, 2, 3, 4], np.int32),
+    }
+    task = Chunking.from_arrays(settings, arrays)
+    assert task.index.names() == ["U00:y", "U00:x", "U01:_B-1/x", "U01:x/y", "U01:y/y"]
+    words, offsets = (["a", "b", "c"], ["x", "y", "y"]), np.array([0, 3])
+    assert task.index.transform(Corpus("f", words, None, offsets)).tolist() == [[1, 2], [0, 3], [0, 4]]
+    for name, values in task.index.to_arrays().items():
+        np.testing.assert_array_equal(values, arrays[name])
+
+
+def test_features_for_names():
+    task, seen = Chunking.fit(TRAIN, features="ner")
+    names = task.index.names()
+    assert {"u:suffix3=dog", "u:form=x", "u:word+1=barks"} < set(names)
+    assert Chunking.fit(TRAIN, features="chunking")[0].index.names() == Chunking.fit(TRAIN)[0].index.names()
+    settings, arrays = task.to_arrays()
+    again = Chunking.from_arrays(json.loads(json.dumps(settings)), arrays)
+    assert again.index.transform(seen).tolist() == task.index.transform(seen).tolist()
+    with pytest.raises(UsageError, match="`features` pos: choose from chunking, ner"):
+        Chunking.fit(TRAIN, features="pos")
+    with pytest.raises(UsageError, match="`template` and `features` both say what the templates are; give one of them"):
+        ChunkingOptions(template="f", features="ner")
+
+
 def test_default_templates_are_those_whose_columns_are_there():
     one, _ = Chunking.fit(TRAIN)
-    assert [template.name for template in one.index.templates] == [f"U0{k}" for k in range(7)]
+    assert [str(template)[:3] for template in one.index.templates] == [f"U0{k}" for k in range(7)]
     two, _ = Chunking.fit(chunking_corpus(3, seed=1))
     assert len(two.index.templates) == 19
 
@@ -305,8 +411,8 @@ def test_there_is_nothing_to_export(task, tmp_path):
 def test_sentences_too_long_to_factor_are_learned_from(monkeypatch, perturb):
     """The same laws another way: what is learned with every sentence taken as long is as good."""
     results = []
-    for rows in (sparse.FACTORED_ROWS, 0):
-        monkeypatch.setattr(sparse.sparse_inputs, "__defaults__", (True, rows))
+    for rows in (512, 0):
+        monkeypatch.setattr(module, "FACTORED_ROWS", rows)
         task, train = Chunking.fit(chunking_corpus(200, 1), only="NP")
         problem, gold = task.problem(train), task.gold(train)
         learner = Learner(problem, Settings("two-point", perturb, h=0.001, mu=0.1))

@@ -34,6 +34,21 @@ _split = re.compile(r"[^ \t]+").findall
 
 
 @dataclass(frozen=True, eq=False)
+class Listed:
+    """Attributes as a file lists them (crfsuite.py); token i has entries ``starts[i]:starts[i + 1]``."""
+
+    names: list[str]  # distinct
+    starts: NDArray[np.int64]  # tokens + 1
+    ids: NDArray[np.int32]  # one an entry: which name
+    values: NDArray[np.float32]  # one an entry
+
+    def part(self, tokens: slice) -> Listed:
+        starts = self.starts[tokens.start : tokens.stop + 1]
+        entries = slice(int(starts[0]), int(starts[-1]))
+        return Listed(self.names, starts - starts[0], self.ids[entries], self.values[entries])
+
+
+@dataclass(frozen=True, eq=False)
 class Corpus:
     """Sentences, one after the other; sentence s is tokens ``offsets[s]:offsets[s + 1]``."""
 
@@ -43,6 +58,8 @@ class Corpus:
     offsets: NDArray[np.int64]  # (sentences + 1,), from 0
     lines: NDArray[np.int32] = field(default_factory=lambda: np.zeros(0, np.int32), repr=False)
     """Each token's line in the file, for messages; empty for a corpus that was not read from one."""
+    listed: Listed | None = field(default=None, repr=False)
+    """Where the file lists attributes there are no columns for templates to read."""
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
@@ -69,6 +86,7 @@ class Corpus:
             tags=None if self.tags is None else self.tags[tokens],
             offsets=offsets - offsets[0],
             lines=self.lines[tokens],
+            listed=None if self.listed is None else self.listed.part(tokens),
         )
 
     def where(self, token: int) -> str:
@@ -76,8 +94,10 @@ class Corpus:
         return f"{self.path}:{self.lines[token]}" if len(self.lines) else self.path
 
 
-def read_conll(path: str | os.PathLike[str], tagged: bool = True, n_columns: int | None = None) -> Corpus:
-    """Read a column file, plain, .gz or .xz.
+def read_conll(
+    path: str | os.PathLike[str], tagged: bool = True, n_columns: int | None = None, stream: IO[bytes] | None = None
+) -> Corpus:
+    """Read a column file, plain, .gz or .xz; ``stream``: the open file, where somebody has opened it already.
 
     Tagged: the last of at least two columns is the tag. Not tagged: all columns are observed, unless
     ``n_columns`` says how many are; a file with one more has its tags after all. A sentence that is only
@@ -89,7 +109,7 @@ def read_conll(path: str | os.PathLike[str], tagged: bool = True, n_columns: int
     width, width_line = 0, 0
     seen: dict[str, str] = {}
     intern = seen.setdefault  # words repeat: one string object for all of a word's tokens
-    for last_line, sentence in _sentences(path):
+    for last_line, sentence in _sentences(path, stream):
         first_line = last_line - len(sentence) + 1
         if not width:
             width, width_line = len(sentence[0]), first_line
@@ -117,11 +137,11 @@ def read_conll(path: str | os.PathLike[str], tagged: bool = True, n_columns: int
     )
 
 
-def _sentences(path: str | os.PathLike[str]) -> Iterator[tuple[int, list[list[str]]]]:
+def _sentences(path: str | os.PathLike[str], stream: IO[bytes] | None = None) -> Iterator[tuple[int, list[list[str]]]]:
     """Each sentence's last line number and its rows."""
     sentence: list[list[str]] = []
     last_line = 0
-    for number, line in itertools.chain(numbered_lines(path), [(0, "")]):
+    for number, line in itertools.chain(numbered_lines(path, stream), [(0, "")]):
         row = line.split(" ")
         if "" in row or "\t" in line:  # the slower way, for what is not separated by single spaces
             row = _split(line)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from sparsezo.errors import UsageError
 from sparsezo.options import check_options, option
 
 
@@ -13,11 +14,21 @@ class ChunkingOptions:
 
     only: str | None = option(None, "Keep one chunk type, such as NP.")
     order: int = option(2, "2: weights for tag bigrams (the paper); 1: for tags, plus bigrams.", choices=(1, 2))
-    template: str | None = option(None, "Feature templates in CRF++'s notation.", file=True, shown="built in")
+    features: str | None = option(
+        None, "Built-in templates: for chunks, or for names.", choices=("chunking", "ner"), shown="chunking"
+    )
+    template: str | None = option(
+        None, "Feature templates in CRF++'s or Wapiti's notation.", file=True, shown="built in"
+    )
+    format: str | None = option(
+        None, "Column files, or CRFsuite's attributes.", choices=("columns", "crfsuite"), shown="by content"
+    )
     min_count: int = option(1, "Leave out features seen less often.", least=1)
 
     def __post_init__(self) -> None:
         check_options(self)
+        if self.template is not None and self.features is not None:
+            raise UsageError("`template` and `features` both say what the templates are; give one of them")
 
 
 @dataclass(frozen=True)
