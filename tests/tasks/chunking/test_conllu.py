@@ -150,7 +150,5 @@ def test_the_training_files_column_counts_in_a_file_of_its_kind(write):
 
 def test_too_long_a_sentence(write, monkeypatch):
     monkeypatch.setattr(limits, "TOKENS", 4)
-    with pytest.raises(
-        DataError, match=r"train.conllu:4: more than 4 tokens in one sentence: is a blank"
-    ):
+    with pytest.raises(DataError, match=r"train.conllu:4: more than 4 tokens in one sentence: is a blank"):
         read_conll(write(TEXT))
