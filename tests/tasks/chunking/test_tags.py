@@ -81,7 +81,7 @@ def test_where_most_tags_are_no_chunk_tags_they_are_plain():
     ]
     with pytest.raises(DataError, match=r"f.txt:1: tag 'NN' is no chunk tag"):
         understood(corpus, "iob2")
-    mixed = corpus_of("B-NP NN", "B-NP O")  # not most
+    mixed = corpus_of("B-NP NN", "O O")  # half, and not most
     with pytest.raises(DataError, match=r"f.txt:2: tag 'NN' is no chunk tag"):
         understood(mixed)
     with notes.gathered() as said:

@@ -8,7 +8,7 @@ from sparsezo.options import check_options, option
 
 AUTO, PLAIN = "auto", "plain"
 SCHEMES = (AUTO, "iob1", "iob2", "bioes", "bilou", "bmes", PLAIN)  # tags.py knows them
-_COLUMN = "The tag's column: its number from 1, or as in UPOS."
+_COLUMN = "The tag's column: its number from 1, or its name in CoNLL-U, such as UPOS."
 
 
 @dataclass(frozen=True)
