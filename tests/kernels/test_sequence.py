@@ -327,6 +327,28 @@ def test_risk_of_a_start_tag_that_is_not_o(start):
         assert kernel_calls.risk(gold, task, x, S, 1.0) == pytest.approx(expected, abs=1e-5)
 
 
+@pytest.mark.parametrize("gamma", [0.1, 5.0])
+@pytest.mark.parametrize("order", [1, 2])
+@pytest.mark.parametrize(("K", "start"), [(2, 1), (3, 0), (4, 3)])
+def test_plain_tags_have_the_share_of_wrong_ones_as_their_loss(K, start, order, gamma):
+    """Kinds and types of chunks say nothing then, and a tag that only gold has (K) is never found."""
+    kind = np.array([0, 1, 2, 2, 1, 2][: K + 2], np.int8)
+    tokens = np.array([5, 1, 2, 3, 4], np.int64)
+    task = chunk_task(tokens, kind, kind.astype(np.int32), start, order, risk=True, n_tags=K, chunks=False)
+    assert task.scratch.A.size == task.scratch.B.size == 0
+    rng = np.random.default_rng(K + order)
+    gold = ChunkGold(np.concatenate([[0], np.cumsum(tokens)]), rng.integers(0, K + 1, tokens.sum()).astype(np.int16))
+    assert K in gold.tags
+    for x, R in enumerate(tokens):
+        S = rng.normal(0, 1.5, (R + K, K) if order == 1 else (R, K * K)).astype(np.float32)
+        paths, _, total = enumerate_scores(task, x, S)
+        losses = (paths != gold.tags[gold.offsets[x] : gold.offsets[x + 1]]).mean(axis=1)
+        for path, loss in zip(paths[:50].astype(np.int32), losses, strict=False):
+            assert kernel_calls.delta(gold, task, x, path) == pytest.approx(loss, abs=1e-12)
+        expected = twins.softmax(gamma * total) @ losses
+        assert kernel_calls.risk(gold, task, x, S, gamma) == pytest.approx(expected, abs=1e-5)
+
+
 @pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize("tags", TAG_SETS)
 def test_risk_at_large_gamma_is_the_loss_of_the_best_path(tags, order):

@@ -8,6 +8,7 @@ import json
 import numpy as np
 import pytest
 
+from sparsezo import notes
 from sparsezo.errors import DataError, UsageError
 from sparsezo.kernels import loop
 from sparsezo.learner import Learner, predict
@@ -18,6 +19,8 @@ from sparsezo.tasks.chunking.generate import chunking_corpus
 from sparsezo.tasks.chunking.options import ChunkingOptions
 from sparsezo.tasks.chunking.task import Chunking
 from sparsezo.tasks.chunking.templates import parse_templates
+from sparsezo.tasks.loading import Data
+from sparsezo.training import Training
 
 WORD = parse_templates(["U00:%x[0,0]"], "test")
 
@@ -88,6 +91,156 @@ def test_a_corpus_is_seen_in_iob2_and_by_its_type():
     assert task.seen(other).tags == ["B-VP", "B-ADVP"]
     bare = corpus("runs far")
     assert only.seen(bare) is bare
+
+
+@pytest.mark.parametrize(
+    ("scheme", "written"),
+    [
+        ("iob2", "B-NP I-NP I-NP B-NP O B-VP"),
+        ("iob1", "I-NP I-NP I-NP B-NP O I-VP"),
+        ("bioes", "B-NP I-NP E-NP S-NP O S-VP"),
+        ("bilou", "B-NP I-NP L-NP U-NP O U-VP"),
+        ("bmes", "B-NP M-NP E-NP S-NP O S-VP"),
+    ],
+)
+def test_outputs_are_written_in_the_scheme_of_the_training_file(scheme, written):
+    words = " ".join(f"w{k}/{tag}" for k, tag in enumerate(written.split()))
+    task, seen = Chunking.fit(corpus(words), templates=WORD)
+    assert (task.scheme, task.tags) == (scheme, ("B-NP", "I-NP", "B-VP", "I-VP", "O"))
+    assert seen.tags == ["B-NP", "I-NP", "I-NP", "B-NP", "O", "B-VP"]
+    again = Chunking.from_arrays(*json.loads(json.dumps(task.to_arrays()[:1])), task.to_arrays()[1])
+    for one in (task, again):
+        assert one.words(np.array([0, 1, 1, 0, 4, 2], np.int32), np.array([0, 6])) == written.split()
+        # an I that starts a chunk starts it in every scheme
+        assert one.words(np.array([1, 1, 1, 0, 4, 3], np.int32), np.array([0, 6])) == written.split()
+    scores = task.scores(seen, np.array([0, 1, 4, 0, 4, 2], np.int32))
+    assert (scores.report["chunks"], scores.value) == ({"gold": 3, "predicted": 3, "correct": 2}, pytest.approx(2 / 3))
+    # as a reader of the two columns counts: without its third token the first chunk, or the next, has another letter
+    assert scores.report["accuracy"] == pytest.approx((5 if scheme == "iob2" else 4) / 6)
+
+
+# Tags that are no chunks
+
+POS = corpus("the/DT dog/NN barks/VB ./.", "dogs/NN bark/VB ./.", "the/DT cats/NN do/VB bark/NN")
+
+
+@pytest.fixture(scope="module")
+def tagger():
+    with notes.gathered():
+        return Chunking.fit(POS, templates=WORD)[0]
+
+
+def test_plain_tags_are_what_they_are(tagger):
+    """Before the first token stands the tag that most sentences end with."""
+    assert (tagger.tags, tagger.scheme, tagger.metric) == (("DT", "NN", "VB", "."), "plain", "accuracy")
+    assert tagger.problem(POS).task.start == 3
+    gold = tagger.gold(POS)
+    assert gold.tags.tolist() == [0, 1, 2, 3, 1, 2, 3, 0, 1, 2, 1]
+    assert tagger.words(gold.tags.astype(np.int32), POS.offsets) == POS.tags
+    assert tagger.seen(POS) is POS
+    settings, arrays = tagger.to_arrays()
+    again = Chunking.from_arrays(json.loads(json.dumps(settings)), arrays)
+    assert (again.tags, again.scheme, again.metric, again.order) == (tagger.tags, "plain", "accuracy", 2)
+
+
+def test_a_tie_for_the_last_tag_is_settled_by_its_name():
+    tags = [
+        Chunking.fit(corpus(*each), templates=WORD, scheme="plain")[0].tags for each in (["a/X", "b/Y"], ["b/Y", "a/X"])
+    ]
+    assert tags == [("Y", "X"), ("Y", "X")]
+
+
+def test_plain_tags_are_measured_by_accuracy(tagger):
+    data = corpus("the/DT dog/NN barks/XX", "cats/NN")
+    problem, gold = tagger.problem(data), tagger.gold(data)
+    assert gold.tags.tolist() == [0, 1, 4, 1]  # XX, which no output has
+    found = np.array([0, 0, 2, 1], np.int32)
+    scores = tagger.scores(data, found)
+    assert (scores.metric, scores.value, tagger.quality(problem, gold, found)) == ("accuracy", 0.5, 0.5)
+    assert [loop.loss(gold, problem.task, x, y) for x, y in ((0, found[:3]), (1, found[3:]))] == [
+        pytest.approx(2 / 3),
+        0,
+    ]
+    assert scores.report == {
+        "accuracy": 0.5,
+        "sentences": 2,
+        "tokens": 4,
+        "tags": {
+            "DT": {"f1": pytest.approx(2 / 3), "precision": 0.5, "recall": 1.0, "gold": 1},
+            "NN": {"f1": pytest.approx(2 / 3), "precision": 1.0, "recall": 0.5, "gold": 2},
+            "VB": {"f1": 0.0, "precision": 0.0, "recall": 0.0, "gold": 0},
+            "XX": {"f1": 0.0, "precision": 0.0, "recall": 0.0, "gold": 1},
+        },
+    }
+
+
+@pytest.mark.parametrize("order", [1, 2])
+@pytest.mark.parametrize(
+    "learner",
+    [
+        Settings("supervised", None, 0.1, None),
+        Settings("first-order", None, 0.1, None),
+        Settings("two-point", "score", 0.1, 0.1, criterion="annealed"),
+        Settings("preference", "score", 0.1, 1.0),
+    ],
+    ids=str,
+)
+def test_a_tagger_learns(learner, order):
+    with notes.gathered():
+        task, train = Chunking.fit(POS, templates=WORD, order=order)
+    outcome = Training(task, Data(train, train, train), learner, 3000).go()
+    assert outcome.result["metric"] == outcome.test.metric == "accuracy"
+    assert outcome.result["dev"] == outcome.test.value > 0.75
+    assert outcome.result["average_loss"] < 0.5
+
+
+def test_what_plain_tags_cannot_have():
+    with pytest.raises(UsageError) as caught, notes.gathered():
+        Chunking.fit(POS, templates=WORD, only="NN")
+    assert str(caught.value) == "`only` NN: the tags are no chunks, which alone have types; leave `only` out"
+    with (
+        pytest.raises(DataError, match=r"^some.txt: every tag is 'X'; is the right column the tag\?$"),
+        notes.gathered(),
+    ):
+        Chunking.fit(corpus("a/X b/X"), templates=WORD)
+    with pytest.raises(DataError, match="tag 'DT' is no chunk tag"):
+        Chunking.fit(POS, templates=WORD, scheme="iob2")
+    with pytest.raises(UsageError, match="`scheme` pos: choose from auto, iob1, iob2, bioes, bilou, bmes, plain"):
+        Chunking.fit(POS, templates=WORD, scheme="pos")
+
+
+def test_a_file_of_other_tags_is_refused_after_training(task):
+    with pytest.raises(DataError, match=r"some.txt: tag 'DT' is no chunk tag"):
+        task.seen(POS)
+
+
+def test_chunk_tags_may_be_learned_as_plain_tags():
+    task, seen = Chunking.fit(TRAIN, templates=WORD, scheme="plain")
+    assert seen is TRAIN
+    assert task.tags == ("B-NP", "B-VP", "I-VP", "O", "I-NP")  # O, I-NP and I-VP end a sentence each: the first by name
+
+
+def test_more_different_tags_than_a_tag_set_has(monkeypatch):
+    many = corpus(*(f"w/T{k}" for k in range(501)))
+    with pytest.raises(DataError) as caught, notes.gathered():
+        Chunking.fit(many, templates=WORD)
+    assert "some.txt: 501 different tags: is the right column the tag?; if it is meant" in str(caught.value)
+    monkeypatch.setenv("SPARSEZO_INSIST", "1")
+    with notes.gathered():
+        assert len(Chunking.fit(many, templates=WORD)[0].tags) == 501
+
+
+def test_with_more_than_five_tags_order_1_is_the_default():
+    three = corpus("a/B-NP b/B-VP c/B-PP d/O")
+    with notes.gathered() as said:
+        assert Chunking.fit(three, templates=WORD)[0].order == 1
+    assert said == ["7 tags: `order` 1, weights for tags and tag bigrams, is the default for so many"]
+    with notes.gathered() as said:
+        assert Chunking.fit(three, templates=WORD, order=2)[0].order == 2
+        assert Chunking.fit(three, templates=WORD, order=1)[0].order == 1
+        assert Chunking.fit(three, templates=WORD, only="NP")[0].order == 2
+        assert Chunking.fit(TRAIN, templates=WORD)[0].order == 2  # 5 tags
+    assert said == []
 
 
 # Chunks that count
@@ -389,6 +542,40 @@ def test_saved_and_restored(given):
     for left, right in zip(one.inputs, other.inputs, strict=True):
         np.testing.assert_array_equal(left, right)
     assert again.gold(seen).tags.tolist() == task.gold(seen).tags.tolist()
+
+
+def test_a_model_from_before_there_were_schemes(task):
+    settings, arrays = task.to_arrays()
+    del settings["scheme"], settings["column"]
+    again = Chunking.from_arrays(settings, arrays)
+    assert (again.scheme, again.column, again.tags) == ("iob2", None, task.tags)
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"tags": ["B-NP", "I-NP"]},  # no O
+        {"tags": ["O", "B-NP", "I-NP"]},
+        {"tags": ["B-NP", "I-VP", "O"]},
+        {"tags": ["B-NP", "I-NP", "B-NP", "I-NP", "O"]},
+        {"tags": ["O"]},
+        {"tags": []},
+        {"tags": ["B-NP", 7, "O"]},
+        {"tags": ["NN", "NN"], "scheme": "plain"},
+        {"tags": ["NN", ""], "scheme": "plain"},
+        {"tags": [str(k) for k in range(40_000)], "scheme": "plain"},
+        {"scheme": "auto"},
+        {"scheme": "else"},
+        {"scheme": ["iob2"]},
+        {"order": 3},
+        {"order": "2"},
+    ],
+    ids=lambda changed: str(changed)[:40],
+)
+def test_a_tag_set_that_none_is_no_task(task, changed):
+    settings, arrays = task.to_arrays()
+    with pytest.raises(ValueError, match=r"tag set|scheme|order|too many"):
+        Chunking.from_arrays(settings | changed, arrays)
 
 
 def test_defaults(task):

@@ -1,4 +1,4 @@
-"""Chunking's files: CoNLL columns in, the same with a predicted tag out; CRFsuite's attributes in, labels out."""
+"""Chunking's files: columns in, the same with a predicted tag out; CoNLL-U with its column filled; CRFsuite's."""
 
 from __future__ import annotations
 
@@ -10,8 +10,10 @@ from sparsezo.errors import UsageError
 from sparsezo.options import make_options
 from sparsezo.storage.files import open_sniffed
 from sparsezo.tasks.chunking.conll import Corpus, read_conll, write_conll
+from sparsezo.tasks.chunking.conllu import filled
 from sparsezo.tasks.chunking.crfsuite import looks_like_crfsuite, read_crfsuite, tagged_lines
-from sparsezo.tasks.chunking.options import ChunkingOptions, NoOptions
+from sparsezo.tasks.chunking.options import ChunkingOptions, ReadingOptions
+from sparsezo.tasks.chunking.tags import understood
 from sparsezo.tasks.chunking.task import Chunking
 from sparsezo.tasks.chunking.templates import read_templates
 from sparsezo.tasks.loading import Data, Files, Loaded, cut
@@ -25,12 +27,13 @@ def load(files: Files) -> Loaded:
     options = make_options(ChunkingOptions, files.options, _TASK)
     path = files.one_train("chunking")
     train, dev = _read_first(path, options), None
+    scheme, train = understood(train, options.scheme)  # as a whole, before dev is cut off
     if (n := files.held_out()) is not None:
         cut(n, len(train), "sentences", path)
         dev, train = train[:n], train[n:]
     elif files.dev is not None:
-        dev = _read(files.dev, train.listed is not None)
-    test = _read(files.test, train.listed is not None) if files.test else None
+        dev = _read(files.dev, train.listed is not None, options.column, train.column)
+    test = _read(files.test, train.listed is not None, options.column, train.column) if files.test else None
     task, train = Chunking.fit(
         train,
         only=options.only,
@@ -38,6 +41,7 @@ def load(files: Files) -> Loaded:
         templates=read_templates(options.template) if options.template else None,
         features=options.features,
         min_count=options.min_count,
+        scheme=scheme,
     )
     return Loaded(task, Data(train, task.seen(dev) if dev else None, task.seen(test) if test else None))
 
@@ -54,26 +58,31 @@ def _read_first(path: str, options: ChunkingOptions) -> Corpus:
             raise UsageError(
                 f"{path}: lists its attributes (CRFsuite's format), so `{name}` has no place; leave it out"
             )
-        return read_crfsuite(path, stream) if listed else read_conll(path, stream=stream)
+        return read_crfsuite(path, stream) if listed else read_conll(path, column=options.column, stream=stream)
 
 
-def _read(path: str, listed: bool) -> Corpus:
-    return read_crfsuite(path) if listed else read_conll(path)
+def _read(path: str, listed: bool, column: str | None, trained_column: str | None) -> Corpus:
+    """A file like the training file."""
+    return read_crfsuite(path) if listed else read_conll(path, column=column, trained_column=trained_column)
 
 
 def read(task: Chunking, path: str, options: Mapping[str, Any]) -> Corpus:
-    make_options(NoOptions, options, _TASK)
-    return task.seen(_read(path, task.listed))
+    column = make_options(ReadingOptions, options, _TASK).column
+    return task.seen(_read(path, task.listed, column, task.column))
 
 
 def predict(model: Any, path: str, options: Mapping[str, Any]) -> Iterator[str]:
-    make_options(NoOptions, options, _TASK)
+    column = make_options(ReadingOptions, options, _TASK).column
     task: Chunking = model.task
     if task.listed:
         listed = read_crfsuite(path)
         yield from tagged_lines(task.words(model.predict(listed), listed.offsets), listed.offsets)
         return
-    corpus = read_conll(path, tagged=False, n_columns=task.n_columns)
+    corpus = read_conll(path, tagged=False, n_columns=task.n_columns, column=column, trained_column=task.column)
+    predicted = task.words(model.predict(corpus), corpus.offsets)
+    if corpus.text is not None:
+        yield from filled(corpus.text, corpus.lines.tolist(), predicted, str(corpus.column))
+        return
     text = io.StringIO()
-    write_conll(text, corpus, task.words(model.predict(corpus), corpus.offsets))
+    write_conll(text, corpus, predicted)
     yield text.getvalue()

@@ -1,4 +1,7 @@
-"""Chunking for the training loop: scores of tag bigrams to a tag path, its 1 - F1, its gradient (paper Sec. 5)."""
+"""Chunking for the training loop: scores of tag bigrams to a tag path, its 1 - F1, its gradient (paper Sec. 5).
+
+Tags that are no chunks have 1 - accuracy as their loss.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +35,8 @@ class ChunkTask(NamedTuple):
     n_tags: int
     order: int  # 2: S scores tag bigrams; 1: S scores tags, and its rows behind the tokens' score bigrams
     bigram_attributes: bool  # order 1: whether there are rows for each token after each tag, too (chains.expand)
-    start: int  # the tag before the first token: O
+    start: int  # the tag before the first token: O; of plain tags any fixed one
+    chunks: bool  # the tags are of chunks: the loss is 1 - F1, else 1 - accuracy
     tokens: NDArray[np.int64]
     kind: NDArray[np.int8]  # of each tag, also of those that only gold has: 0 outside, 1 begins, 2 inside
     chunk_type: NDArray[np.int32]  # of each tag; -1 for O
@@ -103,8 +107,19 @@ def _path_minus_marginals(task: Any, x: Any, y: Any, D: Any) -> None:
 @implements(protocol.delta, ChunkGold)
 def _delta(gold: Any, task: Any, x: Any, y: Any) -> Any:
     z = gold.tags[gold.offsets[x] : gold.offsets[x + 1]]
+    if not task.chunks:
+        return _one_minus_accuracy(y, z, task.tokens[x])
     n_y, n_z, both = chains.chunk_counts(y, z, task.tokens[x], task.kind, task.chunk_type)
     return chains.one_minus_f1(n_y, n_z, both)
+
+
+@kernel
+def _one_minus_accuracy(y: Any, z: Any, R: Any) -> Any:
+    wrong = 0
+    for i in range(R):
+        if y[i] != z[i]:
+            wrong += 1
+    return wrong / R
 
 
 @implements(protocol.risk, ChunkGold)
@@ -124,7 +139,20 @@ def _risk(gold: Any, task: Any, x: Any, S: Any, gamma: Any) -> Any:
         for j in range(K * K):
             M[i, j] = -M[i, j]
     z = gold.tags[gold.offsets[x] : gold.offsets[x + 1]]
+    if not task.chunks:
+        return _expected_error(M, R, K, z)
     return chains.expected_f1_loss(M, R, K, task.start, z, task.kind, task.chunk_type, task.scratch.A, task.scratch.B)
+
+
+@kernel
+def _expected_error(M: Any, R: Any, K: Any, z: Any) -> Any:
+    """E[1 - accuracy(y, z)] for y with pair marginals M[i, a * K + b]: by its linearity, of each token alone."""
+    right = 0.0
+    for i in range(R):
+        if z[i] < K:  # a tag that only gold has is never found
+            for a in range(K):
+                right += M[i, a * K + z[i]]
+    return 1.0 - right / R
 
 
 @kernel
@@ -149,10 +177,12 @@ def chunk_task(
     risk: bool = False,
     n_tags: int | None = None,
     bigram_attributes: bool = False,
+    chunks: bool = True,
 ) -> ChunkTask:
     """A task with room for its longest input; ``risk`` asks for the annealed criterion's (larger) room too.
 
-    n_tags: how many of the tags in kind may be predicted, the first ones; all of them by default.
+    n_tags: how many of the tags in kind may be predicted, the first ones; all of them by default. chunks: the loss is
+    1 - F1 of chunks; else it is 1 - accuracy, and kind and chunk_type are not looked at.
     """
     K = kind.size if n_tags is None else n_tags
     most = max(int(tokens.max(initial=0)), 1)
@@ -160,7 +190,7 @@ def chunk_task(
     def room(*shape: int) -> NDArray[np.float32]:
         return np.zeros(shape, np.float32)
 
-    counts = (K, most + 2, most + 2, 2) if risk else (0, 0, 0, 0)
+    counts = (K, most + 2, most + 2, 2) if risk and chunks else (0, 0, 0, 0)
     scratch = ChunkScratch(
         P=room(most if order == 1 else 0, K * K),
         M=room(most if risk else 0, K * K),
@@ -176,6 +206,7 @@ def chunk_task(
         order=order,
         bigram_attributes=bigram_attributes,
         start=start,
+        chunks=chunks,
         tokens=tokens,
         kind=kind,
         chunk_type=chunk_type,

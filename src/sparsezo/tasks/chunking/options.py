@@ -7,13 +7,24 @@ from dataclasses import dataclass
 from sparsezo.errors import UsageError
 from sparsezo.options import check_options, option
 
+AUTO, PLAIN = "auto", "plain"
+SCHEMES = (AUTO, "iob1", "iob2", "bioes", "bilou", "bmes", PLAIN)  # tags.py knows them
+_COLUMN = "The tag's column: its number from 1, or its name in CoNLL-U, such as UPOS."
+
 
 @dataclass(frozen=True)
 class ChunkingOptions:
     """Of train and tune."""
 
+    column: str | None = option(None, _COLUMN, shown="the last; UPOS of .conllu")
+    scheme: str = option(AUTO, "What the tags are: chunks in one of these schemes, or plain.", choices=SCHEMES)
     only: str | None = option(None, "Keep one chunk type, such as NP.")
-    order: int = option(2, "2: weights for tag bigrams (the paper); 1: for tags, plus bigrams.", choices=(1, 2))
+    order: int | None = option(
+        None,
+        "2: weights for tag bigrams (the paper); 1: for tags, plus bigrams.",
+        choices=(1, 2),
+        shown="2; 1 with more than 5 tags",
+    )
     features: str | None = option(
         None, "Built-in templates: for chunks, or for names.", choices=("chunking", "ner"), shown="chunking"
     )
@@ -32,5 +43,7 @@ class ChunkingOptions:
 
 
 @dataclass(frozen=True)
-class NoOptions:
-    """predict and evaluate need none."""
+class ReadingOptions:
+    """Of predict and evaluate."""
+
+    column: str | None = option(None, _COLUMN, shown="as in training")
