@@ -31,7 +31,7 @@ LEARNER = {
 }  # fmt: skip
 OF_TASK = {
     "chunking": {"--only", "--order", "--template", "--min-count"},
-    "text": {"--format", "--topics", "--raw-tf", "--min-count"},
+    "text": {"--format", "--text-column", "--label-column", "--topics", "--raw-tf", "--min-count"},
     "rerank": {"--train-ref", "--dev-ref", "--test-ref", "--init", "--store"},
 }
 

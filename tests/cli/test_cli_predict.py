@@ -291,8 +291,8 @@ def test_tables_and_json_lines_are_predicted_line_by_line(program, classifier, t
     code, out, _ = program("evaluate", classifier, tmp_path / "gold.csv", "--label-column", "what", "--json")
     assert (code, json.loads(out)["accuracy"]) == (0, 0.5)
     code, out, err = program("evaluate", classifier, tmp_path / "gold.csv")
-    known = "the columns are what, body; name one with --label-column"
-    assert (code, out, err) == (1, "", f"sparsezo: {tmp_path / 'gold.csv'}:1: which column has the labels?; {known}\n")
+    names = "label, class, category, target, topic; there are what, body; name one with --label-column"
+    assert (code, out, err) == (1, "", f"sparsezo: {tmp_path / 'gold.csv'}:1: no column is called {names}\n")
 
 
 def test_a_damaged_vocabulary_is_one_line(program, classifier, documents):

@@ -84,8 +84,16 @@ def test_a_first_line_that_names_both_columns_is_a_header(
 @pytest.mark.parametrize(
     ("text", "line", "what"),
     [
-        ("a,b\nx,y\n", 1, "which column has the texts?; the columns are a, b; name one with `text_column`"),
-        ("text,b\nx,y\n", 1, "which column has the labels?; the columns are text, b; name one with `label_column`"),
+        (
+            "a,b\nx,y\n",
+            1,
+            "no column is called text, sentence, document, body, content; there are a, b; name one with `text_column`",
+        ),
+        (
+            "text,b\nx,y\n",
+            1,
+            "no column is called label, class, category, target, topic; there are text, b; name one with `label_",
+        ),
         ("text,label,text\nx,y,z\n", 1, "2 columns are called 'text'; name one by its number with `text_column`"),
         ("\n\ntext,label\nx,y\n\nx\n", 6, "1 columns, but the header has 2"),
         ("text,label\nx,y,z\n", 2, "3 columns, but the header has 2; quote a text that has a delimiter in it"),
@@ -113,7 +121,7 @@ def test_a_table_without_documents(tmp_path: Path, text: str) -> None:
 def test_columns_that_are_not_there(tmp_path: Path) -> None:
     path = put(tmp_path, "a.csv", "text,label\nx,y\n")
     for column in ("body", "3", "0", "²", "9" * 5000, "-1"):
-        with pytest.raises(DataError, match=r"a.csv:1: no column of texts is called '.*'; the columns are text, label"):
+        with pytest.raises(DataError, match=r"a.csv:1: no column is called '.*'; there are text, label; name one w"):
             read_documents(path, text_column=column)
 
 
@@ -203,9 +211,7 @@ def test_bad_json_lines(tmp_path: Path, line: str, what: str) -> None:
 
 def test_json_columns_that_are_not_there(tmp_path: Path) -> None:
     path = put(tmp_path, "a.jsonl", '{"a": "x", "label": "y"}\n')
-    with pytest.raises(
-        DataError, match=r"a.jsonl:1: which column has the texts\?; the columns are a, label; name one w"
-    ):
+    with pytest.raises(DataError, match=r"a.jsonl:1: no column is called text, .*; there are a, label; name one with"):
         read_documents(path)
     with pytest.raises(DataError, match=r"a.jsonl:1: has no 'body'; it has a, label"):
         read_documents(path, text_column="body")

@@ -42,7 +42,7 @@ def feed(path: str | int, content: bytes) -> threading.Thread:
 @pytest.mark.parametrize("format", [*TEXT])
 def test_a_pipe_is_read_from_its_first_line_to_its_last(tmp_path: Path, format: str) -> None:
     content = TEXT[format].encode()
-    assert len(content) > 3 * 2**16
+    assert len(content) > 2 * 2**16
     fifo = tmp_path / "fifo"
     os.mkfifo(fifo)
     writer = feed(str(fifo), content)

@@ -33,7 +33,7 @@ class TextOptions:
     label_column: str | None = _label_column()
     topics: str | None = _topics()
     raw_tf: bool = option(False, "tf-idf with tf as it is, not 1 + log tf.")
-    min_count: int = option(1, "Leave out words seen less often.", least=1)
+    min_count: int = option(1, "Leave out words, or indices, of fewer documents.", least=1)
 
     def __post_init__(self) -> None:
         check_options(self)

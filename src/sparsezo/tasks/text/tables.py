@@ -149,9 +149,8 @@ def _column(header: Sequence[str], what: str, given: str | None, where: str) -> 
     if found:
         problem = f"{len(found)} columns are called '{quoted(header[found[0]])}'; name one by its number"
     else:
-        known = f"the columns are {', '.join(map(quoted, header[:20]))}"
-        problem = f"no column of {what}s is called '{quoted(given)}'" if given else f"which column has the {what}s?"
-        problem = f"{problem}; {known}; name one"
+        wanted = f"'{quoted(given)}'" if given is not None else ", ".join(_NAMES[what])
+        problem = f"no column is called {wanted}; there are {', '.join(map(quoted, header[:20]))}; name one"
     raise DataError(where, f"{problem} with `{what}_column`")
 
 
