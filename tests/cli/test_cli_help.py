@@ -40,7 +40,7 @@ OF_TASK = {
         "--format",
         "--min-count",
     },
-    "text": {"--format", "--topics", "--raw-tf", "--min-count"},
+    "text": {"--format", "--text-column", "--label-column", "--topics", "--raw-tf", "--min-count"},
     "rerank": {"--train-ref", "--dev-ref", "--test-ref", "--init", "--store"},
 }
 

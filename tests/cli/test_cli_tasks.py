@@ -127,9 +127,9 @@ def test_text_from_several_svmlight_files(program, tmp_path):
     [
         ("", "file: is empty"),
         ("A\tone two\nno tab here\n", "file:2: "),
-        ("A\tone two\nB\t\n", "file:2: "),
+        ("A\tone two\nB\n", "file:2: "),
         ("\tone two\n", "file:1: "),
-        ("1 3:0.5 0:1\n2 1:1\n", "file:1: "),
+        ("1 3:0.5 -1:1\n2 1:1\n", "file:1: "),
         ("1 3:nan\n2 1:1\n", "file:1: "),
         ("1 3:0.5 3:1\n2 1:1\n", "file:1: "),
     ],

@@ -238,7 +238,7 @@ def test_all_parts_are_read_in_the_same_way(documents, monkeypatch):
         return read_documents(documents)
 
     monkeypatch.setattr(text, "read_documents", read)
-    reading = {"format": "lyrl", "topics": "q"}
+    reading = {"format": "csv", "topics": "q", "text_column": "a", "label_column": "2"}
     text.load(Files(("a", "b"), "dev", "test", {**reading, "min_count": 1, "raw_tf": True}))
     assert seen == [(("a", "b"), reading), ("dev", reading), ("test", reading)]
 
