@@ -15,9 +15,10 @@ import pytest
 from sparsezo.errors import DataError, SparsezoError, UsageError
 from sparsezo.tasks.rerank import store as nbest_store
 from sparsezo.tasks.rerank.decoder_weights import read_weights
+from sparsezo.tasks.rerank.importing import default_references, default_store_dir, import_nbest
 from sparsezo.tasks.rerank.metric import bleu_from_statistics, corpus_bleu, corpus_bleu_from_statistics, list_statistics
 from sparsezo.tasks.rerank.nbest import read_nbest
-from sparsezo.tasks.rerank.store import NBestStore, default_references, default_store_dir, import_nbest
+from sparsezo.tasks.rerank.store import NBestStore
 
 LISTS = [
     [("the cat sat on the mat", "A=1 B=2"), ("a cat", "B=0.5"), ("", "A=-1")],

@@ -13,9 +13,9 @@ from sparsezo.kernels import loop
 from sparsezo.learner import Learner, predict
 from sparsezo.settings import Settings
 from sparsezo.tasks.rerank.decoder_weights import read_weights
+from sparsezo.tasks.rerank.importing import import_nbest
 from sparsezo.tasks.rerank.metric import corpus_bleu
 from sparsezo.tasks.rerank.nbest import NBestList, read_nbest
-from sparsezo.tasks.rerank.store import import_nbest
 from sparsezo.tasks.rerank.task import Reranking
 
 NAMES = [f"F{k}" for k in range(9)] + ["Late"]
