@@ -32,7 +32,7 @@ LEARNER = {
 OF_TASK = {
     "chunking": {"--only", "--order", "--template", "--min-count"},
     "text": {"--format", "--topics", "--raw-tf", "--min-count"},
-    "rerank": {"--train-ref", "--dev-ref", "--test-ref", "--init", "--store"},
+    "rerank": {"--train-ref", "--dev-ref", "--test-ref", "--init", "--store", "--keep-segmentation"},
 }
 
 
