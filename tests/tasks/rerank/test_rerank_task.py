@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from sparsezo import notes
-from sparsezo.errors import DivergedError, SparsezoError, UsageError
+from sparsezo.errors import SparsezoError, UsageError
 from sparsezo.kernels import loop
 from sparsezo.learner import Learner, predict
 from sparsezo.settings import Settings
@@ -140,21 +140,6 @@ def test_lists_that_share_no_feature_are_refused(folder, task):
         list(task.known(other.source, read_nbest(folder / "other.nbest")))
 
 
-def nbest(i, names):
-    return NBestList(i, i + 1, tuple(names), ["x"], np.ones((1, len(names)), np.float32))
-
-
-def test_lists_are_held_back_until_one_has_a_known_feature(task):
-    lists = [nbest(0, []), nbest(1, ["X"]), nbest(2, ["X", "F3"]), nbest(3, ["X", "F3"])]
-    assert [each.id for each in task.known("here", lists)] == [0, 1, 2, 3]
-    read = iter(nbest(i, ["X"]) for i in range(5000))
-    with pytest.raises(SparsezoError, match=r"^here: its lists have X, none of"):
-        next(task.known("here", read))
-    assert 1000 <= next(read).id < 2000  # not all of a long file is kept in memory
-    with pytest.raises(SparsezoError, match=r"^here: its lists have no features, none of"):
-        next(task.known("here", [nbest(0, [])]))
-
-
 def test_features_without_an_initial_weight_are_named(store, monkeypatch):
     said = []
     monkeypatch.setattr(notes, "_handler", said.append)
@@ -172,40 +157,6 @@ def test_names_of_rows_and_columns(task):
     assert task.feature_names() == tuple(NAMES)
     assert len(set(task.feature_names())) == task.n_features
     assert len(task.label_names()) == task.n_labels == 1
-
-
-CRAFTED = [
-    ({"names": ["A", "A"]}, np.zeros(2)),
-    ({"names": ["A", 1]}, np.zeros(2)),
-    ({"names": "AB"}, np.zeros(2)),
-    ({"names": []}, np.zeros(0)),
-    ({"names": ["A", "B"]}, np.zeros(3)),
-    ({"names": ["A", "B"]}, np.zeros((2, 1))),
-    ({"names": ["A", "B"]}, np.array([0, np.nan])),
-    ({"names": ["A", "B"]}, np.zeros(2, complex)),
-    ({"names": ["A", "B"]}, np.array(["0", "1"])),
-    ({}, np.zeros(2)),
-]
-
-
-@pytest.mark.parametrize(("settings", "init"), CRAFTED)
-def test_a_model_that_was_made_up(settings, init):
-    with pytest.raises((ValueError, TypeError, KeyError)):
-        Reranking.from_arrays(settings, {"init": init})
-
-
-@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf, 1e308])
-def test_an_order_by_scores_that_are_not_finite_is_refused(task, bad):
-    """Also where the list at hand does not have the feature, unless only its scores would overflow."""
-    W = task.initial_weights()
-    W[9] = bad
-    with pytest.raises(DivergedError, match="scores that are not finite"):
-        task.order(NBestList(0, 1, ("F0", "Late"), ["x"], np.array([[1, 1e10]], np.float32)), W)
-    if bad != 1e308:
-        with pytest.raises(DivergedError, match="scores that are not finite"):
-            task.order(nbest(0, ["F0"]), W)
-    with pytest.raises(UsageError, match="3 weights for 10 features; give one for each"):
-        task.order(nbest(0, ["F0"]), np.zeros(3))
 
 
 def test_save_and_load(task):
