@@ -1,11 +1,17 @@
-"""What a reranker does not take: lists of another decoder, models that were made up, weights that are not finite."""
+"""What a reranker does not take: lists of another decoder, models that were made up, weights that are not finite.
+
+And what it says of weights that are missing.
+"""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
+from small_lists import write
 
+from sparsezo import notes
 from sparsezo.errors import DivergedError, SparsezoError, UsageError
+from sparsezo.tasks.rerank.importing import import_nbest
 from sparsezo.tasks.rerank.nbest import NBestList
 from sparsezo.tasks.rerank.task import Reranking
 
@@ -64,3 +70,18 @@ def test_an_order_by_scores_that_are_not_finite_is_refused(task, bad):
             task.order(nbest(0, ["F0"]), W)
     with pytest.raises(UsageError, match="3 weights for 10 features; give one for each"):
         task.order(nbest(0, ["F0"]), np.zeros(3))
+
+
+def test_features_without_an_initial_weight_are_named(tmp_path, monkeypatch):
+    pairs = " ".join(f"{name}=1" for name in NAMES)
+    store = import_nbest(write(tmp_path, [[("x", pairs)]], ["x"]), store_dir=tmp_path / "s")
+    said = []
+    monkeypatch.setattr(notes, "_handler", said.append)
+    Reranking.fit(store, dict.fromkeys(NAMES[:9], 1.0))
+    Reranking.fit(store, {"F1": 1.0})
+    Reranking.fit(store, dict.fromkeys(NAMES, 1.0))
+    Reranking.fit(store)
+    assert said == [
+        f"{store.source}: Late has no initial weight and starts at 0",
+        f"{store.source}: F0, F2, F3, ... have no initial weight and start at 0",
+    ]

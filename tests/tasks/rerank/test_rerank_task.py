@@ -8,7 +8,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from sparsezo import notes
 from sparsezo.errors import SparsezoError, UsageError
 from sparsezo.kernels import loop
 from sparsezo.learner import Learner, predict
@@ -138,19 +137,6 @@ def test_lists_that_share_no_feature_are_refused(folder, task):
         task.problem(other)
     with pytest.raises(SparsezoError, match=message):
         list(task.known(other.source, read_nbest(folder / "other.nbest")))
-
-
-def test_features_without_an_initial_weight_are_named(store, monkeypatch):
-    said = []
-    monkeypatch.setattr(notes, "_handler", said.append)
-    Reranking.fit(store, dict.fromkeys(NAMES[:9], 1.0))
-    Reranking.fit(store, {"F1": 1.0})
-    Reranking.fit(store, dict.fromkeys(NAMES, 1.0))
-    Reranking.fit(store)
-    assert said == [
-        f"{store.source}: Late has no initial weight and starts at 0",
-        f"{store.source}: F0, F2, F3, ... have no initial weight and start at 0",
-    ]
 
 
 def test_names_of_rows_and_columns(task):
