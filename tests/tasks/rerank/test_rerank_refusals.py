@@ -1,6 +1,6 @@
 """What a reranker does not take: lists of another decoder, models that were made up, weights that are not finite.
 
-And what it says of weights that are missing.
+And how it names its weights, and says which are missing.
 """
 
 from __future__ import annotations
@@ -85,3 +85,9 @@ def test_features_without_an_initial_weight_are_named(tmp_path, monkeypatch):
         f"{store.source}: Late has no initial weight and starts at 0",
         f"{store.source}: F0, F2, F3, ... have no initial weight and start at 0",
     ]
+
+
+def test_names_of_rows_and_columns(task):
+    assert task.feature_names() == NAMES
+    assert len(set(task.feature_names())) == task.n_features
+    assert len(task.label_names()) == task.n_labels == 1

@@ -139,12 +139,6 @@ def test_lists_that_share_no_feature_are_refused(folder, task):
         list(task.known(other.source, read_nbest(folder / "other.nbest")))
 
 
-def test_names_of_rows_and_columns(task):
-    assert task.feature_names() == tuple(NAMES)
-    assert len(set(task.feature_names())) == task.n_features
-    assert len(task.label_names()) == task.n_labels == 1
-
-
 def test_save_and_load(task):
     settings, arrays = task.to_arrays()
     again = Reranking.from_arrays(json.loads(json.dumps(settings)), arrays)
