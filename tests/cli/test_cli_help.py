@@ -41,7 +41,7 @@ OF_TASK = {
         "--min-count",
     },
     "text": {"--format", "--text-column", "--label-column", "--topics", "--raw-tf", "--min-count"},
-    "rerank": {"--train-ref", "--dev-ref", "--test-ref", "--init", "--store"},
+    "rerank": {"--train-ref", "--dev-ref", "--test-ref", "--init", "--store", "--keep-segmentation"},
 }
 
 

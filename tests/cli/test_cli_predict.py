@@ -62,10 +62,11 @@ def asked(monkeypatch):
 def test_every_option_of_predict_arrives(program, asked, commands, tmp_path):
     assert program("predict", "m", "in") == (0, "one\ntwo\n", "")
     words = ["--format", "lyrl", "--text-column", "t", "--topics", "q", "--labels-only", "--nbest", "--column", "2"]
-    words += ["-o", tmp_path / "out"]
+    words += ["--keep-segmentation", "-o", tmp_path / "out"]
     assert program("predict", "m", "in", *words) == (0, "", f"wrote {tmp_path / 'out'}\n")
     assert (tmp_path / "out").read_text() == "one\ntwo\n"
     options = {"format": "lyrl", "text_column": "t", "topics": "q", "labels_only": True, "nbest": True, "column": "2"}
+    options["keep_segmentation"] = True
     assert asked == [Path("m"), ("in", {}), Path("m"), ("in", options)]
     assert flags(commands["predict"]) - set(map(str, words)) == {"--output"}
 
@@ -74,12 +75,12 @@ def test_every_option_of_evaluate_arrives(program, asked, commands):
     code, out, _ = program("evaluate", "m", "gold")
     assert (code, out.splitlines()[0].rstrip()) == (0, "m on gold")
     words = ["--format", "lyrl", "--text-column", "t", "--label-column", "2", "--topics", "q", "--column", "UPOS"]
-    words += ["--ref", "r1", "--ref", "r2", "--store", "s", "--json"]
+    words += ["--ref", "r1", "--ref", "r2", "--store", "s", "--keep-segmentation", "--json"]
     code, out, _ = program("evaluate", "m", "gold", *words)
     assert code == 0
     assert json.loads(out)["of"] == ["documents", "labels of documents"]
     options = {"format": "lyrl", "text_column": "t", "label_column": "2", "topics": "q"}
-    options |= {"ref": ["r1", "r2"], "store": "s", "column": "UPOS"}
+    options |= {"ref": ["r1", "r2"], "store": "s", "column": "UPOS", "keep_segmentation": True}
     assert asked == [Path("m"), ("gold", {}), Path("m"), ("gold", options)]
     assert flags(commands["evaluate"]) <= set(words)
 

@@ -211,12 +211,11 @@ def test_rerank_end_to_end(program, lists, tmp_path):
 @pytest.mark.parametrize(
     ("lines", "message"),
     [
-        ("1 ||| b ||| LM=1 ||| 0\n", "list 0 is missing"),
-        ("1 ||| a ||| LM=1 ||| 0\n0 ||| b ||| LM=1 ||| 0\n", ":1: "),
+        ("1 ||| a ||| LM=1 ||| 0\n0 ||| b ||| LM=1 ||| 0\n", ":2: id 0 comes after id 1"),
         ("0 ||| a ||| LM=1 LM=2 ||| 0\n1 ||| b ||| LM=1 ||| 0\n", ":1: "),
         ("0 ||| a ||| LM=nan ||| 0\n1 ||| b ||| LM=1 ||| 0\n", ":1: "),
         ("0 ||| a ||| LM=1 ||| 0\n1 ||| b ||| LM", ":2: "),
-        ("0 ||| a ||| LM=1 ||| 0\n", "x.ref"),
+        ("9" * 5000 + " ||| a ||| LM=1 ||| 0\n", ":1: "),
         ("0 ||| a ||| LM=1 ||| 0\n1 ||| b ||| LM=1 ||| 0\n2 ||| c ||| LM=1 ||| 0\n", "has no reference"),
     ],
 )

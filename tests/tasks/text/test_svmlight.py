@@ -36,7 +36,7 @@ def detected(text: str) -> str:
 @pytest.fixture
 def said(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     told: list[str] = []
-    monkeypatch.setattr(notes, "_handler", told.append)
+    monkeypatch.setattr(notes, "_sayer", told.append)
     return told
 
 

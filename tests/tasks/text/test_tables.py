@@ -71,7 +71,7 @@ def test_a_first_line_that_names_both_columns_is_a_header(
 ) -> None:
     """A tsv with a header would else have a class called 'label'."""
     said: list[str] = []
-    monkeypatch.setattr(notes, "_handler", said.append)
+    monkeypatch.setattr(notes, "_sayer", said.append)
     delimiter = next(c for c in "\t,;" if c in header)
     row = delimiter.join(["x"] * len(header.split(delimiter)))
     path = put(tmp_path, "a.tsv" if delimiter == "\t" else "a.txt", f"{header}\n{row}\n")

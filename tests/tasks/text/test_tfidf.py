@@ -150,7 +150,7 @@ def test_an_older_model_of_vectors_is_read() -> None:
 def test_files_that_count_from_0(monkeypatch: pytest.MonkeyPatch) -> None:
     """An index is a name, so nothing moves; what looks like two ways of counting is said."""
     said: list[str] = []
-    monkeypatch.setattr(notes, "_handler", said.append)
+    monkeypatch.setattr(notes, "_sayer", said.append)
     vectoriser = TextVectoriser()
     vectoriser.fit_transform(vectors([{0: 1.0, 2: 1.0}, {1: 1.0}]))
     assert said.pop() == "a.dat: has an index 0, so features are counted from 0, not from 1"
