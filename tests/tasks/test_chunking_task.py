@@ -462,12 +462,13 @@ def test_a_model_from_before_there_were_schemes(task):
         {"scheme": ["iob2"]},
         {"order": 3},
         {"order": "2"},
+        {"column": 7},
     ],
     ids=lambda changed: str(changed)[:40],
 )
 def test_a_tag_set_that_none_is_no_task(task, changed):
     settings, arrays = task.to_arrays()
-    with pytest.raises(ValueError, match=r"tag set|scheme|order|too many"):
+    with pytest.raises(ValueError, match=r"tag set|scheme|order|column|too many"):
         Chunking.from_arrays(settings | changed, arrays)
 
 
