@@ -79,8 +79,8 @@ LEARNERS = {  # each value is another one than by default
 }  # fmt: skip
 OPTIONS = {
     "chunking": (
-        "--only VP --order 1 --template tpl --min-count 3",
-        {"only": "VP", "order": 1, "template": "tpl", "min_count": 3},
+        "--column 2 --scheme iob1 --only VP --order 1 --template tpl --min-count 3",
+        {"column": "2", "scheme": "iob1", "only": "VP", "order": 1, "template": "tpl", "min_count": 3},
     ),
     "text": (
         "--format csv --text-column t --label-column 2 --topics q --raw-tf --min-count 3",

@@ -58,7 +58,7 @@ def test_each_list_is_scored_against_its_own_reference(tmp_path: Path) -> None:
 @pytest.fixture
 def said(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     lines: list[str] = []
-    monkeypatch.setattr(notes, "_handler", lines.append)
+    monkeypatch.setattr(notes, "_sayer", lines.append)
     return lines
 
 

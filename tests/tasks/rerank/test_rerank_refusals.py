@@ -76,7 +76,7 @@ def test_features_without_an_initial_weight_are_named(tmp_path, monkeypatch):
     pairs = " ".join(f"{name}=1" for name in NAMES)
     store = import_nbest(write(tmp_path, [[("x", pairs)]], ["x"]), store_dir=tmp_path / "s")
     said = []
-    monkeypatch.setattr(notes, "_handler", said.append)
+    monkeypatch.setattr(notes, "_sayer", said.append)
     Reranking.fit(store, dict.fromkeys(NAMES[:9], 1.0))
     Reranking.fit(store, {"F1": 1.0})
     Reranking.fit(store, dict.fromkeys(NAMES, 1.0))

@@ -66,6 +66,8 @@ class Chunking:
     def __post_init__(self) -> None:
         if self.order not in (1, 2):
             raise UsageError(f"`order` {self.order!r}: choose from 1, 2")
+        if not isinstance(self.column, str | None):
+            raise UsageError(f"`column` {self.column!r}: give a name or a number in text")
         _check_tags(self.tags, self.scheme)
 
     @classmethod
