@@ -6,7 +6,8 @@ import json
 
 import numpy as np
 import pytest
-from mutations import Anything, cases, damaged, damaged_json, damaged_text, damaged_zip, endure, npy, same, zipped
+from array_mutations import damaged_zip, npy, zipped
+from mutations import Anything, cases, damaged, damaged_json, damaged_text, endure, same
 
 from sparsezo.errors import DataError
 
