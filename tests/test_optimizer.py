@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 
 from sparsezo.errors import DataError, SparsezoError, UsageError
+from sparsezo.events import replay
 from sparsezo.kernels import loop, random
 from sparsezo.learner import Learner
-from sparsezo.optimizer import Optimizer, replay
+from sparsezo.optimizer import Optimizer
 from sparsezo.perturbations import PERTURBATIONS
 from sparsezo.proposals import Proposal
 from sparsezo.rules import RULES

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from sparsezo import bounds
 from sparsezo.kernels import protocol
 from sparsezo.kernels.adagrad import adagrad
 from sparsezo.kernels.jit import allocating_kernel, kernel
@@ -39,6 +40,13 @@ class SparseInputs(NamedTuple):
     chol_start: NDArray[np.int64]  # N + 1
     chol: NDArray[np.float32]
     inverse: NDArray[np.float32]
+
+    def check(self, problem: Any) -> None:
+        """``sparse_inputs`` has looked at the arrays; whether the problem has room for them."""
+        bounds.offsets("row_start", self.row_start, n=len(problem))
+        bounds.below("columns", self.columns, problem.n_features)
+        bounds.at_least("max_rows", problem.max_rows, int(np.diff(self.row_start).max(initial=0)))
+        bounds.at_least("max_columns", problem.max_columns, int(np.diff(self.col_start).max(initial=0)))
 
 
 @kernel
@@ -305,6 +313,13 @@ def sparse_inputs(
     learn: bool = True,
 ) -> SparseInputs:
     """Inputs from their rows. What only a learner needs, the factors, is left out where ``learn`` is false."""
+    bounds.offsets("row_start", row_start, end=row_ptr.size - 1)
+    bounds.offsets("row_ptr", row_ptr, end=columns.size)
+    bounds.array("columns", columns, "iu", (None,))
+    bounds.below("columns", columns, n_cols)
+    if values is not None:
+        bounds.array("values", values, "f", (columns.size,))
+        bounds.finite("values", values)
     slots, col_start, cols = distinct(row_start, row_ptr, columns, n_cols)
     R = np.diff(row_start)
     chol_start = np.concatenate([[0], np.cumsum(R * (R + 1) // 2)]).astype(np.int64)

@@ -115,8 +115,10 @@ class Chunking:
             output_start=data.offsets,
             n_active=np.diff(inputs.col_start) * self.n_labels,
             n_score=n_score * self.n_labels,
-            max_rows=int(np.diff(row_start).max()),
-            max_columns=int(np.diff(inputs.col_start).max()),
+            max_rows=int(np.diff(row_start).max(initial=0)),
+            max_columns=int(np.diff(inputs.col_start).max(initial=0)),
+            learn=learn,
+            risk=risk,
         )
 
     def _with_bigrams(

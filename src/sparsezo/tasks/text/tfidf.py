@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sparsezo.errors import DataError, UsageError
+from sparsezo.errors import DataError, NotInstalledError, UsageError
 from sparsezo.tasks.text.documents import Documents
 from sparsezo.tasks.text.svmlight import Vectors
 
@@ -163,8 +163,8 @@ class TextVectoriser:
         )
 
 
-def _missing() -> UsageError:
-    return UsageError("text classification needs scikit-learn; install it with: pip install 'sparsezo[text]'")
+def _missing() -> NotInstalledError:
+    return NotInstalledError("text classification needs scikit-learn; install it with: pip install 'sparsezo[text]'")
 
 
 def _refuse_empty(documents: Documents, empty: NDArray[np.bool_]) -> None:
