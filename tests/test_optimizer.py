@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from sparsezo.errors import DataError, SparsezoError, UsageError
+from sparsezo.errors import DamagedError, DataError, SparsezoError, UsageError
 from sparsezo.events import replay
 from sparsezo.kernels import loop, random
 from sparsezo.learner import Learner
@@ -245,8 +245,30 @@ def test_a_log_that_does_not_fit_is_refused():
         replay(optimizer, [{"event": "tell", "step": 3, "feedback": [0, 1]}])
     with pytest.raises(UsageError, match="step 4 of the log would be step 0 here"):
         replay(optimizer, [{"event": "ask", "step": 4, "x": [1, 2]}])
-    with pytest.raises(UsageError, match="a log has ask, tell and read"):
-        replay(optimizer, [{"event": "sing"}])
+
+
+@pytest.mark.parametrize(
+    ("event", "why"),
+    [
+        ({"event": "sing"}, "it is 'sing', and a log has ask, tell and read"),
+        ({"event": ["ask"]}, "and a log has ask, tell and read"),
+        ({}, "it is None, and a log has"),
+        (None, "it is None"),
+        ("ask", "it is 'ask'"),
+        ({"event": "ask", "step": 0}, "it has no x"),
+        ({"event": "tell", "feedback": [0, 1]}, "it has no step"),
+        ({"event": "tell", "step": 0}, "it has no feedback"),
+        ({"event": "tell", "step": [0], "feedback": [0, 1]}, r"its step is \[0\]"),
+        ({"event": "ask", "step": True, "x": [1]}, "its step is True"),
+        ({"event": "ask", "step": "0", "x": [1]}, "its step is '0'"),
+    ],
+)
+def test_an_event_that_none_is_is_damage(event, why):
+    optimizer = Optimizer(N, Settings("two-point", "active", h=0.1))
+    good = {"event": "ask", "step": 0, "x": [1, 2]}
+    with pytest.raises(DamagedError, match=rf"event 2 of the log: is damaged \(.*{why}"):
+        replay(optimizer, [good, event])
+    assert (optimizer.step, len(optimizer.open_proposals)) == (0, 1)
 
 
 # To bytes and back

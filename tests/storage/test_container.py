@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from sparsezo import __version__
-from sparsezo.errors import DataError, SparsezoError
+from sparsezo.errors import DamagedError, DataError, SparsezoError
 from sparsezo.model import load_model
 from sparsezo.settings import Settings
 from sparsezo.storage import container
@@ -142,7 +142,7 @@ def test_objects_are_neither_written_nor_read(tmp_path):
     assert list(tmp_path.iterdir()) == []
     write_npz(tmp_path / "evil.szo", HEAD, W=objects)
     with pytest.raises(
-        DataError, match=r"evil\.szo: is damaged \(.*allow_pickle=False.*\); make it anew or copy it again"
+        DamagedError, match=r"evil\.szo: is damaged \(W\.npy is no array of numbers\); make it anew or copy it again"
     ):
         read_container(tmp_path / "evil.szo", "model")
 

@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sparsezo import bounds
 from sparsezo.errors import DataError, UsageError
 from sparsezo.tasks.chunking.conll import Corpus
 from sparsezo.tasks.chunking.templates import Template, check_columns
@@ -138,15 +139,24 @@ class AttributeIndex:
 
     @classmethod
     def from_arrays(cls, templates: Sequence[Template], arrays: Mapping[str, NDArray[Any]]) -> AttributeIndex:
-        """The index that ``to_arrays`` was called on; ``templates`` must be the ones it was fitted with."""
+        """The index that ``to_arrays`` was called on; ``templates`` must be the ones it was fitted with.
+
+        ValueError where these arrays are no such thing: whoever looks an attribute up believes its number.
+        """
         templates = tuple(templates)
+        for name in ("keys", "key_stops", "n_ranks", "numbers"):
+            bounds.array(name, arrays[name], "iu", (None,))
         words_from = _words_from(templates)
         vocabularies: list[dict[str, int]] = []
         while (name := f"vocabulary_{len(vocabularies)}") in arrays:
             text = arrays[name].tobytes().decode("utf-8")
             words = text.split("\n") if text else []
             vocabularies.append({word: code for code, word in enumerate(words, start=words_from)})
+            if len(vocabularies[-1]) != len(words):
+                raise ValueError(f"a word of {name} is there twice")
+        check_columns(templates, len(vocabularies), "the model's templates")
         stops = [0, *arrays["key_stops"].tolist()]
+        bounds.offsets("key_stops", np.array(stops), end=arrays["keys"].size)
         flat = iter([np.asarray(arrays["keys"][a:b], np.int64) for a, b in pairwise(stops)])
         numbers = np.asarray(arrays["numbers"], np.int32)
         tables, used = [], 0
@@ -155,6 +165,11 @@ class AttributeIndex:
             keys = next(flat)
             tables.append(_Keys(ranks, keys, numbers[used : used + len(keys)]))
             used += len(keys)
+        if used != len(numbers) or not np.array_equal(np.sort(numbers), np.arange(used)):
+            raise ValueError("the attributes' numbers are not one each")
+        sizes = [words_from + len(vocabulary) for vocabulary in vocabularies]
+        for template, table in zip(templates, tables, strict=True):
+            _check_keys(template, table, sizes)
         return cls(templates, tuple(vocabularies), tuple(tables))
 
 
@@ -220,6 +235,26 @@ def _combine(
         keys = keys * size + shifted.codes(row, column)
         radix *= size
     return tuple(used), keys
+
+
+def _check_keys(template: Template, table: _Keys, sizes: Sequence[int]) -> None:
+    """Whether ``_combine`` and ``_take_apart`` can read them: sorted, and as many ranks as the sizes ask for."""
+    ranks, radix = list(table.ranks), 1
+    for _, column in template.parts:
+        if radix * sizes[column] > _KEY_LIMIT:
+            if not ranks:
+                raise ValueError(f"{template} has too few ranks")
+            _check_sorted(template, ranks[0], radix)
+            radix = len(ranks.pop(0))
+        radix *= sizes[column]
+    if ranks:
+        raise ValueError(f"{template} has too many ranks")
+    _check_sorted(template, table.keys, radix)
+
+
+def _check_sorted(template: Template, keys: NDArray[np.int64], limit: int) -> None:
+    if (keys[1:] <= keys[:-1]).any() or (keys.size and not 0 <= keys[0] <= keys[-1] < limit):
+        raise ValueError(f"the attributes of {template} are out of order")
 
 
 def _take_apart(template: Template, table: _Keys, sizes: Sequence[int]) -> list[list[int]]:

@@ -197,7 +197,14 @@ class Chunking:
     def from_arrays(cls, settings: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Chunking:
         templates = parse_templates(settings["templates"], "the model's templates")
         index = AttributeIndex.from_arrays(templates, arrays)
-        return cls(tuple(settings["tags"]), settings["order"], settings["only"], settings["n_columns"], index)
+        tags, order, only, n_columns = (settings[name] for name in ("tags", "order", "only", "n_columns"))
+        if not tags or not all(isinstance(tag, str) for tag in tags) or len({*tags}) < len(tags):
+            raise ValueError("tags must be names, each once")
+        if tags[-1] != _OUTSIDE:
+            raise ValueError(f"no tag {_OUTSIDE} at the end of the tags")
+        if order not in (1, 2) or not (only is None or isinstance(only, str)) or n_columns != len(index.vocabularies):
+            raise ValueError("order, only or n_columns is wrong")
+        return cls(tuple(tags), order, only, n_columns, index)
 
 
 def _as_seen(corpus: Corpus, only: str | None, *, required: bool) -> Corpus:
