@@ -27,6 +27,8 @@ def replay(optimizer: Optimizer, events: Iterable[Event], features: Callable[[An
 
     ``features``, for an Optimizer with score: the active weights' numbers to C, which no event holds.
     """
+    if not isinstance(events, Iterable):
+        raise UsageError(f"a log is a list of events, not a {type(events).__name__}")
     asked: dict[int, Proposal] = {}
     for number, event in enumerate(events, start=1):
         kind, step = _event(number, event)

@@ -325,8 +325,8 @@ def check_state(state: loop.State) -> None:
     """Numbers that a run can come to."""
     for name in ("W", "q", "Q_row", "sums"):
         bounds.finite(name, getattr(state, name))
-    if (state.counts < 0).any() or (state.q < 0).any() or state.counts[loop.STEP] > state.counts[loop.ASKED]:
-        raise UsageError("counts below 0")
+    if (state.counts < 0).any() or (state.q < 0).any():
+        raise UsageError("counts or sums of squares below 0")
     if state.Q_row.size and not 0 <= state.Q_row.min() <= state.Q_row.max() <= state.sums[loop.Q_TOTAL]:
         raise UsageError("weights that are owed less than nothing")
 

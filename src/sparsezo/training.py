@@ -246,8 +246,8 @@ class Training:
         self.best_value, self.best_iteration = None if best is None else float(best), iteration
         self.seconds = float(seconds)
         columns = [arrays[name] for name in ("iterations", "average_loss", "dev")]
-        for column in columns:
-            bounds.array("the curve", column, "if", (None,))
+        for column, kinds in zip(columns, ("iu", "f", "f"), strict=True):
+            bounds.array("the curve", column, kinds, (None,))
         self.curve = list(zip(*(column.tolist() for column in columns), strict=True))
 
     def finish(self) -> None:

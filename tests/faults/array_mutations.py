@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import io
 import random
+import re
 import zipfile
 from collections.abc import Callable
 from typing import Any
@@ -113,9 +114,10 @@ def damaged_zip(
     if repair is not None and rng.random() < 0.9:
         with contextlib.suppress(Exception):  # there is nothing left to put right
             members = repair(members)
-    raw = zipped(members, rng.choice((zipfile.ZIP_STORED, zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_LZMA)))
+    packing = rng.choice((*(zipfile.ZIP_STORED,) * 40, *(zipfile.ZIP_DEFLATED,) * 9, zipfile.ZIP_LZMA))
+    raw = zipped(members, packing)
     if rng.random() < 0.1:  # a flag (of encryption, of compression) or a size in the headers
-        at = rng.choice([at for at in range(len(raw) - 4) if raw[at : at + 4] in (b"PK\x03\x04", b"PK\x01\x02")])
+        at = rng.choice([found.start() for found in re.finditer(rb"PK(?:\x03\x04|\x01\x02)", raw)])
         at += rng.randrange(4, 30)
         raw = raw[:at] + bytes([raw[at] ^ (1 << rng.randrange(8))]) + raw[at + 1 :]
     return raw
@@ -134,7 +136,7 @@ def _damaged_member(members: Members, head: str, rng: random.Random) -> Members:
     elif what < 0.25:
         changed[name] = changed[rng.choice(sorted(changed))]
     else:
-        with contextlib.suppress(ValueError):  # no array any more
+        with contextlib.suppress(Exception):  # no array any more
             array = np.lib.format.read_array(io.BytesIO(changed[name]), allow_pickle=False)
             if name == head:
                 text = damaged_json(array.tobytes(), rng.randrange(2**32))

@@ -236,6 +236,7 @@ def _foreign(where: str, kind: str) -> DataError:
 def _check(where: str, meta: Any, kind: str) -> None:
     if not isinstance(meta, dict) or meta.get("format") != _FORMAT:
         raise _foreign(where, kind)
+    json.dumps(meta, ensure_ascii=False).encode()  # half a character, which JSON can escape, can be written nowhere
     if meta.get("kind") != kind:
         raise DataError(where, f"is a sparsezo {meta.get('kind')}, not a {kind}")
     if meta.get("format_version") != VERSION:

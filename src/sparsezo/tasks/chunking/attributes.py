@@ -157,6 +157,8 @@ class AttributeIndex:
         check_columns(templates, len(vocabularies), "the model's templates")
         stops = [0, *arrays["key_stops"].tolist()]
         bounds.offsets("key_stops", np.array(stops), end=arrays["keys"].size)
+        if arrays["n_ranks"].min(initial=0) < 0 or len(stops) - 1 != arrays["n_ranks"].sum() + len(templates):
+            raise ValueError("n_ranks is not as the templates want it")
         flat = iter([np.asarray(arrays["keys"][a:b], np.int64) for a, b in pairwise(stops)])
         numbers = np.asarray(arrays["numbers"], np.int32)
         tables, used = [], 0

@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sparsezo import bounds
 from sparsezo.errors import SparsezoError, UsageError
 from sparsezo.kernels.inputs.dense import dense_inputs, dots, read_only
 from sparsezo.kernels.simd import PADDED
@@ -162,7 +163,12 @@ class Reranking:
 
     @classmethod
     def from_arrays(cls, settings: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Reranking:
-        return cls(tuple(settings["names"]), tuple(arrays["init"].tolist()))
+        names, init = settings["names"], arrays["init"]
+        if not all(isinstance(name, str) for name in names) or len({*names}) < len(names):
+            raise ValueError("features must have names, each its own")
+        bounds.array("init", init, "f", (len(names),))
+        bounds.finite("init", init)
+        return cls(tuple(names), tuple(init.tolist()))
 
 
 def _some(names: tuple[str, ...]) -> str:
