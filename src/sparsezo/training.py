@@ -248,6 +248,7 @@ class Training:
         columns = [arrays[name] for name in ("iterations", "average_loss", "dev")]
         for column, kinds in zip(columns, ("iu", "f", "f"), strict=True):
             bounds.array("the curve", column, kinds, (None,))
+        bounds.below("the curve", columns[0], self.iterations + 1)
         self.curve = list(zip(*(column.tolist() for column in columns), strict=True))
 
     def finish(self) -> None:
