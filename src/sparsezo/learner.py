@@ -45,7 +45,7 @@ class Learner(Optimizer):
         self.problem = problem
         self._inputs, self._task = problem.private()
         self.workspace = _workspace(problem)
-        self._gold: Any = None  # that was checked
+        self._gold: Any = object()  # the one that was checked
 
     def _copy(self) -> NDArray[Any]:
         """Features x labels."""

@@ -11,6 +11,7 @@ import pytest
 from array_mutations import Members, damaged_zip, npy
 from mutations import Anything, cases, damaged, endure, in_file
 
+from sparsezo.errors import DamagedError
 from sparsezo.learner import Learner
 from sparsezo.model import Model, load_model
 from sparsezo.optimizer import Optimizer
@@ -207,3 +208,13 @@ def test_crafted_states_of_learners(n, settings):
     learner.tell(asked[1], 0.5 if asked[1].incumbent is None else (0.5, 0.25))
     raw = learner.to_bytes()
     endure(lambda data: go_on(Learner.from_bytes(data, problem)), raw, crafted, n, reference=anything)
+
+
+@pytest.mark.parametrize("name", ["W", "q", "Q_row", "counts", "sums", "best"])
+def test_a_checkpoint_of_another_shape_or_type_is_not_made_to_fit(name, checkpoint):
+    """NumPy would spread one number over a whole array without a word."""
+    raw, read = checkpoint
+    meta, arrays = container.unpack(raw, "checkpoint", "it")
+    for wrong in (np.zeros((1, 1)), np.zeros(1), arrays[name].astype(np.int8)):
+        with pytest.raises(DamagedError, match=rf"run\.checkpoint: is damaged \({name} is .* of shape"):
+            read(container.pack("checkpoint", meta, {**arrays, name: wrong}))

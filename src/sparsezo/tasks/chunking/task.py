@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sparsezo import bounds
 from sparsezo.errors import DataError, UsageError
 from sparsezo.kernels.inputs.sparse import ranks, sparse_inputs
 from sparsezo.tasks.base import Problem, Scores
@@ -96,6 +97,8 @@ class Chunking:
     def problem(self, data: Corpus, *, learn: bool = True, risk: bool = False) -> Problem:
         if len(data.columns) != self.n_columns:
             raise DataError(data.path, f"has {len(data.columns)} columns before the tag, the model {self.n_columns}")
+        for column in data.columns:
+            bounds.offsets("the corpus's offsets", data.offsets, end=len(column))
         ids = self.index.transform(data)  # tokens x templates
         known = ids >= 0
         columns, lengths, row_start = ids[known], known.sum(axis=1), data.offsets
@@ -148,6 +151,9 @@ class Chunking:
         return ChunkGold(data.offsets, np.array(tags, np.int16))
 
     def quality(self, problem: Problem, gold: ChunkGold, outputs: NDArray[np.int32]) -> float:
+        gold.check(problem, False)
+        bounds.array("the outputs", outputs, "iu", (int(problem.output_start[-1]),))
+        bounds.below("the outputs", outputs, problem.task.n_tags)
         predicted, correct, both = corpus_counts(gold, problem.task, outputs)
         return 2 * both / (predicted + correct) if both else 0.0
 
