@@ -19,24 +19,33 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from sparsezo.errors import DivergedError, UsageError
+from sparsezo import bounds
+from sparsezo.errors import DivergedError, UsageError, shown
 from sparsezo.kernels import loop, random
-from sparsezo.optimizer import Asked, Optimizer, settings_of, workspace
+from sparsezo.optimizer import Asked, Optimizer, state_of, whole, workspace
 from sparsezo.proposals import Proposal
 from sparsezo.rules import RULES
 from sparsezo.settings import Settings
-from sparsezo.storage.container import unpack
 from sparsezo.tasks.base import Problem
+
+_MOST_STEPS = 2**62
 
 
 class Learner(Optimizer):
     """One learner on one problem, which it only reads: a problem serves any number of learners and threads."""
 
     def __init__(self, problem: Problem, settings: Settings, W: NDArray[Any] | None = None) -> None:
+        if not problem.learn:
+            raise UsageError("this problem was made to decode only; make it by task.problem(data)")
+        if settings.criterion == "annealed" and not problem.risk:
+            raise UsageError("the annealed criterion needs task.problem(data, risk=True)")
+        if not len(problem):
+            raise UsageError("the problem has no inputs to learn from")
         self._begin(settings, problem.n_features, problem.n_labels, problem.dtype, W)
         self.problem = problem
         self._inputs, self._task = problem.private()
         self.workspace = _workspace(problem)
+        self._gold: Any = object()  # the one that was checked
 
     def _copy(self) -> NDArray[Any]:
         """Features x labels."""
@@ -47,9 +56,20 @@ class Learner(Optimizer):
     def run(self, gold: Any, steps: int) -> None:
         """``steps`` steps on inputs drawn at random, with feedback computed from gold."""
         with self._lock:
+            if gold is not self._gold:
+                self._check(gold)
+            steps = min(whole("steps", steps, 0), _MOST_STEPS - self.step)
             args = (self._inputs, self._task, gold, self._params, len(self.problem))
             if not loop.run(*args, self.step + steps, self.state, self.workspace):
                 raise self._not_finite(int(self.state.counts[loop.ASKED]))
+
+    def _check(self, gold: Any) -> None:
+        """Compiled code believes that gold is of this problem's inputs."""
+        if not isinstance(gold, tuple):
+            raise UsageError(f"gold is a {type(gold).__name__}; give what task.gold(data) gives")
+        if hasattr(gold, "check"):
+            gold.check(self.problem, self.settings.rule == "supervised")
+        self._gold = gold
 
     def next_input(self) -> int:
         """The input that ``run`` would look at next."""
@@ -79,7 +99,7 @@ class Learner(Optimizer):
         except TypeError:
             number = -1
         if not 0 <= number < len(self.problem):
-            raise UsageError(f"there is no input {x}; inputs are 0 to {len(self.problem) - 1}")
+            raise UsageError(f"there is no input {shown(x)}; inputs are 0 to {len(self.problem) - 1}")
         return number
 
     def _move(self, asked: Asked, c: float) -> None:
@@ -98,20 +118,40 @@ class Learner(Optimizer):
     def from_bytes(cls, raw: bytes, problem: Problem | None = None) -> Self:
         if problem is None:
             raise UsageError("a learner's state needs its problem: Learner.from_bytes(raw, problem)")
-        meta, arrays = unpack(raw, "state", "the state")
-        learner = cls(problem, settings_of(meta))
+        meta, arrays, settings = state_of(raw)
+        learner = cls(problem, settings)
         learner._restore(meta, arrays)
         return learner
+
+    def _reopened(self, proposal: Proposal, basis: NDArray[Any] | None) -> Asked:
+        """As ``ask`` made it, from bytes."""
+        x = self._input(proposal.x)
+        n = int(self.problem.output_start[x + 1] - self.problem.output_start[x])
+
+        def output(given: NDArray[Any]) -> NDArray[np.int32]:
+            bounds.array("an output", given, "iu", (n,))
+            bounds.below("an output", given, self._task.most(x) if hasattr(self._task, "most") else 2**31)
+            return given.astype(np.int32)
+
+        incumbent = None if proposal.incumbent is None else output(proposal.incumbent)
+        return Asked(Proposal(proposal.owner, proposal.step, x, output(proposal.candidate), incumbent).frozen())
 
 
 def predict(problem: Problem, W: NDArray[Any]) -> NDArray[np.int32]:
     """The best output of every input, one after the other, as Problem.output_start says."""
+    W = bounds.weights("the weights", W, (problem.n_features, problem.n_labels), problem.dtype)
+    if not bounds.all_finite(W):
+        raise _not_finite()
     inputs, task = problem.private()
     work = _workspace(problem)
     out = np.empty(int(problem.output_start[-1]), np.int32)
     if not loop.decode_all(inputs, task, W, work.S, work.y, 0, len(problem), problem.output_start, out):
-        raise DivergedError("the model's weights give scores that are not finite; train it again with a smaller h")
+        raise _not_finite()
     return out
+
+
+def _not_finite() -> DivergedError:
+    return DivergedError("the model's weights give scores that are not finite; train it again with a smaller h")
 
 
 def _workspace(problem: Problem) -> loop.Workspace:

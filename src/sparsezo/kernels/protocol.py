@@ -27,6 +27,12 @@ Tasks (what the scores mean) and gold (what only the feedback knows):
     supervise(gold, task, x, S, D)         D = the direction of ascent that full information gives
     delta(gold, task, x, y)                the loss of output y, in [0, 1]
     risk(gold, task, x, S, gamma)          the expected loss under p_{w,gamma}                   (eq. annealed)
+
+Compiled code checks no bounds. Each NamedTuple may have, as plain methods, what is called once before it gets there:
+
+    inputs.check(problem), task.check(problem)      UsageError where arrays and the problem's numbers do not fit
+    gold.check(problem, supervised)                 likewise, for gold of other inputs
+    task.most(x)                                    the numbers of an output of x are below this
 """
 
 from __future__ import annotations

@@ -14,6 +14,8 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from sparsezo import bounds
+
 Arrays = Mapping[str, NDArray[Any]]
 
 
@@ -31,6 +33,17 @@ class Problem:
     max_rows: int
     max_columns: int
     dtype: type[np.floating[Any]] = np.float32  # of the weights and scores
+    learn: bool = True  # False: to decode only
+    risk: bool = True  # it has the annealed criterion's room
+
+    def __post_init__(self) -> None:
+        """Compiled code believes all of it, so it is looked at here."""
+        bounds.offsets("output_start", self.output_start)
+        bounds.at_least("n_features", self.n_features, 1)
+        bounds.at_least("n_labels", self.n_labels, 1)
+        for part in (self.inputs, self.task):
+            if hasattr(part, "check"):
+                part.check(self)
 
     def __len__(self) -> int:
         return self.output_start.size - 1

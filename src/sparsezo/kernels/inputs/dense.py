@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from sparsezo import bounds
 from sparsezo.kernels import protocol
 from sparsezo.kernels.adagrad import adagrad
 from sparsezo.kernels.jit import allocating_kernel, kernel
@@ -44,6 +45,14 @@ class DenseInputs(NamedTuple):
     basis: NDArray[np.int32]  # [N, M]: candidates whose rows span those of C, as many as its rank
     solve: NDArray[np.float64]  # [N, M, M]: (C_B')^+ in the first rows. These three are empty where nothing is learned
     scratch: DenseScratch
+
+    def check(self, problem: Any) -> None:
+        """``dense_inputs`` has looked at the arrays; whether the problem has room for them."""
+        M = self.features.shape[1]
+        bounds.offsets("offsets", self.offsets, n=len(problem), end=len(self.features))
+        bounds.at_least("n_features", problem.n_features, M)
+        bounds.at_least("max_rows", problem.max_rows, int(np.diff(self.offsets).max(initial=0)))
+        bounds.at_least("max_columns", problem.max_columns, M)
 
 
 # ---- S = C W: eight rows at a time ----
@@ -244,6 +253,9 @@ def spanning_rows(features: Any, offsets: Any, basis: Any, ranks: Any) -> None:
 def dense_inputs(features: NDArray[np.float32], offsets: NDArray[np.int64], learn: bool = True) -> DenseInputs:
     """Inputs from their rows, which are not copied. What only a learner needs is left out where ``learn`` is false."""
     features, offsets = read_only(features), np.ascontiguousarray(offsets, np.int64)
+    bounds.array("features", features, "f", (None, None))
+    bounds.offsets("offsets", offsets, end=len(features))
+    bounds.finite("features", features)
     N, M = offsets.size - 1 if learn else 0, features.shape[1]
     ranks, basis, solve = np.zeros(N, np.int64), np.zeros((N, M), np.int32), np.zeros((N, M, M))
     if learn:
