@@ -69,6 +69,8 @@ class Chunking:
             raise UsageError(f"`order` {self.order!r}: choose from 1, 2")
         if not isinstance(self.column, str | None):
             raise UsageError(f"`column` {self.column!r}: give a name or a number in text")
+        if not (self.only is None or isinstance(self.only, str)):
+            raise UsageError(f"`only` {self.only!r}: give the name of a type")
         _check_tags(self.tags, self.scheme)
 
     @classmethod
