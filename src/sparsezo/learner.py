@@ -19,6 +19,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from sparsezo.divergence import not_finite
 from sparsezo.errors import DivergedError, UsageError
 from sparsezo.kernels import loop, random
 from sparsezo.optimizer import Asked, Optimizer, settings_of, workspace
@@ -27,6 +28,8 @@ from sparsezo.rules import RULES
 from sparsezo.settings import Settings
 from sparsezo.storage.container import unpack
 from sparsezo.tasks.base import Problem
+
+_REHEARSED = 32  # steps, where the first does not show what they are to show
 
 
 class Learner(Optimizer):
@@ -88,11 +91,23 @@ class Learner(Optimizer):
         args = (self._inputs, self._task, self._params, proposal.x, proposal.step, work.y, c)
         loop.answer(*args, self.state, work)
 
+    def rehearse(self, gold: Any) -> tuple[bool, bool]:
+        """Some of the next steps, on a copy: whether a perturbation changes a score, and whether weights move."""
+        with self._lock:
+            state = loop.State._make(part.copy() for part in self.state)
+            scores_change = False
+            for _ in range(_REHEARSED):
+                work = _workspace(self.problem)  # 0 but for the rows of this one step's input
+                args = (self._inputs, self._task, gold, self._params, len(self.problem))
+                if not loop.run(*args, state.counts[loop.STEP] + 1, state, work):
+                    raise self._not_finite(int(state.counts[loop.ASKED]))
+                scores_change |= bool((work.S != work.T).any())
+                if scores_change and state.counts[loop.UPDATES] > self.updates:
+                    return True, True
+            return scores_change, False
+
     def _not_finite(self, step: int) -> DivergedError:
-        return DivergedError(
-            f"step {step}: the scores or the loss are not finite; h {self.settings.h:g} is probably too large, "
-            "try a tenth of it"
-        )
+        return not_finite(self.settings, step, self.workspace.S, self.workspace.T)
 
     @classmethod
     def from_bytes(cls, raw: bytes, problem: Problem | None = None) -> Self:

@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sparsezo.errors import DataError, UsageError
+from sparsezo.divergence import is_finite
+from sparsezo.errors import DamagedError, DataError, DivergedError, UsageError
 from sparsezo.learner import predict
 from sparsezo.storage.container import read_container, write_container
 from sparsezo.tasks.base import Task
@@ -32,6 +33,8 @@ class Model:
     curve: dict[str, NDArray[Any]] = field(default_factory=dict)  # iterations, average_loss, dev
 
     def save(self, path: str | os.PathLike[str]) -> None:
+        if not is_finite(self.W):
+            raise DivergedError(f"{path}: the weights are not finite, so nothing was written; train with a smaller `h`")
         task_settings, task_arrays = self.task.to_arrays()
         meta = {
             "task": self.task.name,
@@ -61,7 +64,9 @@ def load_model(path: str | os.PathLike[str], task: str | None = None) -> Model:
         W = arrays["W"]
         if W.shape != (loaded.n_features, loaded.n_labels):
             raise ValueError(f"weights of shape {W.shape} for {loaded.n_features} features, {loaded.n_labels} labels")
+        if not is_finite(W):
+            raise ValueError("weights that are not finite")
         curve = {key.removeprefix("curve."): values for key, values in arrays.items() if key.startswith("curve.")}
         return Model(loaded, W, meta["settings"], meta["result"], curve)
     except (KeyError, ValueError, TypeError, IndexError) as error:
-        raise DataError(str(path), f"is damaged ({error}); make it anew or copy it again") from None
+        raise DamagedError(str(path), error) from None

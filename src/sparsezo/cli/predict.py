@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -65,7 +64,7 @@ def run_predict(**values: Any) -> None:
     options = _given(values, "model", "input", "output")
     lines = kind(model.task.name).predict(model, values["input"], options)
     if values["output"] is None:
-        sys.stdout.writelines(lines)
+        show.lines(lines)
         return
     with atomic_write(values["output"]) as stream:
         stream.writelines(line.encode() for line in lines)
