@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from sparsezo.settings import Settings
 
 _TINY = 1e-6  # a mu below that is more likely to be at fault than an h of at most 1
-_NEAR = 1e4  # times a weight's last bit: a score is a sum of weights, and mu moves each of them a little
+_HEARD = 0.01  # of the scores that a perturbation is to change: with fewer, only some new feature's weight does
 _FAINT = 1e-7  # gamma * mu: of a difference between expected losses, about
 
 
@@ -58,17 +58,18 @@ def refuse_unheard(learner: Learner, gold: Any, W: NDArray[Any]) -> None:
     settings, kind = learner.settings, W.dtype
     if not RULES[settings.rule].zeroth_order or settings.mu is None:
         return
-    if kind.type(settings.mu) == 0:
+    if settings.mu < float(np.finfo(kind).smallest_subnormal) / 2:
         raise DivergedError(f"`mu` {settings.mu:g} is 0 as {kind}, which weights are: it changes no score; {_LARGER}")
-    faint = settings.criterion == "annealed" and settings.gamma * settings.mu < _FAINT
     largest = float(max(W.max(initial=0), -W.min(initial=0)))
-    if settings.mu > _NEAR * float(np.finfo(kind).eps) * largest and not faint:
+    lost = settings.mu < float(np.finfo(kind).eps) * largest  # within the last bit of the largest weight
+    faint = settings.criterion == "annealed" and settings.gamma * settings.mu < _FAINT
+    if not (lost or faint):
         return
-    scores_change, weights_move = learner.rehearse(gold)
-    if not scores_change:
+    heard, weights_move = learner.rehearse(gold)
+    if lost and (heard < _HEARD or not weights_move):
         raise DivergedError(
             f"step {learner.step}: `mu` {settings.mu:g} is so small beside weights of {largest:.2g} that it changes no "
-            f"score: nothing can be learned; {_LARGER}, or a smaller `h` than {settings.h:g}"
+            f"output: nothing can be learned; {_LARGER}, or a smaller `h` than {settings.h:g}"
         )
     if faint and not weights_move:
         raise DivergedError(

@@ -29,7 +29,7 @@ from sparsezo.settings import Settings
 from sparsezo.storage.container import unpack
 from sparsezo.tasks.base import Problem
 
-_REHEARSED = 32  # steps, where the first does not show what they are to show
+_REHEARSED = 32  # steps
 
 
 class Learner(Optimizer):
@@ -91,20 +91,19 @@ class Learner(Optimizer):
         args = (self._inputs, self._task, self._params, proposal.x, proposal.step, work.y, c)
         loop.answer(*args, self.state, work)
 
-    def rehearse(self, gold: Any) -> tuple[bool, bool]:
-        """Some of the next steps, on a copy: whether a perturbation changes a score, and whether weights move."""
+    def rehearse(self, gold: Any) -> tuple[float, bool]:
+        """Some of the next steps, on a copy: the share of scores that mu u changes, and whether weights move."""
         with self._lock:
             state = loop.State._make(part.copy() for part in self.state)
-            scores_change = False
+            args = (self._inputs, self._task, gold, self._params, len(self.problem))
+            perturbed = changed = 0
             for _ in range(_REHEARSED):
                 work = _workspace(self.problem)  # 0 but for the rows of this one step's input
-                args = (self._inputs, self._task, gold, self._params, len(self.problem))
                 if not loop.run(*args, state.counts[loop.STEP] + 1, state, work):
                     raise self._not_finite(int(state.counts[loop.ASKED]))
-                scores_change |= bool((work.S != work.T).any())
-                if scores_change and state.counts[loop.UPDATES] > self.updates:
-                    return True, True
-            return scores_change, False
+                perturbed += np.count_nonzero(work.V)
+                changed += np.count_nonzero(work.S != work.T)
+            return changed / max(perturbed, 1), bool(state.counts[loop.UPDATES] > self.updates)
 
     def _not_finite(self, step: int) -> DivergedError:
         return not_finite(self.settings, step, self.workspace.S, self.workspace.T)

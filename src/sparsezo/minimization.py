@@ -30,12 +30,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sparsezo.errors import SparsezoError, UsageError
+from sparsezo.errors import DivergedError, SparsezoError, UsageError
 from sparsezo.optimizer import Optimizer, whole
 from sparsezo.proposals import Proposal
 from sparsezo.settings import Settings
 
 Vector = NDArray[np.float64]
+
+_MOST_UNHEARD = 100  # steps with perturbations that change no weight
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,10 +119,14 @@ def minimize(
             w[proposal.x] = kept
 
     history, moves = [], []
+    unheard = 0  # steps, one after the other, in which no weight was moved to try it
     for x in _inputs(sample, optimizer.step, whole("steps", steps, 1)):
         k = optimizer.step
         with _in_step(k):
             proposal = optimizer.ask(active(x), features(x) if perturb == "score" and features is not None else None)
+        unheard = 0 if (proposal.candidate != w[proposal.x]).any() else unheard + (proposal.x.size > 0)
+        if unheard > _MOST_UNHEARD:
+            raise _unheard(k, settings)
         F_plus = value_at(proposal.candidate, proposal, x)
         feedback: Any = F_plus
         if proposal.incumbent is not None:
@@ -131,6 +137,13 @@ def minimize(
         if callback is not None and callback(Step(k, x, F_plus, info.c, info.average_loss, optimizer)):
             break
     return Result(optimizer.weights(), optimizer.average_loss, np.array(history), np.array(moves), optimizer)
+
+
+def _unheard(k: int, settings: Settings) -> DivergedError:
+    return DivergedError(
+        f"step {k}: mu {settings.mu:g} is so small beside the weights that it changes none of them: nothing can be "
+        f"learned; use a larger mu, or a smaller h than {settings.h:g}"
+    )
 
 
 @contextmanager

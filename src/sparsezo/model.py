@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 from sparsezo.divergence import is_finite
 from sparsezo.errors import DamagedError, DataError, DivergedError, UsageError
 from sparsezo.learner import predict
-from sparsezo.storage.container import read_container, write_container
+from sparsezo.storage.container import Contents, read_container, unpack, write_container
+from sparsezo.storage.files import STANDARD_INPUT, open_bytes, reading
 from sparsezo.tasks.base import Task
 from sparsezo.tasks.registry import kind, names
 
@@ -52,7 +53,7 @@ class Model:
 
 
 def load_model(path: str | os.PathLike[str], task: str | None = None) -> Model:
-    meta, arrays = read_container(path, "model")
+    meta, arrays = _contents(path)
     name = meta.get("task")
     if task is not None and name != task:
         raise DataError(str(path), f"is a model of task {name}, not of {task}")
@@ -70,3 +71,10 @@ def load_model(path: str | os.PathLike[str], task: str | None = None) -> Model:
         return Model(loaded, W, meta["settings"], meta["result"], curve)
     except (KeyError, ValueError, TypeError, IndexError) as error:
         raise DamagedError(str(path), error) from None
+
+
+def _contents(path: str | os.PathLike[str]) -> Contents:
+    if os.fspath(path) != STANDARD_INPUT:
+        return read_container(path, "model")
+    with open_bytes(path) as stream, reading(path):
+        return unpack(stream.read(), "model", STANDARD_INPUT)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from sparsezo.cli.options import command, given, parameter, parameters
+from sparsezo.cli.options import command, given, insist_parameter, parameter, parameters
 from sparsezo.cli.train import json_parameter
 from sparsezo.tasks.registry import kinds, names
 
@@ -28,7 +28,13 @@ _OF_OTHER_PARTS = ("dev_ref", "test_ref", "init")  # options about anything but 
 
 def add_theory(app: typer.Typer) -> None:
     about = "What the theory asks for: mu~, h* and N(epsilon) of Corollary 1 for all, active and score."
-    command(app, "theory", run_theory, [*_numbers(), *_data(), *_reading().values(), json_parameter()], about)
+    command(
+        app,
+        "theory",
+        run_theory,
+        [*_numbers(), *_data(), *_reading().values(), insist_parameter(), json_parameter()],
+        about,
+    )
 
 
 def _numbers() -> list[inspect.Parameter]:
@@ -66,9 +72,11 @@ def _reading() -> dict[str, inspect.Parameter]:
 
 
 def run_theory(**values: Any) -> None:
+    from sparsezo import extras
     from sparsezo.cli import show
     from sparsezo.cli.values import whole_number
     from sparsezo.errors import UsageError
+    from sparsezo.tasks.registry import kind
     from sparsezo.theory import Complexity
 
     bounds = [values[name] for name in ("L0", "R", "alpha", "epsilon")]
@@ -81,6 +89,7 @@ def run_theory(**values: Any) -> None:
         if values["task"] is None:
             raise UsageError(f"--data needs --task {', '.join(names())}")
         Complexity(3.0, 2.0, 1.0, *bounds)  # what is wrong about these is said before a file is read
+        extras.need(kind(values["task"]).reading_extra)
         dimensions = measure(values["task"], tuple(values["data"]), options)
         case = dimensions.complexity(*bounds)
     elif values["task"] is not None or options:

@@ -26,6 +26,7 @@ from sparsezo.storage.files import atomic_write
 
 VERSION = 1  # of the layout; raised when an older reader could not make sense of a newer file
 _FORMAT = "sparsezo"
+_BEGINNING = b"PK\x03\x04"
 
 
 Contents = tuple[dict[str, Any], dict[str, NDArray[Any]]]  # the head and the arrays
@@ -50,6 +51,15 @@ def read_container(path: str | os.PathLike[str], kind: str) -> Contents:
         raise DataError(str(path), f"cannot be read ({error.strerror or error})") from None
 
 
+def is_container(path: str | os.PathLike[str]) -> bool:
+    """Whether a file begins as one; False where it cannot be read."""
+    try:
+        with open(path, "rb") as stream:
+            return stream.read(len(_BEGINNING)) == _BEGINNING
+    except OSError:
+        return False
+
+
 def pack(kind: str, meta: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> bytes:
     """The file's bytes, for whoever keeps them elsewhere."""
     stream = io.BytesIO()
@@ -70,7 +80,7 @@ def _write(stream: Any, kind: str, meta: Mapping[str, Any], arrays: Mapping[str,
 
 def _read(stream: BinaryIO, kind: str, where: str) -> Contents:
     try:
-        if stream.read(4) != b"PK\x03\x04":
+        if stream.read(len(_BEGINNING)) != _BEGINNING:
             raise _foreign(where, kind)
         stream.seek(0)
         with np.load(stream, allow_pickle=False) as members:

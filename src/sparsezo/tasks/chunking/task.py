@@ -89,6 +89,14 @@ class Chunking:
         K = len(self.tags)
         return K * K if self.order == 2 else K
 
+    def feature_names(self) -> list[str]:
+        """Attributes as CRF++ spells them; order 1: behind them the rows of the tag bigrams."""
+        return [*self.index.names(), *(f"after {tag}" for tag in self.tags if self.order == 1)]
+
+    def label_names(self) -> list[str]:
+        """Tags, or pairs of a tag and the one before it."""
+        return list(self.tags) if self.order == 1 else [f"{before} {tag}" for before in self.tags for tag in self.tags]
+
     def seen(self, corpus: Corpus) -> Corpus:
         """A corpus with its tags, if it has any, as the task sees them."""
         return corpus if corpus.tags is None else _as_seen(corpus, self.only, required=False)
