@@ -101,8 +101,8 @@ class Learner(Optimizer):
                 work = _workspace(self.problem)  # 0 but for the rows of this one step's input
                 if not loop.run(*args, state.counts[loop.STEP] + 1, state, work):
                     raise self._not_finite(int(state.counts[loop.ASKED]))
-                perturbed += np.count_nonzero(work.V)
-                changed += np.count_nonzero(work.S != work.T)
+                perturbed += int(np.count_nonzero(work.V))
+                changed += int(np.count_nonzero(work.S != work.T))
             return changed / max(perturbed, 1), bool(state.counts[loop.UPDATES] > self.updates)
 
     def _not_finite(self, step: int) -> DivergedError:

@@ -39,7 +39,8 @@ def parse_feedback(text: str) -> Feedback:
     """A model from the way it is written on the command line, which also stands in settings and signatures."""
     name, _, rest = text.partition(":")
     try:
-        numbers = [float(part) for part in rest.split(",")] if rest and rest.isascii() else []
+        rest.encode("ascii")  # float() reads the digits of other scripts, too
+        numbers = [float(part) for part in rest.split(",")] if rest else []
         if name in ("exact", "binary") and not numbers:
             return Feedback(name)
         if name == "flip" and len(numbers) == 1 and 0 <= numbers[0] <= 1:

@@ -22,7 +22,7 @@ from sparsezo.tasks.chunking.generate import chunking_columns, generate_chunking
 from sparsezo.tasks.chunking.task import Chunking
 from sparsezo.tasks.loading import Data, Files, Loaded
 from sparsezo.tasks.registry import kind, names
-from sparsezo.training import Progress
+from sparsezo.training import Outcome, Progress
 
 pytestmark = pytest.mark.usefixtures("plain")
 
@@ -119,7 +119,7 @@ def test_train_has_the_documented_defaults(program, asked, tmp_path, task):
 def test_no_option_of_train_is_forgotten_above(commands, task):
     flags = {flag for param in commands[f"train {task}"].params for flag in param.opts if flag.startswith("--")}
     tried = set(" ".join([FILES, PACE, OPTIONS[task][0], *LEARNERS]).split())
-    assert flags - tried == {"--output", "--force", "--json"}
+    assert flags - tried - {"--init"} == {"--output", "--force", "--insist", "--json"}
     by_default = Settings()
     for name in SETTINGS:
         assert any(getattr(each, name) != getattr(by_default, name) for each in LEARNERS.values()), name
@@ -383,17 +383,19 @@ class Stage:
         return SimpleNamespace(
             task=task,
             settings=settings,
+            iterations=iterations,
+            checkpoint=keywords["checkpoint"],
             learner=SimpleNamespace(step=self.step),
             problem=Sized(n_features=20, n_labels=task.n_labels, **arrays),
-            go=self.go,
+            learn=self.learn,
+            tested=lambda model: Outcome(model, RESULT, Scores("f1", 0.5, REPORT) if self.tested else None),
             finish=lambda: self.told.append("finish"),
         )
 
-    def go(self, progress):
+    def learn(self, progress):
         progress(NOW)
         self.at_work()
-        model = SimpleNamespace(save=lambda path: self.told.append(f"save {path}"), W=np.zeros((1, 1)))
-        return SimpleNamespace(model=model, result=RESULT, test=Scores("f1", 0.5, REPORT) if self.tested else None)
+        return SimpleNamespace(save=lambda path: self.told.append(f"save {path}"), W=np.zeros((1, 1)))
 
 
 @pytest.fixture
@@ -445,6 +447,10 @@ def test_the_training_is_followed(program, stage, monkeypatch):
 def test_the_model_is_saved_before_the_checkpoint_goes(program, stage, tmp_path):
     assert program(*stage.words)[0] == 0
     assert stage.told == [f"save {tmp_path / 'm'}", "finish"]
+    stage.tested = True  # then once more, with the figure
+    stage.told.clear()
+    assert program(*stage.words)[0] == 0
+    assert stage.told == [f"save {tmp_path / 'm'}", "finish", f"save {tmp_path / 'm'}"]
 
 
 @pytest.mark.parametrize("tested", [True, False])

@@ -9,6 +9,7 @@ What the command needs is imported when it is called, so that --help answers at 
 from __future__ import annotations
 
 import inspect
+import math
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -97,7 +98,7 @@ def run_theory(**values: Any) -> None:
         raise UsageError(f"`{name}` goes with --data FILE, which is not given")
     else:
         sizes = {"n_bar": _N_BAR, "r_bar": _R_BAR} | given(values, {"n_bar": None, "r_bar": None})
-        case = Complexity(whole_number(values["n"] or _N, "--n"), sizes["n_bar"], sizes["r_bar"], *bounds)
+        case = Complexity(whole_number(values["n"] or _N, "--n", math.inf), sizes["n_bar"], sizes["r_bar"], *bounds)
     if values["json"]:
         show.result(as_fields(case, dimensions), as_json=True)
     else:

@@ -107,21 +107,23 @@ def run_train(kind: TaskKind, values: Mapping[str, Any]) -> None:
 
     learner = given(values, SETTINGS)
     Settings.complete(learner, kind.defaults)  # refused before any file is read
-    whole_number(values["iterations"], "--iterations")
+    iterations = whole_number(values["iterations"], "--iterations")
+    every = whole_number(values["evaluate_every"], "--evaluate-every") if values["evaluate_every"] else None
     seconds(values["checkpoint_seconds"], "--checkpoint-seconds")
     extras.need(kind.reading_extra, kind.metric_extra if values["dev"] or values["test"] else None)
     output: Path = values["output"]
     checkpoint = _places(output, resume=values["resume"], force=values["force"])
     with _alone(output, checkpoint):
-        training = _training(kind, values, checkpoint)
+        training = _training(kind, values, iterations, every, checkpoint)
         _introduce(training, checkpoint, resume=values["resume"])
         _train(training, output, values)
 
 
-def _training(kind: TaskKind, values: Mapping[str, Any], checkpoint: Path | None) -> Training:
+def _training(
+    kind: TaskKind, values: Mapping[str, Any], iterations: int, every: int | None, checkpoint: Path | None
+) -> Training:
     """With everything that can be wrong about the files found out."""
     from sparsezo.cli import show
-    from sparsezo.cli.values import whole_number
     from sparsezo.tasks.loading import Files
     from sparsezo.training import Training
 
@@ -140,13 +142,12 @@ def _training(kind: TaskKind, values: Mapping[str, Any], checkpoint: Path | None
             f"starting from {values[_INIT]}: {start.features:,} of {loaded.task.n_features:,} features and "
             f"{start.labels:,} of {loaded.task.n_labels:,} labels found again"
         )
-    every = values["evaluate_every"]
     return Training(
         loaded.task,
         loaded.data,
         Settings.complete(given(values, SETTINGS), kind.defaults),
-        whole_number(values["iterations"], "--iterations"),
-        evaluate_every=whole_number(every, "--evaluate-every") if every else None,
+        iterations,
+        evaluate_every=every,
         checkpoint=checkpoint,
         checkpoint_seconds=values["checkpoint_seconds"],
         resume=values["resume"],

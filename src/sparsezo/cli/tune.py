@@ -148,7 +148,7 @@ def learner_of(kind: TaskKind, values: Mapping[str, Any]) -> LearnerSpec:
     learner = given(values, {name: None for name in SETTINGS if name not in _SEARCHED})
     rule = learner.get("rule", LearnerSpec.rule)
     perturbs = rule not in RULES or RULES[rule].zeroth_order
-    grid_h, grid_mu = (numbers(values[name], flag) if values[name] else () for name, flag in _GRIDS.items())
+    grid_h, grid_mu = (numbers(values[name], flag) if values[name] is not None else () for name, flag in _GRIDS.items())
     if not grid_h or (perturbs and not grid_mu):
         own_h, own_mu = grid_of(kind.name)
         grid_h, grid_mu = grid_h or own_h, grid_mu or (own_mu if perturbs else ())

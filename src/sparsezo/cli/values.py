@@ -7,10 +7,10 @@ import math
 from sparsezo.errors import UsageError, quoted
 
 _UNITS = {"k": 10**3, "m": 10**6, "g": 10**9}
-_MOST = 1e15  # of anything that is counted: whole numbers are exact that far
+MOST = 1e15  # of anything that is counted one by one
 
 
-def whole_number(text: str, option: str) -> int:
+def whole_number(text: str, option: str, most: float = MOST) -> int:
     """4M -> 4000000, 300k -> 300000, 1e6 -> 1000000.
 
     >>> whole_number("1.5M", "--iterations")
@@ -18,9 +18,9 @@ def whole_number(text: str, option: str) -> int:
     """
     number, unit = (text[:-1], _UNITS[text[-1].lower()]) if text[-1:].lower() in _UNITS else (text, 1)
     value = _number(number.replace("_", "")) * unit
-    if value > _MOST:
-        raise UsageError(f"{option} {quoted(text)}: must be at most {_MOST:.0e}")
-    if value >= 1 and value == int(value):
+    if math.isfinite(value) and value > most:
+        raise UsageError(f"{option} {quoted(text)}: must be at most {most:g}")
+    if math.isfinite(value) and value >= 1 and value.is_integer():
         return int(value)
     raise UsageError(f"{option} {quoted(text)}: must be a whole number of at least 1, such as 4M, 300k, 1e6 or 250000")
 
