@@ -37,6 +37,7 @@ from sparsezo.settings import Settings
 
 Vector = NDArray[np.float64]
 
+_TINY = 1e-10  # a mu below that is at fault where F never changes; above, F may be flat
 _MOST_UNHEARD = 100  # steps with perturbations that change no weight
 
 
@@ -119,19 +120,21 @@ def minimize(
             w[proposal.x] = kept
 
     history, moves = [], []
-    unheard = 0  # steps, one after the other, in which no weight was moved to try it
+    unheard = 0  # steps, one after the other, that could tell nothing
     for x in _inputs(sample, optimizer.step, whole("steps", steps, 1)):
         k = optimizer.step
         with _in_step(k):
             proposal = optimizer.ask(active(x), features(x) if perturb == "score" and features is not None else None)
-        unheard = 0 if (proposal.candidate != w[proposal.x]).any() else unheard + (proposal.x.size > 0)
-        if unheard > _MOST_UNHEARD:
-            raise _unheard(k, settings)
+        heard = (proposal.candidate != w[proposal.x]).any()
         F_plus = value_at(proposal.candidate, proposal, x)
         feedback: Any = F_plus
         if proposal.incumbent is not None:
             feedback = (F_plus, value_at(proposal.incumbent, proposal, x))
         info = optimizer.tell(proposal, feedback)
+        heard &= mu >= _TINY or info.c != 0
+        unheard = 0 if heard else unheard + (proposal.x.size > 0)
+        if unheard > _MOST_UNHEARD:
+            raise _unheard(k, settings)
         history.append(F_plus)
         moves.append(info.c)
         if callback is not None and callback(Step(k, x, F_plus, info.c, info.average_loss, optimizer)):
@@ -141,8 +144,8 @@ def minimize(
 
 def _unheard(k: int, settings: Settings) -> DivergedError:
     return DivergedError(
-        f"step {k}: mu {settings.mu:g} is so small beside the weights that it changes none of them: nothing can be "
-        f"learned; use a larger mu, or a smaller h than {settings.h:g}"
+        f"step {k}: mu {settings.mu:g} is so small beside the weights that it changes nothing: nothing can be learned; "
+        f"use a larger mu, or a smaller h than {settings.h:g}"
     )
 
 
