@@ -507,6 +507,10 @@ def test_a_signal_ends_in_one_line_and_its_exit_code(program, stage, own_signals
     assert stage.told == []
 
 
-def test_stopped_outside_of_training_it_is_130_as_well(program, monkeypatch, own_signals):
-    monkeypatch.setattr(train, "run_train", lambda *_: os.kill(os.getpid(), signal.SIGINT))
-    assert program("train", "chunking", "--train", "a", "-o", "m")[0] == 130
+@pytest.mark.parametrize(("number", "expected"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_stopped_outside_of_training_it_is_the_same_code(program, monkeypatch, own_signals, number, expected):
+    monkeypatch.setattr(train, "run_train", lambda *_: os.kill(os.getpid(), number))
+    assert program("train", "chunking", "--train", "a", "-o", "m") == (expected, "", "")
+    monkeypatch.setattr("sparsezo.cli.data.make_data", lambda *_: os.kill(os.getpid(), number))
+    assert program("data", "make", "text", "-o", "m") == (expected, "", "")
+    assert program("--version")[0] == 0  # one call's signal is not the next one's

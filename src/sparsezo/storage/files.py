@@ -145,7 +145,7 @@ def numbered_lines(path: str | os.PathLike[str], stream: IO[bytes] | None = None
                     raw = raw.removeprefix(b"\xef\xbb\xbf")
                 if len(raw) > limits.LINE:
                     refuse_line(path, number)
-                    raw += source.readline()
+                    raw += b"" if raw.endswith(b"\n") else source.readline()
                 yield number, raw.decode("utf-8").rstrip("\r\n")
         except UnicodeDecodeError as error:
             raise DataError(f"{path}:{number}", f"is not UTF-8 text ({error.reason}); convert it first") from None
