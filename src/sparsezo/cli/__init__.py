@@ -48,6 +48,7 @@ def _run() -> int:
     except SparsezoError as error:
         return _failed(with_flags(str(error)), error.exit_code)
     except BrokenPipeError:  # the reader of our output has gone: nothing is left to say
+        _send_nowhere(sys.stdout)
         return 1
     except MemoryError:
         return _failed("out of memory; use a higher --min-count, --order 1 or a smaller file")
@@ -91,9 +92,14 @@ def _flushed(code: int) -> int:
                 code = 1
                 if not isinstance(error, BrokenPipeError):
                     _failed(f"{_OUTPUT}: {error.strerror or error}")
-            with suppress(OSError, ValueError):  # the rest goes nowhere, and complains no more
-                os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+            _send_nowhere(stream)
     return code
+
+
+def _send_nowhere(stream: Any) -> None:
+    """What is still to be written, and Python writes it at its end, complains no more."""
+    with suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def _asked_for() -> list[str]:

@@ -22,7 +22,7 @@ import numpy as np
 from sparsezo import extras
 from sparsezo.engines.base import Engine, Failure, Overview
 from sparsezo.engines.local import LocalEngine
-from sparsezo.errors import UsageError
+from sparsezo.errors import SparsezoError, UsageError
 from sparsezo.experiments.phases import RESULT_PHASES
 from sparsezo.experiments.plan import Experiment, builtin, read_experiment
 from sparsezo.experiments.runs import fixed_runs, write_json
@@ -213,6 +213,10 @@ def _claim(plan: Experiment, out: Path) -> None:
     path = out / "experiment.toml"
     if path.exists() and (field := read_experiment(path).clash(plan)) is not None:
         raise UsageError(f"{out}: holds runs of another plan ({field} differs); name another folder with -o")
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise SparsezoError(f"{out}: cannot be made ({error.strerror}); name another folder with -o") from None
     write_text(path, plan.to_toml())
 
 
