@@ -120,21 +120,18 @@ def minimize(
             w[proposal.x] = kept
 
     history, moves = [], []
-    unheard = 0  # steps, one after the other, that could tell nothing
+    hearing = _Hearing(settings)
     for x in _inputs(sample, optimizer.step, whole("steps", steps, 1)):
         k = optimizer.step
         with _in_step(k):
             proposal = optimizer.ask(active(x), features(x) if perturb == "score" and features is not None else None)
-        heard = (proposal.candidate != w[proposal.x]).any()
+        changed = bool((proposal.candidate != w[proposal.x]).any())
         F_plus = value_at(proposal.candidate, proposal, x)
         feedback: Any = F_plus
         if proposal.incumbent is not None:
             feedback = (F_plus, value_at(proposal.incumbent, proposal, x))
         info = optimizer.tell(proposal, feedback)
-        heard &= mu >= _TINY or info.c != 0
-        unheard = 0 if heard else unheard + (proposal.x.size > 0)
-        if unheard > _MOST_UNHEARD:
-            raise _unheard(k, settings)
+        hearing.note(k, proposal.x.size, changed, info.c)
         history.append(F_plus)
         moves.append(info.c)
         if callback is not None and callback(Step(k, x, F_plus, info.c, info.average_loss, optimizer)):
@@ -142,11 +139,21 @@ def minimize(
     return Result(optimizer.weights(), optimizer.average_loss, np.array(history), np.array(moves), optimizer)
 
 
-def _unheard(k: int, settings: Settings) -> DivergedError:
-    return DivergedError(
-        f"step {k}: mu {settings.mu:g} is so small beside the weights that it changes nothing: nothing can be learned; "
-        f"use a larger mu, or a smaller h than {settings.h:g}"
-    )
+class _Hearing:
+    """Counts steps, one after the other, that could tell nothing; too many of them are no chance."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings, self.unheard = settings, 0
+
+    def note(self, k: int, active: int, changed: bool, c: float) -> None:
+        h, mu = self.settings.h, self.settings.mu or 0.0
+        heard = changed and (mu >= _TINY or c != 0)
+        self.unheard = 0 if heard else self.unheard + (active > 0)
+        if self.unheard > _MOST_UNHEARD:
+            raise DivergedError(
+                f"step {k}: mu {mu:g} is so small beside the weights that it changes nothing: nothing can be learned; "
+                f"use a larger mu, or a smaller h than {h:g}"
+            )
 
 
 @contextmanager
