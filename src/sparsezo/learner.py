@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparsezo import bounds
+from sparsezo.divergence import not_finite
 from sparsezo.errors import DivergedError, UsageError, shown
 from sparsezo.kernels import loop, random
 from sparsezo.optimizer import Asked, Optimizer, state_of, whole, workspace
@@ -29,6 +30,7 @@ from sparsezo.settings import Settings
 from sparsezo.tasks.base import Problem
 
 _MOST_STEPS = 2**62
+_REHEARSED = 32  # steps
 
 
 class Learner(Optimizer):
@@ -108,11 +110,22 @@ class Learner(Optimizer):
         args = (self._inputs, self._task, self._params, proposal.x, proposal.step, work.y, c)
         loop.answer(*args, self.state, work)
 
+    def rehearse(self, gold: Any) -> tuple[float, bool]:
+        """Some of the next steps, on a copy: the share of scores that mu u changes, and whether weights move."""
+        with self._lock:
+            state = loop.State._make(part.copy() for part in self.state)
+            args = (self._inputs, self._task, gold, self._params, len(self.problem))
+            perturbed = changed = 0
+            for _ in range(_REHEARSED):
+                work = _workspace(self.problem)  # 0 but for the rows of this one step's input
+                if not loop.run(*args, state.counts[loop.STEP] + 1, state, work):
+                    raise self._not_finite(int(state.counts[loop.ASKED]))
+                perturbed += int(np.count_nonzero(work.V))
+                changed += int(np.count_nonzero(work.S != work.T))
+            return changed / max(perturbed, 1), bool(state.counts[loop.UPDATES] > self.updates)
+
     def _not_finite(self, step: int) -> DivergedError:
-        return DivergedError(
-            f"step {step}: the scores or the loss are not finite; h {self.settings.h:g} is probably too large, "
-            "try a tenth of it"
-        )
+        return not_finite(self.settings, step, self.workspace.S, self.workspace.T)
 
     @classmethod
     def from_bytes(cls, raw: bytes, problem: Problem | None = None) -> Self:

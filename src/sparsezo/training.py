@@ -1,7 +1,7 @@
 """One training run: learn, evaluate on dev at intervals, keep the best, survive being stopped (paper Sec. 5).
 
     run = Training(task, Data(train, dev, test), Settings(), iterations=4_000_000, checkpoint="model.szo.checkpoint")
-    outcome = run.go(progress=print)
+    outcome = run.go(progress=print)                # or run.learn(...), then run.tested(model)
     outcome.model.save("model.szo")
 
 The best model on dev is kept, the paper's online-to-batch selection. A run that was interrupted or killed goes on from
@@ -11,12 +11,12 @@ its checkpoint with ``resume=True`` and ends with the same weights, bit for bit.
 from __future__ import annotations
 
 import contextlib
-import hashlib
+import functools
 import math
 import os
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +24,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparsezo import __version__, bounds
+from sparsezo.divergence import is_finite, refuse_not_finite, refuse_unheard
 from sparsezo.errors import UsageError
+from sparsezo.identity import known_by
 from sparsezo.interrupts import CHECKPOINT_SECONDS, DeferredSignals
 from sparsezo.kernels import loop
 from sparsezo.kernels.loop import State
@@ -88,9 +90,10 @@ class Training:
         self.checkpoint_seconds = checkpoint_seconds
         self.problem = task.problem(data.train, risk=settings.criterion == "annealed")
         self.gold = task.gold(data.train)
-        self._dev = _Dev(task, data.dev) if data.dev is not None else None
+        self._dev = _Held(task, data.dev) if data.dev is not None else None
+        self._test = _Held(task, data.test) if data.test is not None else None  # what is wrong with it is said now
         self.learner = Learner(self.problem, settings, W)
-        self._start = self.learner.state.W.copy() if W is not None else None
+        self._start = known_by(self.learner.state.W) if W is not None else None
         self.best = self.learner.state.W.copy()
         self.best_value: float | None = None
         self.best_iteration = 0
@@ -102,16 +105,24 @@ class Training:
     # The run
 
     def go(self, progress: Callable[[Progress], None] | None = None) -> Outcome:
+        """Learn to the end and look at the test set. What has been learned is in the checkpoint if that fails."""
+        model = self.learn(progress)
+        try:
+            return self.tested(model)
+        except BaseException:
+            self._save()
+            raise
+
+    def learn(self, progress: Callable[[Progress], None] | None = None) -> Model:
         """Learn to the end. On KeyboardInterrupt the checkpoint is written before it goes on its way."""
         self.learner.run(self.gold, 0)  # compiles, where that is still to do, before the clock starts
-        try:
-            with DeferredSignals() as signals:
+        with DeferredSignals() as signals:
+            try:
                 self._learn(progress, signals)
-        except KeyboardInterrupt:
-            if self.checkpoint is not None:
+            except KeyboardInterrupt:
                 self._save()
-            raise
-        return self._outcome()
+                raise
+        return self._model()
 
     def _learn(self, progress: Callable[[Progress], None] | None, signals: DeferredSignals) -> None:
         if self.learner.step == 0 and not self.curve:
@@ -137,6 +148,7 @@ class Training:
     def _evaluate(self) -> None:
         """A point of the curve; where dev is better than ever, keep the weights. Without dev the latest are kept."""
         W = self.learner.weights()
+        refuse_unheard(self.learner, self.gold, W)
         value = self._dev.value(W) if self._dev else math.nan
         if self._dev is None or self.best_value is None or value > self.best_value:
             self.best[:] = W
@@ -158,11 +170,15 @@ class Training:
             speed,
         )
 
-    def _outcome(self) -> Outcome:
-        test = None
-        if self.data.test is not None:
-            outputs = predict(self.task.problem(self.data.test, learn=False), self.best)
-            test = self.task.scores(self.data.test, outputs)
+    def tested(self, model: Model) -> Outcome:
+        """With the result on the test set, where there is one."""
+        if self._test is None:
+            return Outcome(model, model.result, None)
+        test = self.task.scores(self.data.test, predict(self._test.problem, model.W))
+        result = {**model.result, "test": test.value}
+        return Outcome(replace(model, result=result), result, test)
+
+    def _model(self) -> Model:
         settings = self.settings
         result = {
             "task": self.task.name,
@@ -175,14 +191,13 @@ class Training:
             "average_loss": self.learner.average_loss,
             "best_iteration": self.best_iteration,
             "dev": self.best_value,
-            "test": test.value if test else None,
+            "test": None,
             "seconds": self.seconds,
             "us_per_iteration": 1e6 * self.seconds / self.iterations,
             "update_fraction": self.learner.updates / self.iterations,
             "version": __version__,
         }
-        model = Model(self.task, self.best, settings.as_dict(), result, self._curve())
-        return Outcome(model, result, test)
+        return Model(self.task, self.best, settings.as_dict(), result, self._curve())
 
     def _curve(self) -> dict[str, NDArray[Any]]:
         points = np.array(self.curve, np.float64).reshape(-1, 3)
@@ -190,45 +205,55 @@ class Training:
 
     # Being stopped, and going on
 
+    @functools.cached_property
     def _identity(self) -> dict[str, Any]:
-        """What must be the same for a checkpoint to be continued."""
-        digest = hashlib.blake2b(digest_size=16)
-        for part in (*self.problem.inputs, *self.gold, *(() if self._dev is None else self._dev.gold), self._start):
-            if isinstance(part, np.ndarray):
-                digest.update(np.ascontiguousarray(part).view(np.uint8).data)
+        """What must be the same for a checkpoint to be continued: all that decides what comes out."""
+        dev = self._dev
         return {
             "task": self.task.name,
             "settings": self.settings.as_dict(),
             "iterations": self.iterations,
             "evaluate_every": self.evaluate_every,
-            "data": digest.hexdigest(),
+            "features": known_by(*self.task.to_arrays()),
+            "train": known_by(self.problem.inputs, self.problem.task, self.gold),
+            "dev": dev and known_by(dev.problem.inputs, dev.problem.task, dev.gold),
+            "initial weights": self._start,
         }
 
     def _save(self) -> None:
         if self.checkpoint is None:
             return
+        arrays = {"best": self.best, **self.learner.state._asdict()}
+        for array in arrays.values():
+            refuse_not_finite(array, self.settings, f"step {self.learner.step}: ")
         meta = {
-            "identity": self._identity(),
+            "identity": self._identity,
             "best_value": self.best_value,
             "best_iteration": self.best_iteration,
             "seconds": self.seconds,
         }
-        arrays = {"best": self.best, **self.learner.state._asdict()}
         write_container(self.checkpoint, "checkpoint", meta, arrays | self._curve())
 
     def _resume(self) -> None:
         if self.checkpoint is None or not self.checkpoint.exists():
             return
         meta, arrays = read_container(self.checkpoint, "checkpoint")
-        mine, its = self._identity(), meta.get("identity")
-        different = [name for name in mine if not isinstance(its, dict) or mine[name] != its.get(name)]
-        if different:
+        self._check_identity(meta.get("identity"))
+        with damage(self.checkpoint):
+            self._take_over(meta, arrays)
+
+    def _check_identity(self, its: Any) -> None:
+        mine = self._identity
+        if not isinstance(its, dict) or set(its) != set(mine):
+            raise UsageError(
+                f"{self.checkpoint}: was written by another version of sparsezo, which noted other things about its "
+                "run; go on with that version, or remove the file to start anew"
+            )
+        if different := [name for name in mine if mine[name] != its[name]]:
             raise UsageError(
                 f"{self.checkpoint}: is of a run with other {', '.join(different)}; "
                 "resume with the same command, or remove the file to start anew"
             )
-        with damage(self.checkpoint):
-            self._take_over(meta, arrays)
 
     def _take_over(self, meta: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
         """What a checkpoint of this very run holds."""
@@ -237,9 +262,12 @@ class Training:
         check_state(State(**kept))
         if kept["counts"][loop.STEP] > self.iterations:
             raise ValueError("more steps than the run has")
+        best_weights = like(arrays, "best", self.best)
+        if not (is_finite(kept["W"]) and is_finite(best_weights)):
+            raise ValueError("weights that are not finite")
         for name, values in kept.items():
             getattr(state, name)[...] = values
-        self.best[...] = like(arrays, "best", self.best)
+        self.best[...] = best_weights
         best, iteration, seconds = meta["best_value"], meta["best_iteration"], meta["seconds"]
         if not isinstance(iteration, int) or not isinstance(seconds, float | int):
             raise ValueError("best_iteration or seconds is no number")
@@ -258,7 +286,9 @@ class Training:
                 self.checkpoint.unlink()
 
 
-class _Dev:
+class _Held:
+    """A part of the data that is only looked at, with its arrays."""
+
     def __init__(self, task: Task, data: Any) -> None:
         self.task = task
         self.problem: Problem = task.problem(data, learn=False)

@@ -54,7 +54,7 @@ def test_every_option_of_reproduce_arrives(program, commands, monkeypatch):
     }
     assert seen == [(("smt", None), default), (("text", "D"), given), (("smt", "E"), default)]
     flags = {flag for param in commands["reproduce"].params for flag in param.opts if flag.startswith("--")}
-    assert flags - set(words.split()) == {"--output"}
+    assert flags - set(words.split()) == {"--output", "--insist"}
 
 
 def test_no_less_than_one_process(program, monkeypatch):

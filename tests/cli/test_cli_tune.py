@@ -125,7 +125,7 @@ def test_every_option_of_tune_arrives(program, machinery, tmp_path, task, learne
 def test_no_option_of_tune_is_forgotten_above(commands, task):
     flags = {flag for param in commands[f"tune {task}"].params for flag in param.opts if flag.startswith("--")}
     tried = set(" ".join([SEARCH, OPTIONS[task][0], *LEARNERS]).split())
-    assert flags - tried == {"--output"}
+    assert flags - tried == {"--output", "--insist"}
 
 
 @pytest.mark.parametrize(

@@ -8,12 +8,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import NoReturn
 
+from sparsezo import extras
 from sparsezo.cli import show
 from sparsezo.cli.follow import following, stopping_cleanly
 from sparsezo.cli.values import whole_number
 from sparsezo.errors import SparsezoError, UsageError
 from sparsezo.experiments.reproduce import Watch, reproduce
 from sparsezo.reports.report import write_report
+from sparsezo.storage.files import working_folder
 
 
 def run_reproduce(
@@ -30,6 +32,7 @@ def run_reproduce(
     at: Mapping[str, tuple[float, float]] | None = None,
 ) -> list[Path]:
     """The folders of results, each with what the report is made of."""
+    extras.need("report")
     if name == "scaling":
         return [_scaling(out or Path("results") / "scaling", seeds, quick=quick)]
     if quick:
@@ -70,9 +73,9 @@ def _command() -> str:
 def _scaling(folder: Path, seeds: int | None, *, quick: bool) -> Path:
     from sparsezo.reports.scaling import run_scaling
 
-    folder.mkdir(parents=True, exist_ok=True)
     count = 3 if seeds is None else seeds
-    path = run_scaling(folder, quick=quick, seeds=count, say=show.note, command=_command())
+    with stopping_cleanly(), working_folder(folder):
+        path = run_scaling(folder, quick=quick, seeds=count, say=show.note, command=_command())
     show.note(f"the report is {path}")
     return folder
 

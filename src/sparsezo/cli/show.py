@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
@@ -14,6 +14,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from sparsezo.cli import with_flags
+from sparsezo.errors import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -27,8 +28,20 @@ output = Console(highlight=False)
 
 
 def note(text: str) -> None:
-    """A remark for the person, never part of the result."""
-    errors.print(with_flags(text), markup=False, soft_wrap=True)
+    """A remark for the person, never part of the result: where nobody can hear it, the work goes on."""
+    with suppress(OSError):
+        sys.stderr.write(with_flags(one_line(text)) + "\n")
+        sys.stderr.flush()
+
+
+def lines(text: Iterable[str]) -> None:
+    """Data on standard output: UTF-8, whatever the locale says, as in a file; a terminal shows what it can."""
+    if sys.stdout.isatty():
+        sys.stdout.writelines(text)
+    else:
+        sys.stdout.flush()
+        sys.stdout.buffer.writelines(line.encode() for line in text)
+        sys.stdout.buffer.flush()
 
 
 def note_compiling() -> None:

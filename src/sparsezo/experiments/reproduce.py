@@ -11,7 +11,7 @@ runs/<hash>/{run.json, curve.csv, model.szo}, tuning.json, bounds.json.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from sparsezo import extras
 from sparsezo.engines.base import Engine, Failure, Overview
 from sparsezo.engines.local import LocalEngine
 from sparsezo.errors import SparsezoError, UsageError
@@ -28,7 +29,7 @@ from sparsezo.experiments.runs import fixed_runs, write_json
 from sparsezo.experiments.sources import Source, generated, in_folder, present
 from sparsezo.experiments.tuning import tune, tuned_runs
 from sparsezo.storage.cache import cache_folder
-from sparsezo.storage.files import write_text
+from sparsezo.storage.files import working_folder, write_text
 from sparsezo.tasks.kind import TaskKind
 from sparsezo.tasks.loading import Files, Loaded
 from sparsezo.tasks.registry import experiments, kind
@@ -96,10 +97,14 @@ def reproduce(
     root = out or Path("results")
     apart = what == "all" or out is None
     folders = [root / plan.name if apart else root for plan in plans]
-    jobs = [(plan, folder, _source(plan, folder, data, watch)) for plan, folder in zip(plans, folders, strict=True)]
+    extras.need(*(extra for plan in plans for extra in kind(plan.task).extras))
     failures: list[Failure] = []
-    for plan, folder, source in jobs:
-        failures += _reproduce(plan, folder, source, phases, full_grid=full_grid, processes=processes, watch=watch)
+    with ExitStack() as alone:
+        for folder in folders:
+            alone.enter_context(working_folder(folder))
+        jobs = [(plan, folder, _source(plan, folder, data, watch)) for plan, folder in zip(plans, folders, strict=True)]
+        for plan, folder, source in jobs:
+            failures += _reproduce(plan, folder, source, phases, full_grid=full_grid, processes=processes, watch=watch)
     return Reproduced(folders, failures)
 
 

@@ -38,6 +38,7 @@ KIND = TaskKind(
     predict_options=RerankPredicting,
     defaults=defaults,
     making="sparsezo.tasks.rerank.making",
+    metric_extra="rerank",
     hold_out=False,
     experiments={"smt": "paper.toml"},
     paper="smt",

@@ -26,6 +26,7 @@ KIND = TaskKind(
     predict_options=TextPredicting,
     defaults=defaults,
     making="sparsezo.tasks.text.making",
+    reading_extra="text",
     several_files=True,
     experiments={"text": "paper.toml"},
     paper="text",
