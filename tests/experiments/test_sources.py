@@ -57,7 +57,7 @@ def loaded(source: Source):
 
 
 def test_every_path_of_a_plan_is_placed_in_the_folder():
-    options = {"train_ref": ["a", "b"], "dev_ref": ["c"], "test_ref": "d", "store": "place"}
+    options = {"train_ref": ["a", "b"], "dev_ref": ["c"], "test_ref": ["d"], "store": "place"}
     data = DataSpec(("x.nbest", "sub/y.nbest"), "dev.nbest", "test.nbest", options)
     plan = plan_of("rerank", data, init="w", bounds={"low": "l", "high": "h"})
     folder = Path("some") / "where"
@@ -69,7 +69,7 @@ def test_every_path_of_a_plan_is_placed_in_the_folder():
         options={
             "train_ref": ["some/where/a", "some/where/b"],
             "dev_ref": ["some/where/c"],
-            "test_ref": "some/where/d",
+            "test_ref": ["some/where/d"],
             "store": "place",  # a place to write, not a file of the data
             "init": "some/where/w",
         },

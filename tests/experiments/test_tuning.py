@@ -558,7 +558,7 @@ def test_a_finalist_that_ran_away_with_one_seed_is_out():
     assert found.chosen == (1.0, None)
     assert found.dev == pytest.approx(0.68)
     assert found.trials[2] == Trial(0.01, None, 1600, None, None, 3)
-    assert found.note == "1 trials failed: scores not finite, h too large"
+    assert found.note == "1 trial failed: scores not finite, h too large"
 
 
 def test_where_all_finalists_ran_away_it_says_so():

@@ -14,6 +14,7 @@ from sparsezo.cli.values import whole_number
 from sparsezo.errors import SparsezoError, UsageError
 from sparsezo.experiments.reproduce import Watch, reproduce
 from sparsezo.reports.report import write_report
+from sparsezo.words import counted
 
 
 def run_reproduce(
@@ -22,7 +23,7 @@ def run_reproduce(
     *,
     seeds: int | None = None,
     iterations: str | None = None,
-    phases: str = "fixed,tuned",
+    phases: str | None = None,
     full_grid: bool = False,
     processes: int | None = None,
     out: Path | None = None,
@@ -41,7 +42,7 @@ def run_reproduce(
             out=out,
             seeds=seeds,
             iterations=whole_number(iterations, "--iterations") if iterations is not None else None,
-            phases=[part.strip() for part in phases.split(",") if part.strip()],
+            phases=None if phases is None else [part.strip() for part in phases.split(",") if part.strip()],
             full_grid=full_grid,
             processes=processes,
             at=at,
@@ -78,5 +79,6 @@ def _scaling(folder: Path, seeds: int | None, *, quick: bool) -> Path:
 
 
 def _fail(count: int) -> NoReturn:
-    runs = "1 run" if count == 1 else f"{count} runs"
-    raise SparsezoError(f"{runs} failed, for the reasons above; the same command tries them again, and only them")
+    raise SparsezoError(
+        f"{counted(count, 'run')} failed, for the reasons above; the same command tries them again, and only them"
+    )
