@@ -581,6 +581,20 @@ def test_models_of_all_but_the_chosen_are_dropped(tmp_path):
     assert len(kept) == 6
 
 
+# Numbers at the ends of what there is
+
+
+@pytest.mark.parametrize("values", [(1e308, 1e-308), (5e-324, 1e308), (0.1, 0.1, 0.1), (1.0, 1.0000000000000002)])
+@pytest.mark.parametrize("best", [1e-308, 0.1, 1e308])
+def test_a_grid_may_hold_any_numbers(values, best):
+    def answer(h, mu, n, seed):
+        return -abs(math.log10(h) - math.log10(best)), 0.5
+
+    for spec in (line(*values), grid(values, values), grid(values, values, "map")):
+        (found,) = tune(plan_of(spec, iterations=16), Scripted(answer), "data").values()
+        assert 0 < found.chosen[0] < math.inf
+
+
 # What fails
 
 

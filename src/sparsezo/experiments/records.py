@@ -87,6 +87,8 @@ def _check(record: dict[str, Any], path: Path) -> None:
         elif not isinstance(record[name], kinds) or isinstance(record[name], bool):
             raise DamagedError(str(path), f"its {name} is not what a run has", AGAIN)
     plain = (str, int, float, bool, type(None))
+    if record.get("hash", path.parent.name) != path.parent.name:
+        raise DamagedError(str(path), "it is of another run", AGAIN)
     for what, fits in (
         ("phase", record["phase"] in PHASES),
         ("seed", record["seed"] >= 0),
@@ -109,6 +111,8 @@ def read_curve(folder: Path, record: dict[str, Any]) -> tuple[NDArray[Any], NDAr
         raise DamagedError(str(path), "it does not have the sum that it was written with", AGAIN)
     try:
         rows = list(csv.DictReader(io.StringIO(text, newline="")))
+        if not text.endswith("\n") or any(None in row.values() for row in rows):
+            raise ValueError("it is cut off")
         steps = np.array([int(row["iterations"]) for row in rows], np.int64)
         loss, dev = (np.array([float(row[name] or "nan") for row in rows]) for name in COLUMNS[1:])
     except KeyError as error:

@@ -26,7 +26,7 @@ from sparsezo import __version__
 from sparsezo.errors import DamagedError, DataError
 from sparsezo.experiments.phases import PHASES
 from sparsezo.experiments.plan import Experiment
-from sparsezo.experiments.records import AGAIN, CURVE, MODEL, RECORD, read_curve, read_record, write_curve, write_record
+from sparsezo.experiments.records import CURVE, MODEL, read_curve, read_record, write_curve, write_record
 from sparsezo.interrupts import CHECKPOINT_SECONDS
 from sparsezo.settings import Settings
 from sparsezo.storage.container import read_container
@@ -113,8 +113,6 @@ def _read(run: Run, out: Path, say: Say) -> dict[str, Any] | None:
     try:
         record = read_record(folder)
         if record is not None:
-            if record.get("hash", run.hash) != run.hash:
-                raise DamagedError(str(folder / RECORD), "it is of another run", AGAIN)
             read_curve(folder, record)
     except DamagedError as error:
         say(str(error))

@@ -35,7 +35,7 @@ KEEP = 3  # one in so many goes on to the next rung
 LEAST = 2  # but so many do, where there are so many
 WIDEN = 2  # times a grid may grow
 REFINE = 3  # steps in place of one, around the best
-MOST_STEPS = 100  # in a decade, however fine a grid is
+MOST_STEPS = 10  # in a decade, however fine a grid is
 FINAL = 3  # points that are tried with all seeds
 
 
