@@ -63,7 +63,10 @@ def top(
 
 def reproduce(
     name: Annotated[
-        str, typer.Argument(metavar="NAME|FILE.toml", help="chunking, smt, text, all; noise, scaling; or a file.")
+        str,
+        typer.Argument(
+            metavar="NAME|FILE.toml", help="chunking, smt, text, all; noise, scaling; or a file of your own."
+        ),
     ],
     data: Annotated[
         str | None,
@@ -75,8 +78,12 @@ def reproduce(
     seeds: Annotated[int | None, typer.Option(help="How many: 0, 1, ... (default: the experiment's, 3)")] = None,
     iterations: Annotated[str | None, typer.Option(help="4M, 300k, ... (default: the experiment's)")] = None,
     phases: Annotated[
-        str, typer.Option(help="fixed: the paper's figure; tuned: its table, h and mu searched on dev.")
-    ] = "fixed,tuned",
+        str | None,
+        typer.Option(
+            help="fixed: the paper's figure; tuned: its table, h and mu searched on dev. "
+            "(default: fixed,tuned; without a grid, fixed)"
+        ),
+    ] = None,
     full_grid: Annotated[
         bool, typer.Option("--full-grid", help="tuned: try every point of the grids to the end.")
     ] = False,

@@ -16,6 +16,7 @@ from sparsezo.errors import SparsezoError, UsageError
 from sparsezo.experiments.reproduce import Watch, reproduce
 from sparsezo.reports.report import write_report
 from sparsezo.storage.files import working_folder
+from sparsezo.words import counted
 
 
 def run_reproduce(
@@ -24,7 +25,7 @@ def run_reproduce(
     *,
     seeds: int | None = None,
     iterations: str | None = None,
-    phases: str = "fixed,tuned",
+    phases: str | None = None,
     full_grid: bool = False,
     processes: int | None = None,
     out: Path | None = None,
@@ -44,7 +45,7 @@ def run_reproduce(
             out=out,
             seeds=seeds,
             iterations=whole_number(iterations, "--iterations") if iterations is not None else None,
-            phases=[part.strip() for part in phases.split(",") if part.strip()],
+            phases=None if phases is None else [part.strip() for part in phases.split(",") if part.strip()],
             full_grid=full_grid,
             processes=processes,
             at=at,
@@ -81,5 +82,6 @@ def _scaling(folder: Path, seeds: int | None, *, quick: bool) -> Path:
 
 
 def _fail(count: int) -> NoReturn:
-    runs = "1 run" if count == 1 else f"{count} runs"
-    raise SparsezoError(f"{runs} failed, for the reasons above; the same command tries them again, and only them")
+    raise SparsezoError(
+        f"{counted(count, 'run')} failed, for the reasons above; the same command tries them again, and only them"
+    )

@@ -89,12 +89,12 @@ def run_tune(kind: TaskKind, values: Mapping[str, Any]) -> None:
     from sparsezo.cli.follow import following, stopping_cleanly
     from sparsezo.cli.values import whole_number
     from sparsezo.engines.local import LocalEngine
-    from sparsezo.experiments.plan import DataSpec, Experiment
+    from sparsezo.experiments.plan import DataSpec, Experiment, seed_range
     from sparsezo.experiments.reproduce import load
-    from sparsezo.experiments.runs import write_json
     from sparsezo.experiments.sources import Source
     from sparsezo.experiments.tuning import tune
     from sparsezo.storage.files import working_folder
+    from sparsezo.storage.sealed import write_sealed
     from sparsezo.tasks.loading import Files
 
     spec = learner_of(kind, values)
@@ -106,17 +106,17 @@ def run_tune(kind: TaskKind, values: Mapping[str, Any]) -> None:
         data=DataSpec(files.train, files.dev, None, files.options),
         learners=(spec,),
         iterations=whole_number(values["iterations"], "--iterations"),
-        seeds=tuple(range(values["seed"], values["seed"] + values["seeds"])),
+        seeds=seed_range(values["seeds"], values["seed"], "tune"),
     )
     out = values["output"] or Path(f"tune-{kind.name}")
     with stopping_cleanly(), working_folder(out):
         kept = kept_input(files, out)
         identity = Source(kind.name, kept.train, kept.dev, None, kept.options).identity
-        with LocalEngine(out, partial(load, kind, kept), values["processes"]) as engine:
+        with LocalEngine(out, partial(load, kind, kept), values["processes"], say=show.note) as engine:
             show.note_compiling()
             with following(f"tuning {spec.name}") as progress:
                 tuned = tune(plan, engine, identity, full_grid=values["full_grid"], progress=progress, say=show.note)
-        write_json(out / "tuning.json", {name: found.as_dict() for name, found in tuned.items()})
+        write_sealed(out / "tuning.json", {name: found.as_dict() for name, found in tuned.items()})
     _show(kind, files, spec, tuned[spec.name], plan, as_json=values["json"])
 
 

@@ -22,6 +22,10 @@ COUNTED_TOKENS = 1_000  # of a sentence whose expected F1 is computed by countin
 TAGS = 500  # different ones
 LIST = 1 << 28  # bytes of one n-best list, or of a decoder's weights
 ARRAYS = 1 << 31  # bytes of a model's, checkpoint's or store's arrays in memory, where its file is much smaller
+PLAN = 1 << 18  # letters of an experiment's TOML file
+RUNS = 10_000  # of an experiment
+ITERATIONS = 10**10  # of one run: days of work
+LOOKS = 100_000  # at the dev set in one run
 SWELLING = 100  # times its file's size that a packed file's content may have before it looks like a trap
 
 
