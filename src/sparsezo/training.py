@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from sparsezo import __version__, bounds
 from sparsezo.divergence import is_finite, refuse_not_finite, refuse_unheard
-from sparsezo.errors import UsageError
+from sparsezo.errors import UsageError, shown
 from sparsezo.identity import known_by
 from sparsezo.interrupts import CHECKPOINT_SECONDS, DeferredSignals
 from sparsezo.kernels import loop
@@ -240,7 +240,14 @@ class Training:
         meta, arrays = read_container(self.checkpoint, "checkpoint")
         self._check_identity(meta.get("identity"))
         with damage(self.checkpoint):
-            self._take_over(meta, arrays)
+            self._check(meta, arrays)
+        for name in State._fields:
+            getattr(self.learner.state, name)[...] = arrays[name]
+        self.best[...] = arrays["best"]
+        self.best_value, self.best_iteration = meta["best_value"], meta["best_iteration"]
+        self.seconds = meta["seconds"]
+        columns = (arrays[name].tolist() for name in ("iterations", "average_loss", "dev"))
+        self.curve = list(zip(*columns, strict=True))
 
     def _check_identity(self, its: Any) -> None:
         mine = self._identity
@@ -255,29 +262,22 @@ class Training:
                 "resume with the same command, or remove the file to start anew"
             )
 
-    def _take_over(self, meta: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
-        """What a checkpoint of this very run holds."""
-        state = self.learner.state
-        kept = {name: like(arrays, name, getattr(state, name)) for name in State._fields}
-        check_state(State(**kept))
-        if kept["counts"][loop.STEP] > self.iterations:
+    def _check(self, meta: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
+        """What a checkpoint of this very run holds fits it; NumPy would make much else fit without a word."""
+        like(arrays, "best", self.best)
+        state = State(*(like(arrays, name, mine) for name, mine in self.learner.state._asdict().items()))
+        check_state(state)
+        if not 0 <= state.counts[loop.STEP] <= self.iterations:
             raise ValueError("more steps than the run has")
-        best_weights = like(arrays, "best", self.best)
-        if not (is_finite(kept["W"]) and is_finite(best_weights)):
+        if not (is_finite(state.W) and is_finite(arrays["best"])):
             raise ValueError("weights that are not finite")
-        for name, values in kept.items():
-            getattr(state, name)[...] = values
-        self.best[...] = best_weights
-        best, iteration, seconds = meta["best_value"], meta["best_iteration"], meta["seconds"]
-        if not isinstance(iteration, int) or not isinstance(seconds, float | int):
-            raise ValueError("best_iteration or seconds is no number")
-        self.best_value, self.best_iteration = None if best is None else float(best), iteration
-        self.seconds = float(seconds)
-        columns = [arrays[name] for name in ("iterations", "average_loss", "dev")]
-        for column, kinds in zip(columns, ("iu", "f", "f"), strict=True):
-            bounds.array("the curve", column, kinds, (None,))
-        bounds.below("the curve", columns[0], self.iterations + 1)
-        self.curve = list(zip(*(column.tolist() for column in columns), strict=True))
+        points = arrays["iterations"].size
+        for name, kinds in (("iterations", "iu"), ("average_loss", "f"), ("dev", "f")):
+            bounds.array(name, arrays[name], kinds, (points,))
+        bounds.below("iterations", arrays["iterations"], self.iterations + 1)
+        for name, kind in (("best_value", float | None), ("best_iteration", int), ("seconds", float)):
+            if not isinstance(meta[name], kind):
+                raise ValueError(f"{name} is {shown(meta[name], repr)}")
 
     def finish(self) -> None:
         """The model is saved: the checkpoint has served."""

@@ -192,7 +192,7 @@ def _members(archive: zipfile.ZipFile) -> dict[str, zipfile.ZipInfo]:
 def _check_size(where: str, total: int, size: int) -> None:
     """Before memory is taken."""
     if total > limits.ARRAYS and total > limits.SWELLING * size:
-        limits.refuse(where, f"holds {total / 1e9:.1f} GB in a file of {size / 1e6:.1f} MB: is it a trap?")
+        limits.refuse(where, f"holds {total / 1e9:.1f} GB in a file of {size / 1e6:.1f} MB")
 
 
 def _array(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> NDArray[Any]:
