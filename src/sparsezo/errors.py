@@ -54,10 +54,13 @@ class DataError(SparsezoError):
         super().__init__(f"{where}: {what}")
 
 
+MEND = "make it anew or copy it again"
+
+
 class DamagedError(DataError):
     """What this package wrote is not as it was written: a model, a checkpoint, a store, a log, a run's results."""
 
-    def __init__(self, where: str, why: object, mend: str = "make it anew or copy it again") -> None:
+    def __init__(self, where: str, why: object, mend: str = MEND) -> None:
         super().__init__(where, f"is damaged ({why}); {mend}")
 
 

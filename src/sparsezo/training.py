@@ -239,7 +239,7 @@ class Training:
             return
         meta, arrays = read_container(self.checkpoint, "checkpoint")
         self._check_identity(meta.get("identity"))
-        with damage(self.checkpoint):
+        with damage(self.checkpoint, "remove it to start anew"):
             self._check(meta, arrays)
         for name in State._fields:
             getattr(self.learner.state, name)[...] = arrays[name]
@@ -269,8 +269,9 @@ class Training:
         check_state(state)
         if not 0 <= state.counts[loop.STEP] <= self.iterations:
             raise ValueError("more steps than the run has")
-        if not (is_finite(state.W) and is_finite(arrays["best"])):
-            raise ValueError("weights that are not finite")
+        for name in ("W", "best"):
+            if not is_finite(arrays[name]):
+                raise ValueError(f"{name} is not finite")
         points = arrays["iterations"].size
         for name, kinds in (("iterations", "iu"), ("average_loss", "f"), ("dev", "f")):
             bounds.array(name, arrays[name], kinds, (points,))

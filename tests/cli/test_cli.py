@@ -87,7 +87,6 @@ def test_people_get_a_table(program, files, tmp_path):
         ("", "file: holds no token"),
         ("a DT B-NP\nb NN\n", "file:2: has 2 columns where line 1 has 3"),
         ("a\nb\n", "file:1: has 1 column where at least 2 are needed; the last one must be the tag"),
-        ("a DT S-NP\n", "file:1: tag 'S-NP' is not IOB1 or IOB2"),
         ("a DT O\n", "file: has no chunk, every tag is O"),
         ("a DT B-NP\n\nb \udcff O\n", "file:3: is not UTF-8"),
     ],

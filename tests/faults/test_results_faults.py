@@ -178,7 +178,7 @@ def test_without_sums_a_report_is_made_all_the_same(n, name, out, monkeypatch):
 
 
 @pytest.mark.parametrize("name", ["run.json", "curve.csv"])
-@pytest.mark.parametrize("n", cases(2, 200))
+@pytest.mark.parametrize("n", cases(2))
 def test_without_sums_figures_are_drawn_of_whatever_there_is(n, name, out):
     pytest.importorskip("matplotlib")
     without_sums(out)

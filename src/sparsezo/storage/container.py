@@ -95,14 +95,14 @@ def unpack(raw: bytes, kind: str, where: str) -> Contents:
 
 
 @contextlib.contextmanager
-def damage(where: str | os.PathLike[str]) -> Iterator[None]:
+def damage(where: str | os.PathLike[str], mend: str = MEND) -> Iterator[None]:
     """What goes wrong within is the file's fault: its content is not what we wrote."""
     try:
         yield
     except (DamagedError, NotInstalledError):
         raise
     except (UsageError, DataError, RecursionError, *_WRONG) as error:
-        raise DamagedError(os.fspath(where), error) from None
+        raise DamagedError(os.fspath(where), error, mend) from None
 
 
 def like(arrays: Mapping[str, NDArray[Any]], name: str, mine: NDArray[Any]) -> NDArray[Any]:
