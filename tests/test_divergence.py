@@ -119,7 +119,7 @@ def ask_and_tell(h, mu, rule="two-point"):
 @pytest.mark.parametrize("rule", ["two-point", "comparison", "baseline"])
 def test_minimize_ends_with_weights_or_an_error(rule):
     assert np.isfinite(ask_and_tell(0.01, 0.01, rule).w).all()
-    large = r"^step 400: the weights are not finite; `h` 1e\+308 is probably too large"
+    large = r"^step \d+: (the weights are|it is) not finite; `h` 1e\+308 is probably too large"
     with pytest.raises(DivergedError, match=large), np.errstate(all="ignore"):
         ask_and_tell(1e308, 0.01, rule)
     small = r"^step \d+: mu 1e-30 is so small beside the weights that it changes nothing: nothing can be learned"
@@ -141,8 +141,12 @@ def test_steps_without_active_weights_are_no_sign_of_a_small_mu():
 def test_an_optimizer_gives_no_weights_that_are_not_finite():
     optimizer = Optimizer(3, Settings("two-point", "active", h=1e308, mu=0.1))
     with np.errstate(all="ignore"):
-        optimizer.tell(optimizer.ask([0, 1]), (5.0, 0.0))
-    with pytest.raises(DivergedError, match=r"^step 1: the weights are not finite; `h` 1e\+308"):
+        optimizer.tell(optimizer.ask([0, 1]), (0.1, 0.0))
+        with pytest.raises(DivergedError, match=r"^step 1: it is not finite; `h` 1e\+308"):
+            optimizer.tell(optimizer.ask([0, 1]), (5.0, 0.0))
+        for _ in range(9):
+            optimizer.tell(optimizer.ask([0, 1]), (0.1, 0.0))
+    with pytest.raises(DivergedError, match=r"^step \d+: the weights are not finite; `h` 1e\+308"):
         optimizer.weights()
 
 

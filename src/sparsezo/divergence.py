@@ -46,6 +46,11 @@ def not_finite(settings: Settings, step: int, S: NDArray[Any], T: NDArray[Any]) 
     return DivergedError(f"step {step}: the scores or the loss are not finite; {fault}")
 
 
+def endless_step(settings: Settings, step: int) -> DivergedError:
+    """What to say of losses that are finite and ask for a step that is not."""
+    return DivergedError(f"step {step}: it is not finite; {_of_the_weights(settings)}")
+
+
 def _of_the_weights(settings: Settings) -> str:
     """A step is as long as h / mu: either can make it too long."""
     if settings.mu is not None and settings.mu < _TINY and settings.h <= 1:

@@ -32,7 +32,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sparsezo import bounds
-from sparsezo.divergence import refuse_not_finite
+from sparsezo.divergence import endless_step, refuse_not_finite
 from sparsezo.errors import DataError, SparsezoError, UsageError, shown
 from sparsezo.events import Event
 from sparsezo.kernels import lazy, loop, random
@@ -177,7 +177,7 @@ class Optimizer:
             c = float(coefficient(params.rule, params.h, params.mu, F_plus, F_incumbent, mean))
             if not math.isfinite(c + state.sums[loop.LOSS]):
                 state.counts[:], state.sums[:] = counts, sums
-                raise SparsezoError(f"feedback {shown(feedback, repr)}: such losses make a step that is not finite")
+                raise endless_step(self.settings, asked.proposal.step)
             del self._open[asked.proposal.step]
             if c != 0:
                 self._move(asked, c)

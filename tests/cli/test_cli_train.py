@@ -81,8 +81,11 @@ OPTIONS = {
         {"format": "csv", "text_column": "t", "label_column": "2", "topics": "q", "raw_tf": True, "min_count": 3},
     ),
     "rerank": (
-        "--train-ref r1 --train-ref r2 --dev-ref r3 --test-ref r4 --init w --store s",
-        {"train_ref": ["r1", "r2"], "dev_ref": ["r3"], "test_ref": ["r4"], "init": "w", "store": "s"},
+        "--train-ref r1 --train-ref r2 --dev-ref r3 --test-ref r4 --init w --store s --keep-segmentation",
+        {
+            **{"train_ref": ["r1", "r2"], "dev_ref": ["r3"], "test_ref": ["r4"], "init": "w", "store": "s"},
+            "keep_segmentation": True,
+        },
     ),
 }
 FILES = "--train a --train b --dev d --test t"

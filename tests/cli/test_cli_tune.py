@@ -80,16 +80,19 @@ LEARNERS = {  # each value is another one than by default
 }  # fmt: skip
 OPTIONS = {
     "chunking": (
-        "--column 2 --scheme iob1 --only VP --order 1 --template tpl --min-count 3",
-        {"column": "2", "scheme": "iob1", "only": "VP", "order": 1, "template": "tpl", "min_count": 3},
+        "--column 2 --scheme iob1 --only VP --order 1 --features ner --template tpl --format columns --min-count 3",
+        {
+            **{"column": "2", "scheme": "iob1", "only": "VP", "order": 1, "features": "ner", "template": "tpl"},
+            **{"format": "columns", "min_count": 3},
+        },
     ),
     "text": (
         "--format csv --text-column t --label-column 2 --topics q --raw-tf --min-count 3",
         {"format": "csv", "text_column": "t", "label_column": "2", "topics": "q", "raw_tf": True, "min_count": 3},
     ),
     "rerank": (
-        "--train-ref r1 --train-ref r2 --dev-ref r3 --init w --store s",
-        {"init": "w", "train_ref": ["r1", "r2"], "dev_ref": ["r3"], "store": "s"},
+        "--train-ref r1 --train-ref r2 --dev-ref r3 --init w --store s --keep-segmentation",
+        {**{"init": "w", "train_ref": ["r1", "r2"], "dev_ref": ["r3"], "store": "s"}, "keep_segmentation": True},
     ),
 }
 SEARCH = "--train a --train b --dev 12 --iterations 7k --seed 5 --seeds 3 --full-grid --processes 2 --json"

@@ -146,20 +146,20 @@ def content(data: bytes, name: str) -> Any:
     return data
 
 
-@pytest.mark.parametrize("name", FILES)
-@pytest.mark.parametrize("damage", [damaged, damaged_text, damaged_json], ids=["bytes", "text", "json"])
+@pytest.mark.parametrize(
+    ("damage", "name"),
+    [(each, name) for name in FILES for each in (damaged, damaged_text, damaged_json)[: 2 + name.endswith(".json")]],
+)
 @pytest.mark.parametrize("n", cases(100))
 def test_damage_is_named(n, damage, name, out):
     """Or there was none: what the file says is what it said."""
-    if damage is damaged_json and not name.endswith(".json"):
-        pytest.skip("no JSON")
     path = place_of(out, name)
     original = path.read_bytes()
     look = looked_at(out, path)
     plain, said = look(original), content(original, name)
 
     def reference(data: bytes) -> Any:
-        if name in ("experiment.toml", "tuning.json", "bounds.json") and b"sum" not in data and b"seal" not in data:
+        if name in ("tuning.json", "bounds.json") and b"sum" not in data and b"seal" not in data:
             return Anything  # another file, from before there were sums
         if not same(content(data, name), said):
             raise ValueError("it says something else")

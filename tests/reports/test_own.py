@@ -18,7 +18,7 @@ from sparsezo.reports.figures.curves import _fitting, _legend_groups, _widths, c
 from sparsezo.reports.figures.sheet import shortened
 from sparsezo.reports.reading import read_experiment
 from sparsezo.reports.report import write_report
-from sparsezo.storage.sealed import read_sealed, seal_toml
+from sparsezo.storage.sealed import read_sealed, seal_toml, write_sealed
 
 pytest.importorskip("matplotlib")
 
@@ -154,18 +154,14 @@ def test_one_flipped_bit_is_named(tmp_path, name):
     """In whichever place: not one of them goes by in silence, and none stops the report."""
     out = write_results(tmp_path / "r", PLAN.replace("SEEDS", "3"))
     for each in ("tuning.json", "bounds.json"):
-        from sparsezo.storage.sealed import write_sealed
-
         write_sealed(out / each, {"two-point active": {"chosen": {"h": 0.1, "mu": 0.2}, "note": "x"}})
     path = next(iter(sorted(out.glob(f"runs/*/{name}"))), out / name)
     whole = path.read_bytes()
-    before = read_experiment(out)
     for place in range(0, len(whole), 7):
         path.write_bytes(whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :])
         experiment = read_experiment(out)
         named = any(path.name in gap for gap in experiment.gaps)
-        assert named or (experiment.declared, experiment.tuning) == (before.declared, before.tuning), place
-        assert named or (name == "experiment.toml" and place < 42), place  # a letter of the line that is the sum
+        assert named, place
 
 
 def test_names_are_cut_in_the_middle():
@@ -173,21 +169,19 @@ def test_names_are_cut_in_the_middle():
     assert shortened("two-point score") == "two-point score"
     names = [f"two-point score adagrad annealed 0.125 rating:5,{k},0.1" for k in (0.1, 0.3)]
     cut = [shortened(name, 30) for name in names]
-    assert [len(name) for name in cut] == [30, 30]
+    assert all(len(name) <= 30 for name in cut)
     assert cut[0] != cut[1]
     assert cut[0].startswith("two-point…")
 
 
 def test_the_columns_of_a_legend_have_their_room(tmp_path):
-    long = 'perturb = "score"\nstep = "adagrad"\ncriterion = "annealed"\ngamma = 0.125\nfeedback = "rating:5,0.3,0.1"\n'
+    long = 'criterion = "annealed"\ngamma = 0.125\nfeedback = "rating:5,0.3,0.1"\n'
     learners = "".join(
-        f'[[learner]]\nrule = "{rule}"\n{long.replace("score", perturb)}'
-        for rule in ("symmetric", "baseline")
-        for perturb in ("active", "score")
+        f'[[learner]]\nrule = "symmetric"\nperturb = "{perturb}"\n{long}' for perturb in ("all", "active", "score")
     )
     experiment = read_experiment(write_results(tmp_path / "r", PLAN.replace("SEEDS", "1") + learners))
     groups = _legend_groups(experiment.drawn)
-    assert sum(_widths(groups, 34)) < 120 or sum(_widths(groups, _fitting(groups))) <= 120
+    assert sum(_widths(groups, 34)) > 120 >= sum(_widths(groups, _fitting(groups)))
     assert list(curve_figures(experiment, tmp_path, "x"))
 
 

@@ -85,7 +85,7 @@ def test_a_folder_in_its_place(tmp_path):
 
 def test_a_sum_in_toml_is_its_first_line():
     sealed = seal_toml('a = "ä"\n')
-    assert sealed.splitlines()[1:] == ['a = "ä"']
+    assert sealed.splitlines()[1:] == ['a = "ä"', "# sealed"]
     assert unseal_toml(sealed, "x.toml") == 'a = "ä"\n'
     assert unseal_toml("a = 1\n", "x.toml") == "a = 1\n"  # from before there were sums
     for damaged in (sealed[:-1], sealed.replace("ä", "ö"), sealed + "b = 1\n"):

@@ -60,7 +60,9 @@ def _read_toml(folder: Path, gaps: list[str]) -> tuple[str, dict[str, Any]]:
         text = read_whole(path, _ANEW)
         if text is not None:
             text = unseal_toml(text, str(path), _ANEW)
-            return text, parse_toml(text, str(path))
+            if declared := parse_toml(text, str(path)):
+                return text, declared
+            raise DamagedError(str(path), "it is empty", _ANEW)
         gaps.append(f"{path.name} is missing: data and planned seeds are not known.")
     except DataError as error:
         gaps.append(_told(error, folder))

@@ -28,7 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparsezo import __version__
-from sparsezo.errors import DamagedError, DataError, NotInstalledError, UsageError
+from sparsezo.errors import MEND, DamagedError, DataError, NotInstalledError, UsageError
 from sparsezo.storage import limits
 from sparsezo.storage.files import atomic_write
 

@@ -4,7 +4,7 @@
     read_sealed("tuning.json")                  # {"a": 1}; None where there is no such file; else DamagedError
 
 In JSON, "sealed" stands first and says that a sum follows, "sum" stands last: no single cut takes both and leaves JSON.
-In TOML the sum is a comment, the first line. Files from before there were sums are read as they are.
+In TOML both are comments, the other way round. Files from before there were sums are read as they are.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from sparsezo.storage.files import write_text
 _KIND = "blake2b"
 _MOST = 1 << 26  # bytes of a file that somebody may want to look at
 _DEEPEST = 32
-_TOML_SUM = re.compile(r"# sum: ([0-9a-f]{32})\n")
-_TOML_MARK = "# sum: "
+_TOML = re.compile(r"# sum: ([0-9a-f]{32})\n(.*)# sealed\n", re.DOTALL)
+_TOML_MARKS = ("# sum: ", "# sealed\n")
 
 
 def sum_of(data: bytes) -> str:
@@ -57,18 +57,17 @@ def read_sealed(path: str | os.PathLike[str], mend: str = "make it anew") -> dic
 
 
 def seal_toml(text: str) -> str:
-    return f"# sum: {sum_of(text.encode('utf-8'))}\n{text}"
+    return f"# sum: {sum_of(text.encode('utf-8'))}\n{text}# sealed\n"
 
 
 def unseal_toml(text: str, where: str, mend: str = "make it anew") -> str:
     """Without its sum, which is checked where there is one."""
-    if _TOML_MARK not in text:
+    if not any(mark in text for mark in _TOML_MARKS):
         return text
-    found = _TOML_SUM.match(text)
-    rest = text[found.end() :] if found else ""
-    if found is None or sum_of(rest.encode("utf-8")) != found[1]:
+    found = _TOML.fullmatch(text)
+    if found is None or sum_of(found[2].encode("utf-8")) != found[1]:
         raise DamagedError(where, "it does not have the sum that it was written with", mend)
-    return rest
+    return found[2]
 
 
 def read_whole(path: str | os.PathLike[str], mend: str) -> str | None:
