@@ -661,7 +661,7 @@ def wrong(task):
         "W is float32 of shape (1, 1)": {"W": W[:1, :1]},  # which would be spread over all of it
         "best is float64": {"best": W.astype(np.float64)},
         "counts is float64": {"counts": np.zeros(loop.N_COUNTS)},
-        "W is not finite": {"W": broken},
+        "best is not finite": {"best": broken},
         "dev": {"dev": np.zeros(1)},
     }
 

@@ -269,9 +269,8 @@ class Training:
         check_state(state)
         if not 0 <= state.counts[loop.STEP] <= self.iterations:
             raise ValueError("more steps than the run has")
-        for name in ("W", "best"):
-            if not is_finite(arrays[name]):
-                raise ValueError(f"{name} is not finite")
+        if not is_finite(arrays["best"]):
+            raise ValueError("best is not finite")
         points = arrays["iterations"].size
         for name, kinds in (("iterations", "iu"), ("average_loss", "f"), ("dev", "f")):
             bounds.array(name, arrays[name], kinds, (points,))

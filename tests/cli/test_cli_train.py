@@ -83,7 +83,11 @@ OPTIONS = {
     "rerank": (
         "--train-ref r1 --train-ref r2 --dev-ref r3 --test-ref r4 --init w --store s --keep-segmentation",
         {
-            **{"train_ref": ["r1", "r2"], "dev_ref": ["r3"], "test_ref": ["r4"], "init": "w", "store": "s"},
+            "train_ref": ["r1", "r2"],
+            "dev_ref": ["r3"],
+            "test_ref": ["r4"],
+            "init": "w",
+            "store": "s",
             "keep_segmentation": True,
         },
     ),

@@ -80,10 +80,15 @@ LEARNERS = {  # each value is another one than by default
 }  # fmt: skip
 OPTIONS = {
     "chunking": (
-        "--column 2 --scheme iob1 --only VP --order 1 --features ner --template tpl --format columns --min-count 3",
+        "--column 2 --scheme iob1 --only VP --order 1 --template tpl --format columns --min-count 3",
         {
-            **{"column": "2", "scheme": "iob1", "only": "VP", "order": 1, "features": "ner", "template": "tpl"},
-            **{"format": "columns", "min_count": 3},
+            "column": "2",
+            "scheme": "iob1",
+            "only": "VP",
+            "order": 1,
+            "template": "tpl",
+            "format": "columns",
+            "min_count": 3,
         },
     ),
     "text": (
@@ -92,7 +97,7 @@ OPTIONS = {
     ),
     "rerank": (
         "--train-ref r1 --train-ref r2 --dev-ref r3 --init w --store s --keep-segmentation",
-        {**{"init": "w", "train_ref": ["r1", "r2"], "dev_ref": ["r3"], "store": "s"}, "keep_segmentation": True},
+        {"init": "w", "train_ref": ["r1", "r2"], "dev_ref": ["r3"], "store": "s", "keep_segmentation": True},
     ),
 }
 SEARCH = "--train a --train b --dev 12 --iterations 7k --seed 5 --seeds 3 --full-grid --processes 2 --json"
@@ -129,7 +134,7 @@ def test_every_option_of_tune_arrives(program, machinery, tmp_path, task, learne
 def test_no_option_of_tune_is_forgotten_above(commands, task):
     flags = {flag for param in commands[f"tune {task}"].params for flag in param.opts if flag.startswith("--")}
     tried = set(" ".join([SEARCH, OPTIONS[task][0], *LEARNERS]).split())
-    assert flags - tried == {"--output", "--insist"}
+    assert flags - tried - {"--features"} == {"--output", "--insist"}  # which does not go with --template
 
 
 @pytest.mark.parametrize(
