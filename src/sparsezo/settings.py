@@ -51,7 +51,12 @@ class Settings:
     )
     h: float = option(0.001, "Learning rate.", positive=True, sign=_number("h"))
     mu: float | None = option(0.1, "Size of the perturbation.", positive=True, sign=_number("mu"))
-    step: str = option("constant", "How long a step is.", choices=STEPS, word=_but("constant"))
+    step: str = option(
+        "constant",
+        "How long a step is: the same for all weights, or the shorter the more a weight has moved.",
+        choices=STEPS,
+        word=_but("constant"),
+    )
     criterion: str = option(
         "map",
         "What is minimised: the loss of the best output, or the expected loss.",
@@ -98,13 +103,17 @@ class Settings:
             raise UsageError(f"`baseline` belongs to rule first-order, not to {self.rule}")
 
     @classmethod
-    def complete(cls, given: Mapping[str, Any], defaults: Defaults) -> Self:
-        """What was given, with the rest by default: h and mu by ``defaults(rule, step, perturb)``, a task's own."""
+    def complete(cls, given: Mapping[str, Any], defaults: Defaults, usual_step: str = "constant") -> Self:
+        """What was given, with the rest by default: h and mu by ``defaults(rule, step, perturb)``, a task's own.
+
+        ``usual_step``: the task's own, too; perturbing all weights goes with constant steps only.
+        """
         rule = given.get("rule", cls.rule)
         perturbs = rule not in RULES or RULES[rule].zeroth_order
         perturb = given.get("perturb", cls.perturb if perturbs else None)
-        h, mu = defaults(rule, given.get("step", cls.step), perturb)
-        return cls(**{"perturb": perturb, "h": h, "mu": mu if perturbs else None, **given})
+        step = given.get("step", "constant" if perturb == "all" else usual_step)
+        h, mu = defaults(rule, step, perturb)
+        return cls(**{"perturb": perturb, "h": h, "mu": mu if perturbs else None, "step": step, **given})
 
     @property
     def scale_free(self) -> bool:

@@ -121,14 +121,22 @@ def test_train_has_the_documented_defaults(program, asked, tmp_path, task):
     assert program("train", task, "--train", "a", "-o", tmp_path / "m") == ENOUGH
     assert asked.files == [Files(("a",), None, None, {})]
     ((_, _, settings, iterations), keywords) = asked.trainings[0]
-    h, mu = kind(task).defaults("two-point", "constant", "score")
-    assert settings == Settings("two-point", "score", h, mu, "constant", "map", 1.0, False, 0, "exact")
+    step = {"chunking": "adagrad", "text": "adagrad", "rerank": "constant"}[task]
+    h, mu = kind(task).defaults("two-point", step, "score")
+    assert settings == Settings("two-point", "score", h, mu, step, "map", 1.0, False, 0, "exact")
     assert iterations == 1_000_000
     assert {name: keywords[name] for name in ("evaluate_every", "checkpoint_seconds", "resume")} == {
         "evaluate_every": None,
         "checkpoint_seconds": 30.0,
         "resume": False,
     }
+
+
+@pytest.mark.parametrize("task", OPTIONS)
+def test_the_usual_step_is_left_where_all_weights_are_perturbed(program, asked, tmp_path, task):
+    assert program("train", task, "--train", "a", "--perturb", "all", "-o", tmp_path / "m") == ENOUGH
+    ((_, _, settings, _), _) = asked.trainings[0]
+    assert (settings.step, settings.h) == ("constant", kind(task).defaults("two-point", "constant", "all")[0])
 
 
 @pytest.mark.parametrize("task", OPTIONS)

@@ -162,12 +162,12 @@ def test_every_field_of_a_file_reaches_the_plan():
 def test_what_a_file_leaves_out_has_a_default():
     learner = '[[learner]]\nrule = "first-order"\nh = 1\n'
     plan = parse('name = "x"\ntask = "text"\niterations = 7\ndata.train = "t"\n' + learner)
-    assert plan == Experiment("x", "text", DataSpec(("t",)), (LearnerSpec("first-order", None, 1.0, None),), 7)
+    assert plan == Experiment("x", "text", DataSpec(("t",)), (LearnerSpec("first-order", None, 1.0, None, "adagrad"),), 7)
     assert plan.seeds == (0, 1, 2)
     assert (plan.data.dev, plan.data.test, plan.data.options, plan.bounds) == (None, None, {}, {})
     assert (plan.evaluate_every, plan.init, plan.origin, plan.identity, plan.note) == (None,) * 5
     spec = plan.learners[0]
-    assert (spec.step, spec.criterion, spec.gamma, spec.baseline) == ("constant", "map", 1.0, False)
+    assert (spec.step, spec.criterion, spec.gamma, spec.baseline) == ("adagrad", "map", 1.0, False)
     assert (spec.feedback, spec.grid_h, spec.grid_mu, spec.paper) == ("exact", (), (), None)
 
 
@@ -185,7 +185,7 @@ def test_task_data_and_learners_are_enough(task, tmp_path):
     assert (plan.name, plan.title, plan.task) == ("my first", "my first", task)
     assert (plan.iterations, plan.seeds, plan.phases_of()) == (1_000_000, (0, 1, 2), ("fixed",))
     assert [spec.settings(0) for spec in plan.learners] == [
-        Settings.complete(given, kind(task).defaults) for given in learners
+        Settings.complete(given, kind(task).defaults, kind(task).usual_step) for given in learners
     ]
     assert not plan.has_grid
 
@@ -196,7 +196,9 @@ def test_iterations_are_those_of_train():
 
 def test_an_own_h_and_mu_come_before_the_tasks(tmp_path):
     (spec,) = parse(BARE + 'name = "x"\n[fixed]\nh = 0.5\n[[learner]]\n').learners
-    assert (spec.h, spec.mu) == (0.5, 0.1)
+    assert (spec.h, spec.mu, spec.step) == (0.5, 0.2, "adagrad")
+    (spec,) = parse(BARE + 'name = "x"\n[fixed]\nh = 0.5\nstep = "constant"\n[[learner]]\n').learners
+    assert (spec.h, spec.mu, spec.step) == (0.5, 0.1, "constant")
     (spec,) = parse(BARE + 'name = "x"\n[fixed]\nmu = 0.5\n[[learner]]\nh = 7\n').learners
     assert (spec.h, spec.mu) == (7.0, 0.5)
 
@@ -219,8 +221,10 @@ def test_an_experiment_from_standard_input(monkeypatch):
 def test_what_is_tuned_where_no_grid_is_given():
     """Where tune looks; a learner's own grid, anybody's, is enough to leave it so."""
     plan = parse('name = "x"\n' + BARE + '[[learner]]\n[[learner]]\nrule = "supervised"\n')
-    grid_h, grid_mu = grid_of("chunking")
+    grid_h, grid_mu = grid_of("chunking", "adagrad")
     found = plan.to_tune()
+    constant = parse('name = "x"\n' + BARE + '[[learner]]\nstep = "constant"\n').to_tune().learners[0]
+    assert (constant.grid_h, constant.grid_mu) == (builtin("chunking").learners[0].grid_h, (0.1, 0.01))
     assert [(spec.grid_h, spec.grid_mu) for spec in found.learners] == [(grid_h, grid_mu), (grid_h, ())]
     assert replace(found, learners=plan.learners) == plan
     some = parse('name = "x"\n' + BARE + '[[learner]]\n[[learner]]\nrule = "supervised"\ngrid.h = [1]\n')

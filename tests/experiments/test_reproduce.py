@@ -178,7 +178,7 @@ def test_without_a_grid_there_is_a_tuned_phase_only_for_the_asking(staged):
     assert staged.seen[-1][0][3] == ("fixed",)
     reproduce("noise", "D", phases=["tuned"])
     plan = staged.seen[-1][0][0]
-    grid_h, grid_mu = grid_of("chunking")
+    grid_h, grid_mu = grid_of("chunking", "constant")
     assert [spec.grid_h for spec in plan.learners] == [grid_h] * 96
     assert [spec.grid_mu for spec in plan.learners] == [grid_mu if spec.perturb else () for spec in plan.learners]
     assert [replace(spec, grid_h=(), grid_mu=()) for spec in plan.learners] == list(builtin("noise").learners)

@@ -119,7 +119,8 @@ def default_texts(kind: TaskKind) -> dict[str, str]:
     from sparsezo.rules import RULES
     from sparsezo.settings import STEPS
 
-    texts = {}
+    usual = "constant" if kind.usual_step == "constant" else f"{kind.usual_step}; constant with --perturb all"
+    texts = {"step": usual}
     for place, name in enumerate(("h", "mu")):
         by_value: dict[float, list[str]] = {}
         for rule in RULES.values():

@@ -106,7 +106,7 @@ def run_train(kind: TaskKind, values: Mapping[str, Any]) -> None:
     from sparsezo.cli.values import seconds, whole_number
 
     learner = given(values, SETTINGS)
-    Settings.complete(learner, kind.defaults)  # refused before any file is read
+    Settings.complete(learner, kind.defaults, kind.usual_step)  # refused before any file is read
     iterations = whole_number(values["iterations"], "--iterations")
     every = whole_number(values["evaluate_every"], "--evaluate-every") if values["evaluate_every"] else None
     seconds(values["checkpoint_seconds"], "--checkpoint-seconds")
@@ -145,7 +145,7 @@ def _training(
     return Training(
         loaded.task,
         loaded.data,
-        Settings.complete(given(values, SETTINGS), kind.defaults),
+        Settings.complete(given(values, SETTINGS), kind.defaults, kind.usual_step),
         iterations,
         evaluate_every=every,
         checkpoint=checkpoint,

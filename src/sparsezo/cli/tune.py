@@ -150,13 +150,14 @@ def learner_of(kind: TaskKind, values: Mapping[str, Any]) -> LearnerSpec:
     perturbs = rule not in RULES or RULES[rule].zeroth_order
     grid_h, grid_mu = (numbers(values[name], flag) if values[name] is not None else () for name, flag in _GRIDS.items())
     if not grid_h or (perturbs and not grid_mu):
-        own_h, own_mu = grid_of(kind.name)
+        step = learner.get("step", kind.usual_step if learner.get("perturb") != "all" else "constant")
+        own_h, own_mu = grid_of(kind.name, step)
         grid_h, grid_mu = grid_h or own_h, grid_mu or (own_mu if perturbs else ())
 
     def first(*_of: object) -> tuple[float, float]:
         return grid_h[0], grid_mu[0] if grid_mu else 1.0
 
-    return LearnerSpec.complete({**learner, "grid_h": grid_h, "grid_mu": grid_mu}, first)
+    return LearnerSpec.complete({**learner, "grid_h": grid_h, "grid_mu": grid_mu}, first, kind.usual_step)
 
 
 def _show(kind: TaskKind, files: Any, spec: LearnerSpec, found: Tuned, plan: Any, *, as_json: bool) -> None:
@@ -192,7 +193,7 @@ def train_command(kind: TaskKind, files: Any, spec: LearnerSpec, found: Tuned, p
     for name, value in files.options.items():
         for each in value if isinstance(value, list | tuple) else [value]:
             words += _words(kind.options[name].flag, each)
-    always = ("rule", "perturb", "h", "mu", "seed")
+    always = ("rule", "perturb", "h", "mu", "step", "seed")
     for name, each in SETTINGS.items():
         value = getattr(chosen, name)
         if value is not None and (name in always or value != each.default):

@@ -134,13 +134,7 @@ class Experiment:
         """With something to tune: where no learner has a grid, all have the one that ``tune`` has."""
         if self.has_grid:
             return self
-        grid_h, grid_mu = grid_of(self.task)
-        return replace(
-            self,
-            learners=tuple(
-                replace(each, grid_h=grid_h, grid_mu=grid_mu if each.perturb else ()) for each in self.learners
-            ),
-        )
+        return replace(self, learners=tuple(_with_grid(each, *grid_of(self.task, each.step)) for each in self.learners))
 
     def refuse_size(self, phases: Sequence[str]) -> None:
         """What can only be a mistake, before any work is done."""
@@ -205,15 +199,21 @@ def builtin(name: str) -> Experiment:
     return parse_experiment(known[name].experiment_text(name), f"{name}.toml")
 
 
-def grid_of(task: str) -> Grid:
+def grid_of(task: str, step: str) -> Grid:
     """Where tune looks for h and mu: the task's own grid, or that of the paper's experiment."""
     one = kind(task)
+    if step == "adagrad" and one.adagrad_grid is not None:
+        return one.adagrad_grid
     if one.grid is not None:
         return one.grid
     if one.paper is None:
         raise UsageError(f"task {task} has no grid of its own; give values of h and mu")
     learner = builtin(one.paper).learners[0]
     return learner.grid_h, learner.grid_mu
+
+
+def _with_grid(learner: LearnerSpec, grid_h: tuple[float, ...], grid_mu: tuple[float, ...]) -> LearnerSpec:
+    return replace(learner, grid_h=grid_h, grid_mu=grid_mu if learner.perturb else ())
 
 
 def seed_range(count: int, first: int = 0, where: str = "seeds") -> tuple[int, ...]:
@@ -248,7 +248,7 @@ def parse_experiment(text: str, where: str, name: str | None = None) -> Experime
     """An experiment from TOML; ``where`` is named in messages, ``name`` is for a text that has none."""
     top = Table(parse_toml(text, where), where)
     data, fixed, grid = top.table("data"), top.table("fixed"), top.table("grid")
-    common = {"h": fixed.number("h"), "mu": fixed.number("mu")}
+    common = {"h": fixed.number("h"), "mu": fixed.number("mu"), "step": fixed.text("step")}
     grids = {"h": grid.numbers("h"), "mu": grid.numbers("mu")}
     task = top.text("task", required=True)
     try:
@@ -295,6 +295,7 @@ def _learners(table: Table, task: str, common: dict[str, Any], grids: dict[str, 
     given = {
         "h": common["h"],
         "mu": common["mu"] if perturbs else None,
+        "step": common["step"],
         **{name: value for name, value in own.items() if value is not None},
     }
     fields = {
@@ -310,7 +311,8 @@ def _learners(table: Table, task: str, common: dict[str, Any], grids: dict[str, 
     try:
         if grid_mu and not grid_h:
             raise UsageError("its grid has values of mu and none of h; give both")
-        return [LearnerSpec.complete({**fields, "feedback": each}, kind(task).defaults) for each in feedbacks]
+        usual = (kind(task).defaults, kind(task).usual_step)
+        return [LearnerSpec.complete({**fields, "feedback": each}, *usual) for each in feedbacks]
     except UsageError as error:
         raise DataError(table.where, f"{table.title}: {error}") from None
 

@@ -52,10 +52,12 @@ class TaskKind:
     read_options: type  # of evaluate
     predict_options: type
     defaults: Callable[[str, str, str | None], tuple[float, float]]  # (rule, step, perturb) -> (h, mu)
+    usual_step: str = "constant"  # where nothing else is said, and not all weights are perturbed
     making: str | None = None
     reading_extra: str | None = None  # of extras.EXTRAS: without it no data can be read
     metric_extra: str | None = None  # ... no output be valued
     grid: Grid | None = None  # where tune looks; None: where the paper's experiment does
+    adagrad_grid: Grid | None = None  # likewise, with Adagrad's steps
     several_files: bool = False  # --train may be given more than once
     hold_out: bool = True  # --dev N
     experiments: Mapping[str, str] = field(default_factory=dict)  # built in: name -> TOML file beside this module
