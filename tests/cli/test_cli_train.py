@@ -60,7 +60,7 @@ LEARNERS = {  # each value is another one than by default
         rule="comparison", perturb="active", h=0.03, mu=0.2, step="adagrad", criterion="annealed", gamma=0.7,
         seed=5, feedback="flip:0.1",
     ),
-    "--rule first-order --h 0.03 --baseline": Settings("first-order", None, 0.03, None, baseline=True),
+    "--rule first-order --h 0.03 --step constant --baseline": Settings("first-order", None, 0.03, None, baseline=True),
 }  # fmt: skip
 OPTIONS = {
     "chunking": (
@@ -429,7 +429,7 @@ def stage(monkeypatch, sentences, tmp_path):
     return stage
 
 
-HEAD = "chunking: two-point, score, h 0.001, mu 0.1, seed 0"
+HEAD = "chunking: two-point, score, h 0.05, mu 0.2, adagrad, seed 0"
 
 
 def test_people_are_told_what_is_trained_and_what_came_out(program, stage, tmp_path):

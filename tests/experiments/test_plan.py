@@ -40,6 +40,7 @@ options = { only = "NP" }
 [fixed]
 h = 0.01
 mu = 0.1
+step = "constant"
 [grid]
 h = [0.1, 0.01]
 mu = [0.1]
@@ -162,7 +163,9 @@ def test_every_field_of_a_file_reaches_the_plan():
 def test_what_a_file_leaves_out_has_a_default():
     learner = '[[learner]]\nrule = "first-order"\nh = 1\n'
     plan = parse('name = "x"\ntask = "text"\niterations = 7\ndata.train = "t"\n' + learner)
-    assert plan == Experiment("x", "text", DataSpec(("t",)), (LearnerSpec("first-order", None, 1.0, None, "adagrad"),), 7)
+    assert plan == Experiment(
+        "x", "text", DataSpec(("t",)), (LearnerSpec("first-order", None, 1.0, None, "adagrad"),), 7
+    )
     assert plan.seeds == (0, 1, 2)
     assert (plan.data.dev, plan.data.test, plan.data.options, plan.bounds) == (None, None, {}, {})
     assert (plan.evaluate_every, plan.init, plan.origin, plan.identity, plan.note) == (None,) * 5
@@ -178,7 +181,12 @@ BARE = 'task = "chunking"\ndata.train = "train.txt"\n'
 def test_task_data_and_learners_are_enough(task, tmp_path):
     """The rest is as train has it: h and mu by the rule, the step and the perturbation."""
     path = tmp_path / "my first.toml"
-    learners = ({}, {"rule": "first-order"}, {"rule": "comparison", "perturb": "active"}, {"step": "adagrad"})
+    learners = (
+        {},
+        {"rule": "first-order"},
+        {"rule": "comparison", "perturb": "active"},
+        {"rule": "baseline", "step": "constant"},
+    )
     text = "".join("[[learner]]\n" + "".join(f'{k} = "{v}"\n' for k, v in given.items()) for given in learners)
     path.write_text(BARE.replace("chunking", task) + text)
     plan = read_experiment(path)
@@ -314,7 +322,7 @@ def test_an_empty_path_is_no_file():
         ),
         (
             "[grid]\nh = [" + "1," * 200 + "]\nmu = [" + "1," * 200 + "]",
-            "two-point score: a grid of 40,000 points, more than 10,000",
+            "two-point score adagrad: a grid of 40,000 points, more than 10,000",
         ),
         ("# " + "x" * 300_000, "small.toml: an experiment of more than 256 kB: is this the right file?"),
     ],
@@ -379,7 +387,7 @@ def test_a_learners_own_settings_come_before_the_common_ones():
             "init, bounds, origin, identity, note, title, phases",
         ),
         ("dev = 10", "develop = 10", "unknown key 'data.develop'; known are train, dev, test, options"),
-        ("h = 0.01\nmu = 0.1", "h = 0.01\nmu = 0.1\nnu = 1", "unknown key 'fixed.nu'; known are h, mu"),
+        ("h = 0.01\nmu = 0.1", "h = 0.01\nmu = 0.1\nnu = 1", "unknown key 'fixed.nu'; known are h, mu, step"),
         ("mu = [0.1]", "nu = [0.1]", "unknown key 'grid.nu'; known are h, mu"),
         (
             "paper = 0.5",

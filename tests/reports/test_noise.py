@@ -41,6 +41,7 @@ options = { only = "NP" }
 [fixed]
 h = 0.001
 mu = 0.1
+step = "constant"
 [[learner]]
 rule = "preference"
 perturb = "score"

@@ -31,6 +31,8 @@ seeds = SEEDS
 [data]
 train = "train.txt"
 dev = 10
+[fixed]
+step = "constant"
 [[learner]]
 rule = "two-point"
 perturb = "active"
