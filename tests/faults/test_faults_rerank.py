@@ -26,16 +26,16 @@ MOSES = (
     "0 ||| |0-1| x ||| TM0= 99999999999999999999 -0 LM0= 7 ||| -3\n12 ||| a | b ||| WP0= 1 ||| 0\n"
 ).encode()
 OLD_MOSES = (
-    "0 ||| the cät ||| d: 0 -1.5 lm: -3.25 w: -2 ||| -3\n0 ||| x ||| lm: 1 d: 2 3 w: 0 ||| -3\n7 ||| 日本 ||| w: 4 ||| 0\n"
+    "0 ||| the cät ||| d: 0 -1.5 lm: -3.25 w: -2 ||| -3\n0 ||| x ||| lm: 1 d: 2 3 w: 0 ||| -3\n"
+    "7 ||| 日本 ||| w: 4 ||| 0\n"
 ).encode()
 REFERENCES = "the cät won\r\n\n日本 3.0 \u2028 x\n99999999999999999999  a\u00a0b\t.\n".encode()
 CDEC_WEIGHTS = "# cdec\nLM 0.39\n Words\t-1e-3 \r\n\nÜ:x=1 12345678901234567890.5\nLate_1 +.5\n".encode()
 MOSES_INI = (
-    "[input-factors]\n0\n[weight] # here\nLM0= 0.5\nTM0= 0.2 -3e-1 1.\n\n# no more\nÜ0 = 7 # but this\n[ttable-limit]\n20\n"
+    "[input-factors]\n0\n[weight] # here\nLM0= 0.5\nTM0= 0.2 -3e-1 1.\n\n"
+    "# no more\nÜ0 = 7 # but this\n[ttable-limit]\n20\n"
 ).encode()
-OLD_INI = (
-    "# old\n[weight-l]\n0.5\n\n[weight-d]\n0.25 -1e-3\n3\n[ ttable-limit ]\n20\n[weight-l]\n99999999999.5\n".encode()
-)
+OLD_INI = "# old\n[weight-l]\n0.5\n\n[weight-d]\n0.25 -1e-3\n3\n[ ttable-limit ]\n20\n[weight-l]\n99999999999.5\n"
 NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 OLD_NAMES = dict(re.findall(r"(\S+)=(\S+)", "d=d lr=lr l=lm t=tm w=w generation=g i=I lex=lex glm=glm dlm=dlm slm=slm"))
 OLD_NAMES |= {name: name for name in ("u", "e", "wt", "pp", "pb", "bl")}

@@ -78,7 +78,7 @@ def plain_csv(data, tabs=False):
         lines[0:1] = []
     skipped = len(plain_lines(data)) - len(lines)
     by = "\t" if tabs or not lines else max("\t,;", key=lines[0].count)
-    (first, header), *rows = whole(csv_rows("".join(line + "\n" for line in lines), by))
+    (_, header), *rows = whole(csv_rows("".join(line + "\n" for line in lines), by))
     text, label = (usual_place([cell.strip() for cell in header], what) for what in USUAL)
     if any(len(row) != len(header) for _, row in rows):
         raise ValueError("columns differ")

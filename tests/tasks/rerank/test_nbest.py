@@ -196,7 +196,7 @@ GOOD = "0 ||| the cat ||| A=1 B=2 ||| -3\n"
         ("0 ||| x ||| =5 ||| 0\n", r":1: a feature has no name before its '='; write name=value"),
         ("0 ||| x ||| T= 1 2 ||| 0\n0 ||| x ||| T= 1 ||| 0\n", r":2: feature 'T' has 1 value here but 2 before"),
         (
-            "0 ||| x ||| A=1 T=1 ||| 0\n1 ||| x ||| A=1 T= 1 2 ||| 0\n",
+            "0 ||| x ||| T=1 ||| 0\n1 ||| x ||| A=1 T= 1 2 ||| 0\n",
             r":2: feature 'T' has 2 values here but 1 before",
         ),
         ("0 ||| x ||| T= 1 2 ||| 0\n0 ||| x ||| T=1 ||| 0\n", r":2: feature 'T' has 1 value here but 2 before"),
