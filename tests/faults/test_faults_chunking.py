@@ -22,7 +22,7 @@ COLUMNS = (
     "-DOCSTART- -X- O\n\n"
     "Zürich\tNNP  B-LOC\r\n10,000 CD O\n日本 NNP B-LOC\nno\u00a0break NN I-LOC\n\n\n"
     "# NN B-X\n1e5 CD\t\tE-X\n  saw VBD S\nher PRP$ I \n \t \n"
-    "😀 SYM O\n𝐱 99999999999999999999 U-Ö\n"
+    "😀 SYM O\n𝐱 99999999999999999999 U-Ö\ny NN I-Ö\nz NN L-Ö\nz NN I-Ö\na NN M-Ö\na NN E-Ö\na NN M-Ö\n"
 ).encode()
 
 CONLLU = (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections import Counter
 
 import numpy as np
 import pytest
@@ -29,7 +30,7 @@ OLD_MOSES = (
     "0 ||| the cät ||| d: 0 -1.5 lm: -3.25 w: -2 ||| -3\n0 ||| x ||| lm: 1 d: 2 3 w: 0 ||| -3\n"
     "7 ||| 日本 ||| w: 4 ||| 0\n"
 ).encode()
-REFERENCES = "the cät won\r\n\n日本 3.0 \u2028 x\n99999999999999999999  a\u00a0b\t.\n".encode()
+REFERENCES = "heute Zürich  won\r\n\n日本 3.0 \u2028 x\n99999999999999999999  3.0 a\u00a0b\t.\n".encode()
 CDEC_WEIGHTS = "# cdec\nLM 0.39\n Words\t-1e-3 \r\n\nÜ:x=1 12345678901234567890.5\nLate_1 +.5\n".encode()
 MOSES_INI = (
     "[input-factors]\n0\n[weight] # here\nLM0= 0.5\nTM0= 0.2 -3e-1 1.\n\n"
@@ -183,42 +184,49 @@ def content(store):
     rows = [store.list(i) for i in range(len(store))]
     words = [[store.hypothesis(j) for j in range(some.start, some.stop)] for some in rows]
     features = [store.features[some].tolist() for some in rows]
-    return list(zip(words, features, strict=True)), list(store.names), store.references
+    losses = [[round(loss, 9) for loss in store.losses[some].tolist()] for some in rows]
+    return list(zip(words, features, losses, strict=True)), list(store.names), store.references
+
+
+def plain_store(lists, references):
+    """What is in a store of these files."""
+    (found, names), lines = plain_nbest(lists), plain_lines(references)
+    if not names or found[-1][0] >= len(lines):
+        raise ValueError("no feature, or too few references")
+    kept = [(words, rows, [plain_loss(each, lines[i]) for each in words]) for i, words, rows in found]
+    return kept, names, (tuple(lines[i] for i, _, _ in found),)
+
+
+def plain_loss(hypothesis, reference):
+    """1 - BLEU of a sentence; 0.01 for an order without a match, none for one without n-grams."""
+    words, wanted, logs = hypothesis.split(), reference.split(), []
+    for n in range(1, min(4, len(words)) + 1):
+        ours, theirs = (Counter(zip(*(some[k:] for k in range(n)), strict=False)) for some in (words, wanted))
+        logs.append(math.log(((ours & theirs).total() or 0.01) / ours.total()))
+    if not set(words) & set(wanted):
+        return 1.0
+    return round(1 - math.exp(sum(logs) / len(logs) + min(0, 1 - len(wanted) / len(words))), 9)
 
 
 @pytest.mark.parametrize("n", cases(150))
 def test_damaged_references(n, tmp_path):
-    lists, names = plain_nbest(CDEC)
     (tmp_path / "x.nbest").write_bytes(CDEC)
 
     def read(path):
         return content(import_nbest(tmp_path / "x.nbest", path, tmp_path / "stores"))
 
-    def plain(data):
-        lines = plain_lines(data)
-        if len(lines) <= lists[-1][0]:
-            raise ValueError("too few")
-        return [(words, rows) for _, words, rows in lists], names, (tuple(lines[i] for i, _, _ in lists),)
-
-    agree(delivered(tmp_path / "x.ref", read), REFERENCES, n, plain)
+    agree(delivered(tmp_path / "x.ref", read), REFERENCES, n, lambda data: plain_store(CDEC, data))
 
 
 @pytest.mark.parametrize("n", cases(150))
 def test_damaged_lists_in_a_store(n, tmp_path):
     """What the import makes of lists is what is in them."""
     (tmp_path / "x.ref").write_bytes(REFERENCES)
-    lines = plain_lines(REFERENCES)
 
     def read(path):
         return content(import_nbest(path, tmp_path / "x.ref", tmp_path / "stores"))
 
-    def plain(data):
-        lists, names = plain_nbest(data)
-        if not names or lists[-1][0] >= len(lines):
-            raise ValueError("no feature, or too few references")
-        return [(words, rows) for _, words, rows in lists], names, (tuple(lines[i] for i, _, _ in lists),)
-
-    agree(delivered(tmp_path / "x.nbest", read), CDEC, n, plain)
+    agree(delivered(tmp_path / "x.nbest", read), CDEC, n, lambda data: plain_store(data, REFERENCES))
 
 
 STORED = ("features.f32", "statistics.i16", "losses.f64", "offsets.i64", "hypotheses.i64", "hypotheses.txt")
@@ -231,7 +239,7 @@ def test_damaged_stores(n, name, tmp_path):
     (tmp_path / "x.nbest").write_bytes(CDEC)
     (tmp_path / "x.ref").write_bytes(REFERENCES)
     store = import_nbest(tmp_path / "x.nbest", store_dir=tmp_path / "stores")
-    file, arrays = store.folder / name, (store.losses.tolist(), store.statistics.tolist())
+    file, statistics = store.folder / name, store.statistics.tolist()
 
     def read(data):
         file.unlink()
@@ -245,7 +253,7 @@ def test_damaged_stores(n, name, tmp_path):
         with notes.gathered() as remarks:
             opened = import_nbest(tmp_path / "x.nbest", store_dir=tmp_path / "stores")
         assert ["built anew" in remark for remark in remarks if str(store.folder) in remark] == [True] * bool(damage)
-        assert (opened.losses.tolist(), opened.statistics.tolist()) == arrays
+        assert opened.statistics.tolist() == statistics
         return content(opened)
 
     endure(read, file.read_bytes(), damaged, n)
