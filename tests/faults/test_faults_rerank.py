@@ -36,7 +36,8 @@ MOSES_INI = (
     "[input-factors]\n0\n[weight] # here\nLM0= 0.5\nTM0= 0.2 -3e-1 1.\n\n"
     "# no more\nÜ0 = 7 # but this\n[ttable-limit]\n20\n"
 ).encode()
-OLD_INI = "# old\n[weight-l]\n0.5\n\n[weight-d]\n0.25 -1e-3\n3\n[ ttable-limit ]\n20\n[weight-l]\n99999999999.5\n"
+OLD_INI = b"# old\n[weight-l]\n0.5\n\n[weight-d]\n0.25 -1e-3\n3\n[ ttable-limit ]\n20\n[weight-l]\n99999999999.5\n"
+LARGEST = float(np.finfo(np.float32).max)
 NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 OLD_NAMES = dict(re.findall(r"(\S+)=(\S+)", "d=d lr=lr l=lm t=tm w=w generation=g i=I lex=lex glm=glm dlm=dlm slm=slm"))
 OLD_NAMES |= {name: name for name in ("u", "e", "wt", "pp", "pb", "bl")}
@@ -85,9 +86,9 @@ def features_of(tokens, sizes):
             groups.append((token[:-1], []))
         elif "=" in token:
             name, _, value = token.rpartition("=")
-            groups.append((name, (number_of(value, np.finfo(np.float32).max),)))
+            groups.append((name, (number_of(value, LARGEST),)))
         elif groups and isinstance(groups[-1][1], list):
-            groups[-1][1].append(number_of(token, np.finfo(np.float32).max))
+            groups[-1][1].append(number_of(token, LARGEST))
         else:
             raise ValueError("no feature")
     features = {}
