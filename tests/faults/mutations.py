@@ -283,16 +283,18 @@ def _lines(data: bytes, rng: random.Random) -> bytes:
 
 
 def _fields(data: bytes, rng: random.Random) -> bytes:
-    """A field left out, doubled, or swapped with another of its line."""
+    """A field left out, emptied, doubled, or swapped with another of its line."""
     lines = data.split(b"\n")
     at = rng.randrange(len(lines))
     separator = rng.choice([each for each in (b" ", b"\t", b",", b":", b"|||", b"=") if each in lines[at]] or [b" "])
     fields = lines[at].split(separator)
     i, j = rng.randrange(len(fields)), rng.randrange(len(fields))
-    what = rng.randrange(3)
+    what = rng.randrange(4)
     if what == 0:
         del fields[i]
     elif what == 1:
+        fields[i] = b""
+    elif what == 2:
         fields.insert(i, fields[j])
     else:
         fields[i], fields[j] = fields[j], fields[i]

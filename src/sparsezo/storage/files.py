@@ -166,6 +166,8 @@ def numbered_lines(path: str | os.PathLike[str], stream: IO[bytes] | None = None
             for number, raw in enumerate(lines, start=1):
                 if number == 1:
                     raw = raw.removeprefix(b"\xef\xbb\xbf")
+                    if not raw:  # nothing but the mark
+                        return
                 if len(raw) > limits.LINE:
                     refuse_line(path, number)
                     raw += b"" if raw.endswith(b"\n") else source.readline()

@@ -172,6 +172,8 @@ def test_what_is_written_is_read(
         ("A 1\nB nan\n", r":2: weight 'B' is nan; it must be finite"),
         ("A -inf\n", r":1: weight 'A' is -inf; it must be finite"),
         ("A one\n", r":1: weight 'A' has the value 'one', which is not a number"),
+        ("A 1_000\n", r":1: weight 'A' has the value '1_000', which is not a number"),
+        ("[weight]\nLM0= \u0661\n", r":2: weight 'LM0' has the value '.', which is not a number"),
         ("A 1\nB 2\nA 1\n", r":3: weight 'A' is given twice; keep one of them"),
         ("A " + "9" * 5000 + "\n", r":1: weight 'A' is 9{40}\.\.\.; it must be finite"),
         ("A" * 5000 + " x\n", r":1: weight 'A{40}\.\.\.' has the value 'x', which is not a number"),

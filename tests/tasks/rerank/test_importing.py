@@ -5,7 +5,9 @@ from __future__ import annotations
 import gzip
 import lzma
 import os
+import shutil
 import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -160,6 +162,32 @@ def test_several_at_the_same_time_all_end_well(tmp_path: Path, damaged: bool) ->
     assert {store.folder for store in found} == {found[0].folder}
     assert all(store.losses[0] == 0 for store in found)
     assert leftovers(stores) == [found[0].folder.name]
+
+
+def test_a_damaged_store_is_replaced_by_one_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also while the old one is gone and the new one is not yet there."""
+    path, stores = write(tmp_path), tmp_path / "s"
+    folder = import_nbest(path, store_dir=stores).folder
+    flip(folder / "losses.f64")
+    waits, remove, sleep = threading.Event(), shutil.rmtree, time.sleep
+    other = threading.Thread(target=lambda: import_nbest(path, store_dir=stores))
+
+    def removed(place: Path, **how: bool) -> None:
+        remove(place, **how)
+        if place == folder and not other.ident:
+            other.start()
+            while other.is_alive() and not waits.wait(0.01):
+                pass
+
+    def waiting(seconds: float) -> None:
+        waits.set()
+        sleep(seconds)
+
+    monkeypatch.setattr(shutil, "rmtree", removed)
+    monkeypatch.setattr(time, "sleep", waiting)
+    assert import_nbest(path, store_dir=stores).losses[0] == 0
+    other.join()
+    assert leftovers(stores) == [folder.name]
 
 
 def flip(file: Path, place: int = 3) -> None:

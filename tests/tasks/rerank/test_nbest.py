@@ -194,7 +194,15 @@ GOOD = "0 ||| the cat ||| A=1 B=2 ||| -3\n"
         ("0 ||| x ||| A=1 five ||| 0\n", r":1: 'five' is no feature; write name=value"),
         ("0 ||| x ||| A=1 5 ||| 0\n", r":1: '5' is no feature"),
         ("0 ||| x ||| =5 ||| 0\n", r":1: a feature has no name before its '='; write name=value"),
-        ("0 ||| x ||| T= 1 2 ||| 0\n0 ||| x ||| T= 1 ||| 0\n", r":2: feature 'T' has 1 values here but 2 before"),
+        ("0 ||| x ||| T= 1 2 ||| 0\n0 ||| x ||| T= 1 ||| 0\n", r":2: feature 'T' has 1 value here but 2 before"),
+        (
+            "0 ||| x ||| T=1 ||| 0\n1 ||| x ||| A=1 T= 1 2 ||| 0\n",
+            r":2: feature 'T' has 2 values here but 1 before",
+        ),
+        ("0 ||| x ||| T= 1 2 ||| 0\n0 ||| x ||| T=1 ||| 0\n", r":2: feature 'T' has 1 value here but 2 before"),
+        ("0 ||| x ||| T_1=1_000 ||| 0\n", r":1: feature 'T_1' has the value '1_000', which is not a number"),
+        ("0 ||| x ||| A=1 T=\u0661 ||| 0\n", r":1: feature 'T' has the value '.', which is not a number"),
+        ("0 ||| x ||| T= 1 2_0 ||| 0\n", r":1: feature 'T' has the value '2_0', which is not a number"),
     ],
 )
 def test_bad_input(write: Write, text: str, message: str) -> None:

@@ -154,6 +154,13 @@ def test_a_file_that_is_cut_off_or_gone(tmp_path: Path) -> None:
         NBestStore.open(folder)
 
 
+def test_a_mark_at_the_beginning_of_a_reference_stays(tmp_path: Path) -> None:
+    """Of a file's first line it is taken off as its byte order mark, once."""
+    path = write(tmp_path, references=["\ufeff\ufeffthe cat", "\ufeffdogs", "the end"])
+    store = import_nbest(path, store_dir=tmp_path / "stores")
+    assert store.references == (("\ufeffthe cat", "\ufeffdogs", "the end"),)
+
+
 def test_several_references(tmp_path: Path) -> None:
     path = write(tmp_path)
     second = tmp_path / "second.ref"

@@ -195,6 +195,9 @@ def test_bad_topics(tmp_path: Path) -> None:
         read_topics(put(tmp_path, "a.qrels", "CCAT 1 1\nCCAT 1\n"))
     with pytest.raises(DataError, match=r"a.qrels:1: 'CCAT 7+\.\.\.' is not 'topic id 1'"):
         read_topics(put(tmp_path, "a.qrels", f"CCAT {'7' * 5000} 1\n"))
+    for line in ("CCAT 1 nan", "CCAT 1 -1", "CCAT \u0661 1"):  # an Arabic one is no id of RCV1's
+        with pytest.raises(DataError, match=r"a.qrels:1: 'CCAT .+' is not 'topic id 1'"):
+            read_topics(put(tmp_path, "a.qrels", f"{line}\n"))
     with pytest.raises(DataError, match=r"b.qrels: names none of CCAT, ECAT, GCAT, MCAT"):
         read_topics(put(tmp_path, "b.qrels", "C11 1 1\n\n"))
 

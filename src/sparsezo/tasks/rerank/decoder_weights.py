@@ -30,7 +30,7 @@ import numpy as np
 from sparsezo.errors import DataError, UsageError, quoted
 from sparsezo.storage import limits
 from sparsezo.storage.files import numbered_lines, write_text
-from sparsezo.tasks.rerank.nbest import group_names
+from sparsezo.tasks.rerank.nbest import decimal, group_names
 
 _SECTION = re.compile(r"\[.*\]$")
 _MEMBER = re.compile(r"(.+)_([1-9][0-9]{0,8})$")
@@ -167,7 +167,7 @@ def _cdec_pairs(path: str | os.PathLike[str], lines: Lines) -> Iterator[Group]:
 
 def _finite(where: str, name: str, value: str) -> float:
     try:
-        number = float(value)
+        number = decimal(value)
     except ValueError:
         what = f"weight '{quoted(name)}' has the value '{quoted(value)}', which is not a number"
         raise DataError(where, what) from None

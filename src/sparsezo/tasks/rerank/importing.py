@@ -173,7 +173,8 @@ def _checked(source: Source, keep_segmentation: bool, references: Source, n: int
 
 
 def _put_in_place(temporary: Path, folder: Path) -> None:
-    with locks.locked(folder, wait=True):  # of several that were at it the first one's stays
+    turn = folder.with_name(f"{folder.name}.turn")  # not the folder's own lock, which goes with it
+    with locks.locked(turn, wait=True):  # of several that were at it the first one's stays
         with contextlib.suppress(DataError):
             NBestStore.open(folder)
             return

@@ -166,17 +166,7 @@ class _Reader:
             limits.refuse(f"{self.path}:{number}", what)
         self.size += size
         text = fields[2]
-        if "= " in text or ": " in text:
-            names, values = self._groups(number, text)
-        else:
-            names, values = [], []
-            try:
-                for pair in text.split():
-                    name, _, value = pair.rpartition("=")
-                    names.append(name)
-                    values.append(float(value))
-            except ValueError:
-                names, values = self._groups(number, text)
+        names, values = self._features(number, text)
         if names != self.names:
             self.layout = self._layout(number, names, text)
             self.names = names
@@ -184,6 +174,28 @@ class _Reader:
         self.layout.values += values
         self.hypotheses.append(self._words(fields[1].strip()))
         self.rows += 1
+
+    def _features(self, number: int, text: str) -> tuple[list[str], list[float]]:
+        """The quick way for cdec's spelling, which is also what says whether it is that."""
+        if "= " in text or ": " in text:
+            return self._groups(number, text)
+        names: list[str] = []
+        written: list[str] = []
+        for pair in text.split():
+            name, _, value = pair.rpartition("=")
+            names.append(name)
+            written.append(value)
+        try:
+            values = list(map(float, written))
+        except ValueError:
+            return self._groups(number, text)
+        if not _is_decimal("".join(written)):
+            return self._groups(number, text)
+        if names != self.names:
+            where = f"{self.path}:{number}"
+            for name in names:
+                self._check_size(where, name, 1)
+        return names, values
 
     def _words(self, hypothesis: str) -> str:
         if self.keep_segmentation:
@@ -264,14 +276,16 @@ class _Reader:
         names: list[str] = []
         values: list[float] = []
         for name, group in groups:
-            if self.sizes.setdefault(name, len(group)) != len(group):
-                before = self.sizes[name]
-                raise DataError(
-                    where, f"feature '{quoted(name)}' has {len(group)} values here but {before} before; is it cut off?"
-                )
+            self._check_size(where, name, len(group))
             names += group_names(name, len(group))
             values += group
         return names, values
+
+    def _check_size(self, where: str, name: str, size: int) -> None:
+        """A group has as many values wherever it stands, or its columns would change their names."""
+        if (before := self.sizes.setdefault(name, size)) != size:
+            found = f"{size} value{'s' * (size > 1)} here but {before} before"
+            raise DataError(where, f"feature '{quoted(name)}' has {found}; is it cut off?")
 
     def _check(self, layout: _Layout, values: NDArray[np.float64]) -> None:
         bad = ~(np.abs(values) <= _LARGEST)  # NaN too
@@ -292,9 +306,21 @@ def _check_group(where: str, groups: list[tuple[str, list[float]]]) -> None:
         raise DataError(where, f"feature '{quoted(groups[-1][0])}' has no value; is the line cut off?")
 
 
+def decimal(text: str) -> float:
+    """A number as decoders write it; ValueError for what Python alone would take for one: 1_000, digits of others."""
+    if not _is_decimal(text):
+        raise ValueError(text)
+    return float(text)
+
+
+def _is_decimal(text: str) -> bool:
+    """Of what ``float`` takes."""
+    return text.isascii() and "_" not in text
+
+
 def _number(where: str, name: str, value: str) -> float:
     try:
-        return float(value)
+        return decimal(value)
     except ValueError:
         what = f"feature '{quoted(name)}' has the value '{quoted(value)}', which is not a number"
         raise DataError(where, what) from None

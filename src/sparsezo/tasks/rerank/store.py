@@ -33,7 +33,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparsezo.errors import DamagedError, DataError
-from sparsezo.storage.files import numbered_lines
+from sparsezo.storage.files import reading
 from sparsezo.storage.sources import new_sum
 from sparsezo.tasks.rerank.metric import STATISTICS
 from sparsezo.tasks.rerank.nbest import Segmentation
@@ -126,7 +126,7 @@ class NBestStore:
     def references(self) -> tuple[tuple[str, ...], ...]:
         """A tuple of lines, one for each list, for each set of references, as ``corpus_bleu`` takes them."""
         files = [self.folder / f"references.{k}.txt" for k in range(1, self.n_references + 1)]
-        sets = tuple(tuple(line for _, line in numbered_lines(file)) for file in files)
+        sets = tuple(map(_lines, files))
         for file, lines in zip(files, sets, strict=True):
             if len(lines) != len(self):
                 raise DamagedError(str(file), f"{len(lines)} lines for {len(self)} lists", MEND)
@@ -136,6 +136,16 @@ class NBestStore:
         """Where each named feature stands in this store, -1 for those that it does not have (they are 0)."""
         place = {name: k for k, name in enumerate(self.names)}
         return np.array([place.get(name, -1) for name in names], np.int64)
+
+
+def _lines(file: Path) -> tuple[str, ...]:
+    """As they were written: what would be a byte order mark elsewhere is a reference's first character here."""
+    with reading(file):
+        raw = file.read_bytes()
+    try:
+        return tuple(raw.decode("utf-8").split("\n")[:-1])
+    except UnicodeDecodeError as error:
+        raise DamagedError(str(file), error.reason, MEND) from None
 
 
 def _mapped_elsewhere(folder: Path, source: str) -> NBestStore:

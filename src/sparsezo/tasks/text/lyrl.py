@@ -29,7 +29,7 @@ def read_topics(path: str | os.PathLike[str]) -> dict[int, str]:
         fields = line.split()
         if not fields:
             continue
-        if len(fields) != 3 or not _is_id(fields[1]):
+        if len(fields) != 3 or not _is_id(fields[1]) or fields[2] not in ("0", "1"):
             raise DataError(
                 f"{path}:{number}", f"'{quoted(line)}' is not 'topic id 1'; is this RCV1-v2's topics qrels file?"
             )
@@ -43,7 +43,7 @@ def read_topics(path: str | os.PathLike[str]) -> dict[int, str]:
 
 
 def _is_id(text: str) -> bool:
-    return text.isdecimal() and len(text) <= 18
+    return text.isascii() and text.isdigit() and len(text) <= 18
 
 
 def lyrl_blocks(path: str | os.PathLike[str], stream: IO[bytes] | None = None) -> Iterator[tuple[int, int, str]]:
