@@ -285,8 +285,8 @@ def test_the_command_for_train_leaves_out_what_is_the_default():
         return tune.train_command(kind("text"), files, spec, replace(FOUND, chosen=point), plan)
 
     assert command(LearnerSpec("two-point", "score", 1.0, 1.0), 0.5, 0.25) == (
-        "sparsezo train text --train a --dev d --rule two-point --perturb score --h 0.5 --mu 0.25 --step constant --seed 2 "
-        "--iterations 7000 -o model.szo"
+        "sparsezo train text --train a --dev d --rule two-point --perturb score --h 0.5 --mu 0.25 --step constant "
+        "--seed 2 --iterations 7000 -o model.szo"
     )
     assert command(LearnerSpec("first-order", None, 1.0, None, baseline=True), 0.5, None) == (
         "sparsezo train text --train a --dev d --rule first-order --h 0.5 --step constant --baseline --seed 2 "
