@@ -529,7 +529,7 @@ def test_a_process_does_one_run_after_the_other_until_it_is_sent_home(serve, tmp
     line = Line(first, bad, last, None, "nobody takes this")
     serve(line)
     assert line.runs == ["nobody takes this"]
-    assert line.sent[0] == ("ready", None)
+    assert line.sent[0] == ("ready", [])
     ends = [value for kind, value in line.sent if kind == "end"]
     assert (ends[0], ends[2], len(ends)) == (None, None, 3)
     message, diverged = ends[1]
@@ -550,7 +550,7 @@ def test_a_process_saves_its_run_before_it_leaves(serve, tmp_path, why):
     run, other = fixed_runs(plan_of(400), "data")[:2]
     line = Line(run, other, at_progress=why)
     serve(line)
-    assert [message for message in line.sent if message[0] != "progress"] == [("ready", None)]
+    assert [message for message in line.sent if message[0] != "progress"] == [("ready", [])]
     (step,) = half_done(tmp_path)
     assert 0 < step < 400
     assert line.runs == [other]
@@ -577,7 +577,7 @@ def test_a_process_that_waits_for_work_leaves_quietly_at_sigterm(serve):
 
     line = Terminated("nobody takes this")
     serve(line)
-    assert line.sent == [("ready", None)]
+    assert line.sent == [("ready", [])]
     assert line.runs == ["nobody takes this"]
     assert came == []
 
@@ -654,7 +654,7 @@ def test_what_a_process_reports_reaches_the_board(tmp_path):
     worker, theirs = worker_of(ready=False)
     seen, run = [], run_of()
     board = Board(tmp_path, [run], 0, 1, seen.append)
-    theirs.send(("ready", None))
+    theirs.send(("ready", []))
     worker.give(run, board)
     assert theirs.recv() == run
     theirs.send(("progress", now(run, 25)))

@@ -13,12 +13,13 @@ from types import FrameType
 
 def main() -> None:
     """Exit codes: 0 done, 1 the work failed, 2 the call was wrong, 130 interrupted (143 by SIGTERM)."""
-    from sparsezo import progress
+    from sparsezo import notes, progress
     from sparsezo.cli.app import make_app
     from sparsezo.errors import SparsezoError
 
     signal.signal(signal.SIGTERM, _terminate)
     progress.show_with(_counting)
+    notes.say_with(_note)
     try:
         make_app(_asked_for())(prog_name="sparsezo")
     except SparsezoError as error:
@@ -52,6 +53,12 @@ def _counting(title: str, unit: str) -> AbstractContextManager[Callable[[int, in
     from sparsezo.cli import show
 
     return show.counting(title, unit)
+
+
+def _note(text: str) -> None:
+    from sparsezo.cli import show
+
+    show.note(text)
 
 
 class Terminated(KeyboardInterrupt):

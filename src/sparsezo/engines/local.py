@@ -23,6 +23,7 @@ from pathlib import Path
 from types import FrameType, TracebackType
 from typing import Any, Self
 
+from sparsezo import notes
 from sparsezo.engines.base import Finished, Overview
 from sparsezo.engines.progress import Board, Why
 from sparsezo.errors import DivergedError, SparsezoError, UsageError
@@ -117,7 +118,8 @@ class LocalEngine:
         """As many processes as there is work for; the first is ready before the others start."""
         wanted = min(self.processes, jobs)
         if not self._workers:
-            self._new_worker().ready()
+            for text in self._new_worker().ready():
+                notes.say(text)  # what the others remark is the same
         while len(self._workers) < wanted:
             self._new_worker()
         for worker in self._workers:
@@ -145,10 +147,10 @@ class _Worker:
             self.process.start()
         theirs.close()
 
-    def ready(self) -> None:
-        """Wait until it has loaded the data."""
+    def ready(self) -> list[str]:
+        """Wait until it has loaded the data; what it remarked at that."""
         if self._ready:
-            return
+            return []
         try:
             kind, value = self.connection.recv()
         except EOFError:
@@ -157,6 +159,7 @@ class _Worker:
         if kind != "ready":
             raise value if isinstance(value, SparsezoError) else SparsezoError(str(value))
         self._ready = True
+        return list(value)
 
     def give(self, run: Run, board: Board) -> None:
         self.run = run
@@ -216,13 +219,14 @@ def _serve(connection: Connection, load: Load, out: Path, checkpoint_seconds: fl
     signal.signal(signal.SIGTERM, _terminated)
     try:
         try:
-            bench = Bench(load())
+            with notes.gathered() as remarks:
+                bench = Bench(load())
             bench.compile()
         except Exception as error:
             told = error if isinstance(error, UsageError) else _described(error)
             connection.send(("broken", told))
             return
-        connection.send(("ready", None))
+        connection.send(("ready", remarks))
 
         def report(progress: Progress) -> None:
             try:

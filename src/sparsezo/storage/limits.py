@@ -18,7 +18,7 @@ VARIABLE = "SPARSEZO_INSIST"
 
 LINE = 1 << 24  # bytes of one line
 TOKENS = 10_000  # of one sentence
-COUNTED_TOKENS = 1_000  # of a sentence whose expected F1 is computed by counting, at a cost of its cube
+TAGS = 500  # different ones
 ARRAYS = 1 << 31  # bytes of a model's, checkpoint's or store's arrays in memory, where its file is much smaller
 SWELLING = 100  # times its file's size that a packed file's content may have before it looks like a trap
 

@@ -66,7 +66,9 @@ class Task(Protocol):
     """A task with its data set's features. Data is whatever the task's own reader gives."""
 
     name: str
-    metric: str
+
+    @property
+    def metric(self) -> str: ...
 
     @property
     def n_features(self) -> int: ...

@@ -1,9 +1,11 @@
 """Column files, one token a line and a blank line between sentences (the chunking data of the paper's Sec. 5).
 
-The last column is the tag, the others are what is observed (word, part of speech, ...). A corpus keeps each
-column of all sentences as one list, because the attributes are built a column at a time (attributes.py).
+The last column is the tag, the others are what is observed (word, part of speech, ...); ``column`` chooses another tag,
+and what stands before it is observed. In CoNLL-U, columns have names (conllu.py). A corpus keeps each column of all
+sentences as one list, because the attributes are built a column at a time (attributes.py).
 
     corpus = read_conll("train.txt.gz")
+    corpus = read_conll("en-ud-train.conllu", column="XPOS")
     dev, train = corpus[:1000], corpus[1000:]
     words, pos = dev.columns
     start, stop = dev.offsets[7:9]                      # the tokens of dev's sentence 7
@@ -17,16 +19,18 @@ import itertools
 import lzma
 import os
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import IO
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sparsezo.errors import DataError, UsageError
+from sparsezo.errors import DataError, UsageError, quoted
+from sparsezo.storage import limits
 from sparsezo.storage.files import atomic_write, numbered_lines
+from sparsezo.tasks.chunking import conllu
 
 _DOCUMENT_START = "-DOCSTART-"
 # Not str.split(): that also splits at a no-break space, which may stand inside a token.
@@ -43,6 +47,8 @@ class Corpus:
     offsets: NDArray[np.int64]  # (sentences + 1,), from 0
     lines: NDArray[np.int32] = field(default_factory=lambda: np.zeros(0, np.int32), repr=False)
     """Each token's line in the file, for messages; empty for a corpus that was not read from one."""
+    column: str | None = None  # the tag's, by number or by its name in CoNLL-U; None: the last
+    text: list[str] | None = field(default=None, repr=False)  # all lines of CoNLL-U that is to be tagged
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
@@ -69,6 +75,7 @@ class Corpus:
             tags=None if self.tags is None else self.tags[tokens],
             offsets=offsets - offsets[0],
             lines=self.lines[tokens],
+            column=self.column,
         )
 
     def where(self, token: int) -> str:
@@ -76,79 +83,166 @@ class Corpus:
         return f"{self.path}:{self.lines[token]}" if len(self.lines) else self.path
 
 
-def read_conll(path: str | os.PathLike[str], tagged: bool = True, n_columns: int | None = None) -> Corpus:
-    """Read a column file, plain, .gz or .xz.
+def read_conll(
+    path: str | os.PathLike[str],
+    tagged: bool = True,
+    n_columns: int | None = None,
+    column: str | None = None,
+    trained_column: str | None = None,
+) -> Corpus:
+    """Read a column file, plain, .gz or .xz; CoNLL-U by its name or its content.
 
     Tagged: the last of at least two columns is the tag. Not tagged: all columns are observed, unless
-    ``n_columns`` says how many are; a file with one more has its tags after all. A sentence that is only
-    a -DOCSTART- line is left out, however many columns that line has.
+    ``n_columns`` says how many are; a file with one more has its tags after all. ``column``: the tag's, by its number
+    from 1 or its name in CoNLL-U; ``trained_column``: that of the training file, which counts where this file is of the
+    same kind. A sentence that is only a -DOCSTART- line is left out, however many columns that line has.
     """
-    cells: list[str] = []  # row by row
+    first, lines = _first_line(numbered_lines(path))
+    is_conllu = conllu.is_conllu(path, first)
+    if trained_column is not None and is_conllu == (trained_column in conllu.NAMES):
+        column = column or trained_column
+    if is_conllu:
+        return _read_conllu(path, lines, tagged, n_columns, column)
+    number = None if column is None else _number(column)
+    cells, numbers, stops, width = _gather(path, _rows(lines))
+    tag = _tag_column(f"{path}:{numbers[0]}", width, tagged, n_columns, number)
+    columns = tuple(cells[i::width] for i in range(width if tag is None else tag + 1))
+    observed, tags = (columns, None) if tag is None else (columns[:-1], columns[-1])
+    return _corpus(path, observed, tags, stops, numbers, column)
+
+
+def _read_conllu(
+    path: str | os.PathLike[str],
+    lines: Iterator[tuple[int, str]],
+    tagged: bool,
+    n_columns: int | None,
+    column: str | None,
+) -> Corpus:
+    name, kept = conllu.chosen(column)
+    text = [] if tagged else list(lines)
+    cells, numbers, stops, width = _gather(path, conllu.rows(path, text or lines, kept))
+    tags = cells[width - 1 :: width]
+    untagged = all(tag == conllu.EMPTY for tag in tags)
+    if tagged and untagged:
+        raise DataError(str(path), f"column {name} is {conllu.EMPTY} throughout; choose another with `column`")
+    if n_columns is not None and n_columns != width - 1:
+        names = " and ".join(conllu.NAMES[i] for i in kept[:-1])
+        raise DataError(str(path), f"has {names} before {name}; expected {_columns(n_columns)} before the tag")
+    columns = tuple(cells[i::width] for i in range(width - 1))
+    corpus = _corpus(path, columns, None if untagged else tags, stops, numbers, name)
+    return corpus if tagged else replace(corpus, text=[line for _, line in text])
+
+
+def _corpus(
+    path: str | os.PathLike[str],
+    observed: tuple[list[str], ...],
+    tags: list[str] | None,
+    stops: list[int],
+    lines: list[int],
+    column: str | None,
+) -> Corpus:
+    return Corpus(str(path), observed, tags, np.array(stops, np.int64), np.array(lines, np.int32), column)
+
+
+def _gather(
+    path: str | os.PathLike[str], rows: Iterable[tuple[int, list[str]]]
+) -> tuple[list[str], list[int], list[int], int]:
+    """All cells row by row, the line of each row, where sentences stop, and how many cells a row has."""
+    cells: list[str] = []
     lines: list[int] = []
     stops = [0]
-    width, width_line = 0, 0
+    width = 0
     seen: dict[str, str] = {}
     intern = seen.setdefault  # words repeat: one string object for all of a word's tokens
-    for last_line, sentence in _sentences(path):
-        first_line = last_line - len(sentence) + 1
-        if not width:
-            width, width_line = len(sentence[0]), first_line
+    for numbers, sentence in _sentences(path, rows):
+        width = width or len(sentence[0])
         if set(map(len, sentence)) != {width}:
-            number, row = next((i, row) for i, row in enumerate(sentence, start=first_line) if len(row) != width)
+            place, row = next((i, row) for i, row in enumerate(sentence) if len(row) != width)
             raise DataError(
-                f"{path}:{number}",
-                f"has {_columns(len(row))} where line {width_line} has {width}; "
+                f"{path}:{numbers[place]}",
+                f"has {_columns(len(row))} where line {lines[0] if lines else numbers[0]} has {width}; "
                 "every token needs the same columns, separated by spaces or tabs",
             )
         flat = list(itertools.chain.from_iterable(sentence))
         cells.extend(map(intern, flat, flat))
-        lines.extend(range(first_line, last_line + 1))
+        lines.extend(numbers)
         stops.append(len(lines))
     if not lines:
         raise DataError(str(path), "holds no token; expected one token a line and a blank line between sentences")
-    has_tags = _has_tags(f"{path}:{width_line}", width, tagged, n_columns)
-    columns = tuple(cells[i::width] for i in range(width))
-    return Corpus(
-        path=str(path),
-        columns=columns[:-1] if has_tags else columns,
-        tags=columns[-1] if has_tags else None,
-        offsets=np.array(stops, np.int64),
-        lines=np.array(lines, np.int32),
-    )
+    return cells, lines, stops, width
 
 
-def _sentences(path: str | os.PathLike[str]) -> Iterator[tuple[int, list[list[str]]]]:
-    """Each sentence's last line number and its rows."""
-    sentence: list[list[str]] = []
-    last_line = 0
-    for number, line in itertools.chain(numbered_lines(path), [(0, "")]):
+def _first_line(lines: Iterator[tuple[int, str]]) -> tuple[str, Iterator[tuple[int, str]]]:
+    """The first line that is neither blank nor looks like a comment, and all lines."""
+    head: list[tuple[int, str]] = []
+    for number, line in lines:
+        head.append((number, line))
+        if line.strip() and not line.startswith("#"):
+            return line, itertools.chain(head, lines)
+    return "", iter(head)
+
+
+def _rows(lines: Iterable[tuple[int, str]]) -> Iterator[tuple[int, list[str]]]:
+    """Line numbers and cells; no cell for a blank line."""
+    for number, line in lines:
         row = line.split(" ")
         if "" in row or "\t" in line:  # the slower way, for what is not separated by single spaces
             row = _split(line)
+        yield number, row
+
+
+def _sentences(
+    path: str | os.PathLike[str], rows: Iterable[tuple[int, list[str]]]
+) -> Iterator[tuple[list[int], list[list[str]]]]:
+    """The line numbers and the rows of each sentence."""
+    numbers: list[int] = []
+    sentence: list[list[str]] = []
+    end: list[tuple[int, list[str]]] = [(0, [])]
+    for number, row in itertools.chain(rows, end):
         if row:
+            numbers.append(number)
             sentence.append(row)
-            last_line = number
+            if len(sentence) == limits.TOKENS + 1:
+                limits.refuse(
+                    f"{path}:{numbers[0]}",
+                    f"more than {limits.TOKENS:,} tokens in one sentence: is a blank line missing?",
+                )
         elif sentence:
             if len(sentence) > 1 or sentence[0][0] != _DOCUMENT_START:
-                yield last_line, sentence
-            sentence = []
+                yield numbers, sentence
+            numbers, sentence = [], []
 
 
 def _columns(count: int) -> str:
     return f"{count} column{'s' * (count != 1)}"
 
 
-def _has_tags(where: str, width: int, tagged: bool, n_columns: int | None) -> bool:
-    """Whether the last column is the tag; an error where the file does not fit what was asked for."""
+def _number(column: str) -> int:
+    """Of a column file, from 2: something must stand before the tag."""
+    if column.upper() in conllu.NAMES:
+        raise UsageError(f"`column` {column}: columns have names in CoNLL-U only; give its number, from 2")
+    if not (column.isascii() and column.isdecimal() and len(column) < 6 and int(column) >= 2):
+        raise UsageError(f"`column` {quoted(column)}: give a number from 2; the columns before the tag are observed")
+    return int(column)
+
+
+def _tag_column(where: str, width: int, tagged: bool, n_columns: int | None, number: int | None) -> int | None:
+    """The tag's column, from 0, or None where there is no tag; an error where the file does not fit what was asked."""
+    if number is not None:
+        if n_columns is not None and number != n_columns + 1:
+            raise DataError(where, f"`column` {number}: the model has {_columns(n_columns)} before the tag")
+        if width < number - (not tagged):
+            raise DataError(where, f"has {_columns(width)}, and `column` {number} is the tag's")
+        return number - 1 if width >= number else None
     if tagged and width < 2:
         raise DataError(where, "has 1 column where at least 2 are needed; the last one must be the tag")
     if n_columns is None:
-        return tagged
+        return width - 1 if tagged else None
     if tagged and width != n_columns + 1:
         raise DataError(where, f"has {_columns(width)}; expected {n_columns + 1}, {n_columns} and the tag")
     if width not in (n_columns, n_columns + 1):
         raise DataError(where, f"has {_columns(width)}; expected {n_columns}, or {n_columns + 1} with the tag last")
-    return width == n_columns + 1
+    return n_columns if width == n_columns + 1 else None
 
 
 def write_conll(target: str | os.PathLike[str] | IO[str], corpus: Corpus, predicted: list[str]) -> None:

@@ -1,4 +1,7 @@
-"""Chunking for the training loop: scores of tag bigrams to a tag path, its 1 - F1, its gradient (paper Sec. 5)."""
+"""Chunking for the training loop: scores of tag bigrams to a tag path, its 1 - F1, its gradient (paper Sec. 5).
+
+Tags that are no chunks have 1 - accuracy as their loss.
+"""
 
 from __future__ import annotations
 
@@ -11,19 +14,25 @@ from sparsezo.kernels import protocol
 from sparsezo.kernels.jit import kernel
 from sparsezo.kernels.protocol import implements
 from sparsezo.tasks.chunking import chains
+from sparsezo.tasks.chunking.events import shown_pairs
+from sparsezo.tasks.chunking.expected_f1 import LANES, expected_f1, node_table
 
 
 class ChunkScratch(NamedTuple):
     """Room to work in, each learner's own."""
 
     P: NDArray[np.float32]  # order 1: bigram potentials
-    M: NDArray[np.float32]  # annealed criterion: bigram marginals
+    M: NDArray[np.float32]  # annealed criterion: the potentials times gamma
     best: NDArray[np.float32]  # tokens x tags
     back: NDArray[np.int16]
     E: NDArray[np.float32]  # tokens + 1 x tags^2
     p: NDArray[np.float32]  # 2 x tags
-    A: NDArray[np.float64]  # annealed criterion: tags x chunks x chunks x 2, or empty
-    B: NDArray[np.float64]
+    now: NDArray[np.float32]  # expected F1: 3 x tags x lanes
+    after: NDArray[np.float32]
+    E2: NDArray[np.float32]  # as E, given an event
+    Q: NDArray[np.float32]  # tokens x tags: how likely each is shown
+    unsure: NDArray[np.float32]  # tokens
+    wanted: NDArray[np.int16]  # tokens: an event
 
 
 class ChunkTask(NamedTuple):
@@ -31,10 +40,14 @@ class ChunkTask(NamedTuple):
 
     n_tags: int
     order: int  # 2: S scores tag bigrams; 1: S scores tags, and its last n_tags rows score bigrams
-    start: int  # the tag before the first token: O
+    start: int  # the tag before the first token: O; of plain tags any fixed one
+    chunks: bool  # the tags are of chunks: the loss is 1 - F1, else 1 - accuracy
     tokens: NDArray[np.int64]
     kind: NDArray[np.int8]  # of each tag, also of those that only gold has: 0 outside, 1 begins, 2 inside
     chunk_type: NDArray[np.int32]  # of each tag; -1 for O
+    shown: NDArray[np.int16]  # tags^2: the tag that a person sees of each pair (events)
+    nodes: NDArray[np.float32]  # of the expected F1, a row for each number of them
+    weights: NDArray[np.float64]
     scratch: ChunkScratch
 
 
@@ -46,7 +59,7 @@ class ChunkGold(NamedTuple):
 
 
 @kernel
-def _expand(task: Any, x: Any, S: Any) -> None:
+def expand(task: Any, x: Any, S: Any) -> None:
     """Order 1: the bigram potentials in task.scratch.P. Order 2 has them in S as it is."""
     if task.order == 1:
         chains.expand(S, task.tokens[x], task.n_tags, task.scratch.P)
@@ -59,14 +72,14 @@ def _outputs(task: Any, x: Any) -> Any:
 
 @implements(protocol.decode, ChunkTask)
 def _decode(task: Any, x: Any, S: Any, y: Any) -> Any:
-    _expand(task, x, S)
+    expand(task, x, S)
     P = S if task.order == 2 else task.scratch.P
     return chains.viterbi(P, task.tokens[x], task.n_tags, task.start, task.scratch.best, task.scratch.back, y)
 
 
 @implements(protocol.sample, ChunkTask)
 def _sample(task: Any, x: Any, S: Any, key: Any, step: Any, y: Any) -> Any:
-    _expand(task, x, S)
+    expand(task, x, S)
     P = S if task.order == 2 else task.scratch.P
     R, K = task.tokens[x], task.n_tags
     chains.relative(P, R, K, task.start, task.scratch.best, task.scratch.E)
@@ -81,7 +94,7 @@ def _score_gradient(task: Any, x: Any, S: Any, y: Any, D: Any) -> None:
 
 @implements(protocol.supervise, ChunkGold)
 def _supervise(gold: Any, task: Any, x: Any, S: Any, D: Any) -> None:
-    _expand(task, x, S)
+    expand(task, x, S)
     P = S if task.order == 2 else task.scratch.P
     chains.relative(P, task.tokens[x], task.n_tags, task.start, task.scratch.best, task.scratch.E)
     _path_minus_marginals(task, x, gold.tags[gold.offsets[x] : gold.offsets[x + 1]], D)
@@ -102,13 +115,24 @@ def _path_minus_marginals(task: Any, x: Any, y: Any, D: Any) -> None:
 @implements(protocol.delta, ChunkGold)
 def _delta(gold: Any, task: Any, x: Any, y: Any) -> Any:
     z = gold.tags[gold.offsets[x] : gold.offsets[x + 1]]
+    if not task.chunks:
+        return _one_minus_accuracy(y, z, task.tokens[x])
     n_y, n_z, both = chains.chunk_counts(y, z, task.tokens[x], task.kind, task.chunk_type)
     return chains.one_minus_f1(n_y, n_z, both)
 
 
+@kernel
+def _one_minus_accuracy(y: Any, z: Any, R: Any) -> Any:
+    wrong = 0
+    for i in range(R):
+        if y[i] != z[i]:
+            wrong += 1
+    return wrong / R
+
+
 @implements(protocol.risk, ChunkGold)
 def _risk(gold: Any, task: Any, x: Any, S: Any, gamma: Any) -> Any:
-    _expand(task, x, S)
+    expand(task, x, S)
     P = S if task.order == 2 else task.scratch.P
     R, K = task.tokens[x], task.n_tags
     gamma = P.dtype.type(gamma)
@@ -116,14 +140,26 @@ def _risk(gold: Any, task: Any, x: Any, S: Any, gamma: Any) -> Any:
     for i in range(R):
         for j in range(K * K):
             M[i, j] = gamma * P[i, j]
-    chains.relative(M, R, K, task.start, task.scratch.best, task.scratch.E)
-    M[:R] = 0
-    chains.subtract_marginals(task.scratch.E, R, K, task.start, task.scratch.p, M)
-    for i in range(R):
-        for j in range(K * K):
-            M[i, j] = -M[i, j]
+    room = task.scratch
+    chains.relative(M, R, K, task.start, room.best, room.E)
     z = gold.tags[gold.offsets[x] : gold.offsets[x + 1]]
-    return chains.expected_f1_loss(M, R, K, task.start, z, task.kind, task.chunk_type, task.scratch.A, task.scratch.B)
+    if not task.chunks:
+        M[:R] = 0
+        chains.subtract_marginals(room.E, R, K, task.start, room.p, M)
+        return _expected_error(M, R, K, z)
+    args = (z, task.kind, task.chunk_type, task.nodes, task.weights, room.now, room.after)
+    return 1.0 - expected_f1(room.E, R, K, *args)
+
+
+@kernel
+def _expected_error(M: Any, R: Any, K: Any, z: Any) -> Any:
+    """E[1 - accuracy(y, z)] for y with pair marginals -M[i, a * K + b]: by its linearity, of each token alone."""
+    right = 0.0
+    for i in range(R):
+        if z[i] < K:  # a tag that only gold has is never found
+            for a in range(K):
+                right -= M[i, a * K + z[i]]
+    return 1.0 - right / R
 
 
 @kernel
@@ -147,10 +183,12 @@ def chunk_task(
     order: int,
     risk: bool = False,
     n_tags: int | None = None,
+    chunks: bool = True,
 ) -> ChunkTask:
     """A task with room for its longest input; ``risk`` asks for the annealed criterion's (larger) room too.
 
-    n_tags: how many of the tags in kind may be predicted, the first ones; all of them by default.
+    n_tags: how many of the tags in kind may be predicted, the first ones; all of them by default. chunks: the loss is
+    1 - F1 of chunks; else it is 1 - accuracy, and kind and chunk_type are not looked at.
     """
     K = kind.size if n_tags is None else n_tags
     most = max(int(tokens.max(initial=0)), 1)
@@ -158,7 +196,7 @@ def chunk_task(
     def room(*shape: int) -> NDArray[np.float32]:
         return np.zeros(shape, np.float32)
 
-    counts = (K, most + 2, most + 2, 2) if risk else (0, 0, 0, 0)
+    nodes, weights = node_table(most if risk and chunks else 0)
     scratch = ChunkScratch(
         P=room(most if order == 1 else 0, K * K),
         M=room(most if risk else 0, K * K),
@@ -166,15 +204,23 @@ def chunk_task(
         back=np.zeros((most, K), np.int16),
         E=room(most + 1, K * K),
         p=room(2, K),
-        A=np.zeros(counts),
-        B=np.zeros(counts),
+        now=room(3, K, LANES),
+        after=room(3, K, LANES),
+        E2=room(most + 1, K * K),
+        Q=room(most, K),
+        unsure=room(most),
+        wanted=np.zeros(most, np.int16),
     )
     return ChunkTask(
         n_tags=K,
         order=order,
         start=start,
+        chunks=chunks,
         tokens=tokens,
         kind=kind,
         chunk_type=chunk_type,
+        shown=shown_pairs(kind, chunk_type, K, chunks),
+        nodes=nodes,
+        weights=weights,
         scratch=scratch,
     )

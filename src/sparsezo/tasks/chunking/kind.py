@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sparsezo.tasks.chunking.options import ChunkingOptions, NoOptions
+from sparsezo.tasks.chunking.options import ChunkingOptions, ReadingOptions
 from sparsezo.tasks.kind import TaskKind
 
 
@@ -22,8 +22,8 @@ KIND = TaskKind(
     loss_name="1 - F1",
     files="sparsezo.tasks.chunking.files",
     train_options=ChunkingOptions,
-    read_options=NoOptions,
-    predict_options=NoOptions,
+    read_options=ReadingOptions,
+    predict_options=ReadingOptions,
     defaults=defaults,
     making="sparsezo.tasks.chunking.making",
     experiments={"chunking": "paper.toml", "noise": "noise.toml"},

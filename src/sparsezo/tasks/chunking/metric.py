@@ -1,11 +1,12 @@
-"""Chunk F1 as conlleval counts it: the measure of the paper's chunking task (Sec. 5).
+"""Chunk F1 as conlleval counts it: the measure of the paper's chunking task (Sec. 5). Of plain tags, accuracy.
 
 A predicted chunk is correct when gold has one with the same first token, last token and type. Chunks never
-cross a sentence; an I- after O or after another type starts one, whatever the scheme says.
+cross a sentence; an I- after O or after another type starts one, whatever the scheme says (tags.py).
 
     scores = score_chunks(gold.tags, predicted, gold.offsets)
     scores.f1, scores.precision, scores.recall, scores.accuracy
     scores.per_type["NP"].f1
+    score_tags(gold.tags, predicted).accuracy
 """
 
 from __future__ import annotations
@@ -13,12 +14,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sparsezo.errors import UsageError
-from sparsezo.tasks.chunking.tags import iob
+from sparsezo.tasks.chunking.tags import chunks_of
 
 
 @dataclass(frozen=True)
@@ -41,6 +43,9 @@ class ChunkCounts:
     def f1(self) -> float:
         return 2 * self.correct / (self.predicted + self.gold) if self.correct else 0.0
 
+    def as_dict(self) -> dict[str, Any]:
+        return {"f1": self.f1, "precision": self.precision, "recall": self.recall, "gold": self.gold}
+
 
 @dataclass(frozen=True)
 class ChunkScores(ChunkCounts):
@@ -57,14 +62,10 @@ class ChunkScores(ChunkCounts):
 
 def chunks(tags: Sequence[str], offsets: NDArray[np.int64]) -> list[tuple[int, int, str]]:
     """(first token, last token + 1, type) of each chunk, in order."""
-    arrays = iob(tags, offsets)
-    inside = arrays.type_of >= 0
-    starts = arrays.starts
-    ends = inside.copy()  # a chunk's last token: the next one starts a chunk or is O
-    ends[:-1] &= starts[1:] | ~inside[1:]
-    firsts = np.flatnonzero(starts)
+    arrays = chunks_of(tags, offsets)
+    firsts = np.flatnonzero(arrays.starts)
     types = [arrays.types[t] for t in arrays.type_of[firsts].tolist()]
-    return list(zip(firsts.tolist(), (np.flatnonzero(ends) + 1).tolist(), types, strict=True))
+    return list(zip(firsts.tolist(), (np.flatnonzero(arrays.ends) + 1).tolist(), types, strict=True))
 
 
 def score_chunks(gold: Sequence[str], predicted: Sequence[str], offsets: NDArray[np.int64]) -> ChunkScores:
@@ -77,6 +78,18 @@ def score_chunks(gold: Sequence[str], predicted: Sequence[str], offsets: NDArray
     correct = Counter(kind for _, _, kind in set(gold_chunks).intersection(predicted_chunks))
     guessed = Counter(kind for _, _, kind in predicted_chunks)
     wanted = Counter(kind for _, _, kind in gold_chunks)
+    return _scores(correct, guessed, wanted, gold, predicted)
+
+
+def score_tags(gold: Sequence[str], predicted: Sequence[str]) -> ChunkScores:
+    """Compare tags that are no chunks: each token counts for itself, and as one of its tag's."""
+    correct = Counter(a for a, b in zip(gold, predicted, strict=True) if a == b)
+    return _scores(correct, Counter(predicted), Counter(gold), gold, predicted)
+
+
+def _scores(
+    correct: Counter[str], guessed: Counter[str], wanted: Counter[str], gold: Sequence[str], predicted: Sequence[str]
+) -> ChunkScores:
     return ChunkScores(
         correct=correct.total(),
         predicted=guessed.total(),

@@ -6,13 +6,24 @@ from dataclasses import dataclass
 
 from sparsezo.options import check_options, option
 
+AUTO, PLAIN = "auto", "plain"
+SCHEMES = (AUTO, "iob1", "iob2", "bioes", "bilou", "bmes", PLAIN)  # tags.py knows them
+_COLUMN = "The tag's column: its number from 1, or as in UPOS."
+
 
 @dataclass(frozen=True)
 class ChunkingOptions:
     """Of train and tune."""
 
+    column: str | None = option(None, _COLUMN, shown="the last; UPOS of .conllu")
+    scheme: str = option(AUTO, "What the tags are: chunks in one of these schemes, or plain.", choices=SCHEMES)
     only: str | None = option(None, "Keep one chunk type, such as NP.")
-    order: int = option(2, "2: weights for tag bigrams (the paper); 1: for tags, plus bigrams.", choices=(1, 2))
+    order: int | None = option(
+        None,
+        "2: weights for tag bigrams (the paper); 1: for tags, plus bigrams.",
+        choices=(1, 2),
+        shown="2; 1 with more than 5 tags",
+    )
     template: str | None = option(None, "Feature templates in CRF++'s notation.", file=True, shown="built in")
     min_count: int = option(1, "Leave out features seen less often.", least=1)
 
@@ -21,5 +32,7 @@ class ChunkingOptions:
 
 
 @dataclass(frozen=True)
-class NoOptions:
-    """predict and evaluate need none."""
+class ReadingOptions:
+    """Of predict and evaluate."""
+
+    column: str | None = option(None, _COLUMN, shown="as in training")

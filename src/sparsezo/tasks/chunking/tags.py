@@ -1,95 +1,149 @@
-"""Chunk tags: IOB1 and IOB2 are told apart, and made IOB2 (the outputs of the paper's chunking task, Sec. 5).
+"""Tags: which scheme a file's chunk tags follow, and these chunks as IOB2 (the outputs of the paper's Sec. 5).
 
-A chunk is a run of tokens of one type. Its tokens are tagged I-TYPE, except that in IOB2 the first is always
-B-TYPE and in IOB1 only where it follows a chunk of its own type. Plain B and I are chunks of the type ''.
+A chunk is a run of tokens of one type. In IOB2 its first token is B-TYPE and the others are I-TYPE; IOB1 has I-TYPE for
+the first one, too, unless a chunk of its own type stands before it; BIOES marks the last token (E) and a chunk of one
+token (S) as well, and BILOU and BMES are BIOES in other letters. Plain B, I, ... are chunks of the type ''.
 
-    scheme(corpus)                                # "IOB1" or "IOB2"
-    corpus = keep_only(corpus, "NP")              # B-NP, I-NP, O: the paper's noun phrase chunking
-    require_chunks(corpus)                        # before training
+Tags are read as conlleval reads them, whatever their scheme allows: a chunk starts at B or S, after the end of another,
+after O and where the type changes. The scheme is the one that would spell these chunks with the fewest tags changed;
+what it spells otherwise is mended, with a remark. Where most tags are no chunk tags (parts of speech), none is: the
+scheme is "plain", and tags stay as they are.
+
+    scheme, corpus = understood(read_conll("train.txt"))    # "iob2", ...: tags in IOB2; "plain": as they are
+    corpus = keep_only(corpus, "NP")                        # B-NP, I-NP, O: the paper's noun phrase chunking
+    spelled(corpus.tags, corpus.offsets, scheme)            # as the file has them
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sparsezo.errors import DataError, UsageError
+from sparsezo.errors import DataError, UsageError, quoted
+from sparsezo.notes import say
 from sparsezo.tasks.chunking.conll import Corpus
+from sparsezo.tasks.chunking.options import AUTO, PLAIN
 
-_UNDERSTOOD = "understood are B-TYPE, I-TYPE and O, or plain B, I and O"
+OUTSIDE = "O"
+IOB2, IOB1 = "iob2", "iob1"
+# Letters of a chunk's first token, of those inside, of its last, of an only one.
+_LETTERS = {IOB2: "BIIB", IOB1: "IIII", "bioes": "BIES", "bilou": "BILU", "bmes": "BMES"}
+_KNOWN = "BIESLUM"
+_BEGIN, _LAST = "BSU", "ESLU"  # a chunk starts at these; the next token is not of the same chunk after these
 
 
 @dataclass(frozen=True, eq=False)
-class Iob:
+class Chunks:
     """Tags as arrays, one entry a token."""
 
     types: tuple[str, ...]  # in order of first occurrence
     type_of: NDArray[np.int64]  # index into types, -1 for O
-    begin: NDArray[np.bool_]  # the tag says B
-    previous: NDArray[np.int64]  # type_of of the token before in the same sentence, -1 where there is none
+    letter: NDArray[np.uint8]  # of the tag
+    starts: NDArray[np.bool_]  # a chunk starts here
+    ends: NDArray[np.bool_]  # a chunk's last token
+    touches: NDArray[np.bool_]  # the token before, in the same sentence, is in a chunk of the same type
 
-    @property
-    def starts(self) -> NDArray[np.bool_]:
-        """Where a chunk starts, in either scheme: at B, and at an I after O or after another type."""
-        starts: NDArray[np.bool_] = (self.type_of >= 0) & (self.begin | (self.type_of != self.previous))
-        return starts
+    def letters(self, scheme: str) -> NDArray[np.uint8]:
+        """The letters that a scheme has for these chunks; those of tokens outside mean nothing."""
+        place = np.where(self.starts, np.where(self.ends, 3, 0), np.where(self.ends, 2, 1))
+        letters = np.frombuffer(_LETTERS[scheme].encode(), np.uint8)[place]
+        if scheme == IOB1:
+            letters[self.starts & self.touches] = ord("B")
+        return letters
+
+    def broken(self, scheme: str) -> NDArray[np.bool_]:
+        """Tokens that the scheme would tag otherwise."""
+        different: NDArray[np.bool_] = (self.type_of >= 0) & (self.letters(scheme) != self.letter)
+        return different
+
+    def spelled(self, scheme: str, kept: tuple[str, ...]) -> list[str]:
+        """Tags of the chunks of the kept types; all else is O."""
+        letters = sorted(set(_LETTERS[scheme] + "B"))
+        column = np.zeros(256, np.int64)
+        column[[ord(letter) for letter in letters]] = range(len(letters))
+        outside = [OUTSIDE] * len(letters)
+        table = [[f"{x}-{t}" if t else x for x in letters] if t in kept else outside for t in self.types]
+        # a last row for O, which is where type -1 looks
+        tags: list[str] = np.array([*table, outside], object)[self.type_of, column[self.letters(scheme)]].tolist()
+        return tags
 
 
-def is_iob(tag: str) -> bool:
-    return tag in ("O", "B", "I") or (tag[:2] in ("B-", "I-") and len(tag) > 2)
+def is_chunk_tag(tag: str) -> bool:
+    return tag == OUTSIDE or (tag[:1] in _KNOWN and (len(tag) == 1 or (tag[1:2] == "-" and len(tag) > 2)))
 
 
-def iob(tags: Sequence[str], offsets: NDArray[np.int64]) -> Iob:
+def chunks_of(tags: Sequence[str], offsets: NDArray[np.int64]) -> Chunks:
     """Take tags apart; sentence s is tags ``offsets[s]:offsets[s + 1]``."""
     distinct = dict.fromkeys(tags)
     for tag in distinct:
-        if not is_iob(tag):
-            raise UsageError(_not_iob(tag))
-    types = {name: i for i, name in enumerate(dict.fromkeys(tag[2:] for tag in distinct if tag != "O"))}
+        if not is_chunk_tag(tag):
+            raise UsageError(_no_chunk_tag(tag))
+    types = {name: i for i, name in enumerate(dict.fromkeys(tag[2:] for tag in distinct if tag != OUTSIDE))}
     code_of = {tag: code for code, tag in enumerate(distinct)}
     codes = np.fromiter(map(code_of.__getitem__, tags), np.int64, len(tags))
-    type_of = np.array([-1 if tag == "O" else types[tag[2:]] for tag in distinct], np.int64)[codes]
-    begin = np.array([tag[0] == "B" for tag in distinct], np.bool_)[codes]
-    previous = np.full(len(tags), -1, np.int64)
-    previous[1:] = type_of[:-1]
-    previous[offsets[offsets < len(tags)]] = -1  # no chunk crosses into a sentence
-    return Iob(tuple(types), type_of, begin, previous)
+    type_of = np.array([-1 if tag == OUTSIDE else types[tag[2:]] for tag in distinct], np.int64)[codes]
+    letter = np.array([ord(tag[0]) for tag in distinct], np.uint8)[codes]
+    inside = type_of >= 0
+    touches = np.zeros(len(tags), np.bool_)
+    touches[1:] = inside[1:] & (type_of[1:] == type_of[:-1])
+    touches[offsets[offsets < len(tags)]] = False  # no chunk crosses into a sentence
+    after_last = np.zeros(len(tags), np.bool_)
+    after_last[1:] = _among(letter[:-1], _LAST)
+    starts = inside & (_among(letter, _BEGIN) | ~touches | after_last)
+    ends = inside.copy()  # the next token starts a chunk or is O
+    ends[:-1] &= starts[1:] | ~inside[1:]
+    return Chunks(tuple(types), type_of, letter, starts, ends, touches)
 
 
-def scheme(corpus: Corpus) -> Literal["IOB1", "IOB2"]:
-    """Which of the two a corpus is tagged in; IOB2 for one without chunks. A mixture is refused."""
-    return _scheme(corpus)[0]
+def _among(letter: NDArray[np.uint8], letters: str) -> NDArray[np.bool_]:
+    return np.isin(letter, np.frombuffer(letters.encode(), np.uint8))
 
 
-def _scheme(corpus: Corpus) -> tuple[Literal["IOB1", "IOB2"], Iob]:
+def understood(corpus: Corpus, scheme: str = AUTO) -> tuple[str, Corpus]:
+    """The scheme of a corpus, and its tags in IOB2; with "plain" as they are. Says what is mended or guessed.
+
+    ``scheme``: what a person says that it is. One of chunks refuses what is no chunk tag.
+    """
     tags = _tags(corpus)
-    for tag in dict.fromkeys(tags):
-        if not is_iob(tag):
-            raise DataError(corpus.where(tags.index(tag)), _not_iob(tag))
-    arrays = iob(tags, corpus.offsets)
-    # Each holds tokens that only one scheme can explain. A sentence's first chunk is always in one of them.
-    iob1 = np.flatnonzero(arrays.starts & ~arrays.begin)
-    iob2 = np.flatnonzero(arrays.begin & (arrays.type_of != arrays.previous))
-    if len(iob1) and len(iob2):
-        odd, odd_name, other, other_name = int(iob1[0]), "IOB1", int(iob2[0]), "IOB2"
-        if len(iob2) < len(iob1):
-            odd, odd_name, other, other_name = other, other_name, odd, odd_name
-        raise DataError(
-            corpus.where(odd),
-            f"tag '{tags[odd]}' starts a chunk as in {odd_name}, but '{tags[other]}' at {corpus.where(other)} "
-            f"as in {other_name}; use one of the two throughout",
+    if scheme == AUTO and (odd := _mostly_plain(tags)) is not None:
+        say(
+            f"{corpus.path}: tags such as '{quoted(odd)}' are no chunks: learned as plain tags, measured by accuracy "
+            "(`scheme` says otherwise)"
         )
-    return ("IOB1" if len(iob1) else "IOB2"), arrays
+        scheme = PLAIN
+    if scheme == PLAIN:
+        return scheme, corpus
+    chunks = _chunks(corpus)
+    broken = {name: chunks.broken(name) for name in _LETTERS}
+    own = min(broken, key=lambda name: int(broken[name].sum()))  # the first of equals
+    if (count := int(broken[own].sum())) > 0:
+        first = int(np.flatnonzero(broken[own])[0])
+        others = "; read as conlleval reads it"
+        if count > 1:
+            others = f", the first of {count:,} that do; read as conlleval reads them"
+        say(f"{corpus.where(first)}: tag '{quoted(tags[first])}' breaks {own.upper()}{others}")
+    return own if scheme == AUTO else scheme, replace(corpus, tags=chunks.spelled(IOB2, chunks.types))
 
 
-def to_iob2(corpus: Corpus) -> Corpus:
-    """The same chunks, tagged IOB2."""
-    arrays = _scheme(corpus)[1]
-    return _tagged(corpus, arrays, arrays.types)
+def _mostly_plain(tags: Sequence[str]) -> str | None:
+    """A tag that is no chunk tag, where most of what is not O is none. Letters alone are chunks with a B or I among."""
+    counts = Counter(tags)
+    of_chunks = {tag for tag in counts if is_chunk_tag(tag) and (len(tag) > 1 or "B" in counts or "I" in counts)}
+    plain = {tag: n for tag, n in counts.items() if tag != OUTSIDE and tag not in of_chunks}
+    chunked = sum(n for tag, n in counts.items() if tag != OUTSIDE and tag in of_chunks)
+    return max(plain, key=plain.__getitem__) if sum(plain.values()) > chunked else None
+
+
+def spelled(tags: Sequence[str], offsets: NDArray[np.int64], scheme: str) -> list[str]:
+    """The same chunks in another scheme; plain tags as they are."""
+    if scheme == PLAIN:
+        return list(tags)
+    chunks = chunks_of(tags, offsets)
+    return chunks.spelled(scheme, chunks.types)
 
 
 def keep_only(corpus: Corpus, chunk_type: str, required: bool = True) -> Corpus:
@@ -98,34 +152,36 @@ def keep_only(corpus: Corpus, chunk_type: str, required: bool = True) -> Corpus:
     A corpus without that type is refused, since the type is then most likely misspelt. Test data may well
     lack it: ``required=False`` lets it pass.
     """
-    arrays = _scheme(corpus)[1]
-    if required and chunk_type not in arrays.types:
+    chunks = _chunks(corpus)
+    if required and chunk_type not in chunks.types:
         require_chunks(corpus)
-        exist = ", ".join(name or "'' (plain B and I)" for name in sorted(arrays.types))
+        exist = ", ".join(name or "'' (plain B and I)" for name in sorted(chunks.types))
         raise UsageError(f"{corpus.path}: no chunk of type '{chunk_type}'; the types in it are: {exist}")
-    return _tagged(corpus, arrays, (chunk_type,))
+    return replace(corpus, tags=chunks.spelled(IOB2, (chunk_type,)))
 
 
 def require_chunks(corpus: Corpus) -> None:
     """Refuse a corpus that has no chunk: nothing can be learned from it."""
-    if all(tag == "O" for tag in _tags(corpus)):
+    if all(tag == OUTSIDE for tag in _tags(corpus)):
         raise DataError(corpus.path, "has no chunk, every tag is O; is the last column the chunk tag?")
 
 
-def _tagged(corpus: Corpus, arrays: Iob, kept: tuple[str, ...]) -> Corpus:
-    """The chunks of the kept types in IOB2."""
-    # A row a type, and a last row for O, which is where type -1 looks.
-    names = [(f"I-{t}", f"B-{t}") if t else ("I", "B") for t in arrays.types]
-    table = [pair if t in kept else ("O", "O") for t, pair in zip(arrays.types, names, strict=True)] + [("O", "O")]
-    tags = np.array(table, dtype=object)[arrays.type_of, arrays.starts.astype(np.int64)]
-    return replace(corpus, tags=tags.tolist())
+def _chunks(corpus: Corpus) -> Chunks:
+    tags = _tags(corpus)
+    for tag in dict.fromkeys(tags):
+        if not is_chunk_tag(tag):
+            raise DataError(corpus.where(tags.index(tag)), _no_chunk_tag(tag))
+    return chunks_of(tags, corpus.offsets)
 
 
 def _tags(corpus: Corpus) -> list[str]:
     if corpus.tags is None:
-        raise UsageError(f"{corpus.path}: has no tags; give a file whose last column is the chunk tag")
+        raise UsageError(f"{corpus.path}: has no tags; give a file whose last column is the tag")
     return corpus.tags
 
 
-def _not_iob(tag: str) -> str:
-    return f"tag '{tag}' is not IOB1 or IOB2; {_UNDERSTOOD} (convert BIOES or BILOU first)"
+def _no_chunk_tag(tag: str) -> str:
+    return (
+        f"tag '{quoted(tag)}' is no chunk tag: these are O, B-TYPE, I-TYPE, others of BIOES, BILOU and BMES, and the "
+        "letters alone; mend it, or train with `scheme` plain if the tags are no chunks"
+    )

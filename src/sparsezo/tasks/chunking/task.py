@@ -1,6 +1,7 @@
-"""Chunking, and sequence labelling in IOB tags at large (paper Sec. 5, "Sparse Models for Noun-Phrase Chunking").
+"""Chunking, and sequence labelling at large (paper Sec. 5, "Sparse Models for Noun-Phrase Chunking").
 
-The tags of a corpus are taken as the task sees them, in IOB2 and of one chunk type if ``only`` says so:
+The tags of a corpus are taken as the task sees them: of chunks in IOB2, and of one chunk type if ``only`` says so; of
+anything else (parts of speech) as they are.
 
     task, train = Chunking.fit(read_conll("train.txt.gz"), only="NP")
     problem, gold = task.problem(train), task.gold(train)
@@ -8,6 +9,7 @@ The tags of a corpus are taken as the task sees them, in IOB2 and of one chunk t
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,20 +18,22 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sparsezo.errors import DataError, UsageError
+from sparsezo.errors import DataError, UsageError, quoted
 from sparsezo.kernels.inputs.sparse import ranks, sparse_inputs
+from sparsezo.notes import say
 from sparsezo.storage import limits
 from sparsezo.tasks.base import Problem, Scores
 from sparsezo.tasks.chunking.attributes import AttributeIndex
 from sparsezo.tasks.chunking.conll import Corpus
 from sparsezo.tasks.chunking.kernel import ChunkGold, chunk_task, corpus_counts
 from sparsezo.tasks.chunking.kind import defaults
-from sparsezo.tasks.chunking.metric import score_chunks
-from sparsezo.tasks.chunking.options import ChunkingOptions
-from sparsezo.tasks.chunking.tags import keep_only, require_chunks, to_iob2
+from sparsezo.tasks.chunking.metric import score_chunks, score_tags
+from sparsezo.tasks.chunking.options import AUTO, PLAIN, SCHEMES, ChunkingOptions
+from sparsezo.tasks.chunking.tags import IOB2, OUTSIDE, keep_only, require_chunks, spelled, understood
 from sparsezo.tasks.chunking.templates import Template, default_templates, parse_templates
 
-_OUTSIDE = "O"
+_MOST_TAGS_OF_ORDER_2 = 5  # unless `order` says otherwise
+_MOST_TAGS = 2**15 - 3  # as int16, with two behind them that only gold has
 _MOST_WEIGHTS = 2**31  # of a dense table of features x labels
 
 
@@ -38,7 +42,8 @@ class Chunking:
     """Tag set, order and features of a chunker.
 
     order 2 (the paper): every attribute has a weight for each tag bigram, y_i = c_{i-1} c_i. order 1: a weight for each
-    tag, plus one for each tag bigram; for large tag sets.
+    tag, plus one for each tag bigram; for large tag sets. Before the first token stands the last of the tags: O, and of
+    plain tags the one that most sentences end with.
     """
 
     tags: tuple[str, ...]
@@ -46,10 +51,16 @@ class Chunking:
     only: str | None
     n_columns: int
     index: AttributeIndex
+    scheme: str = IOB2  # of the training file, and of what is written; plain: no chunks
+    column: str | None = None  # the training file's, for files like it
 
     name = "chunking"
-    metric = "f1"
     defaults = staticmethod(defaults)
+
+    def __post_init__(self) -> None:
+        if self.order not in (1, 2):
+            raise UsageError(f"`order` {self.order!r}: choose from 1, 2")
+        _check_tags(self.tags, self.scheme)
 
     @classmethod
     def fit(
@@ -57,29 +68,36 @@ class Chunking:
         train: Corpus,
         *,
         only: str | None = None,
-        order: int = ChunkingOptions.order,
+        order: int | None = None,
         templates: Sequence[Template] | None = None,
         min_count: int = ChunkingOptions.min_count,
+        scheme: str = AUTO,
     ) -> tuple[Chunking, Corpus]:
         """The task of a training corpus, and that corpus with its tags as the task sees them."""
-        ChunkingOptions(only=only, order=order, min_count=min_count)  # checked
-        corpus = _as_seen(train, only, required=True)
-        require_chunks(corpus)
+        ChunkingOptions(only=only, order=order, min_count=min_count, scheme=scheme)  # checked
+        scheme, corpus = understood(train, scheme)
+        if only is not None:
+            _require_chunk_tags(scheme, only)
+            corpus = keep_only(corpus, only)
+        tags = _tag_set(corpus, scheme)
+        order = order or _order_for(tags)
         if templates is None:
             width = len(train.columns)
             templates = [t for t in default_templates() if all(column < width for _, column in t.parts)]
         index = AttributeIndex.fit(corpus, templates, min_count)
         if len(index) == 0:
             raise DataError(train.path, f"no attribute is seen {min_count} times; lower `min_count`")
-        types = sorted({tag[2:] for tag in corpus.tags or [] if tag != _OUTSIDE})
-        tags = (*(f"{prefix}-{kind}" if kind else prefix for kind in types for prefix in "BI"), _OUTSIDE)
-        task = cls(tags, order, only, len(train.columns), index)
+        task = cls(tags, order, only, len(train.columns), index, scheme, train.column)
         if task.n_features * task.n_labels > _MOST_WEIGHTS:
             raise UsageError(
                 f"{task.n_features:,} features x {task.n_labels} labels are too many weights; "
                 "use `order` 1, a higher `min_count`, or `only` one type"
             )
         return task, corpus
+
+    @property
+    def metric(self) -> str:
+        return "accuracy" if self.scheme == PLAIN else "f1"
 
     @property
     def n_features(self) -> int:
@@ -92,7 +110,10 @@ class Chunking:
 
     def seen(self, corpus: Corpus) -> Corpus:
         """A corpus with its tags, if it has any, as the task sees them."""
-        return corpus if corpus.tags is None else _as_seen(corpus, self.only, required=False)
+        if corpus.tags is None or self.scheme == PLAIN:
+            return corpus
+        corpus = understood(corpus, self.scheme)[1]
+        return corpus if self.only is None else keep_only(corpus, self.only, required=False)
 
     def problem(self, data: Corpus, *, learn: bool = True, risk: bool = False) -> Problem:
         if len(data.columns) != self.n_columns:
@@ -111,11 +132,11 @@ class Chunking:
         inputs = sparse_inputs(row_start, row_ptr, columns, None, self.n_features, self.n_labels, learn)
         kind, chunk_type = self._kinds()
         tokens = np.diff(data.offsets)
-        start = self.tags.index(_OUTSIDE)
+        start, chunks = len(self.tags) - 1, self.scheme != PLAIN
         n_score = ranks(inputs) if learn else np.zeros(len(data), np.int64)
         return Problem(
             inputs=inputs,
-            task=chunk_task(tokens, kind, chunk_type, start, self.order, risk, len(self.tags)),
+            task=chunk_task(tokens, kind, chunk_type, start, self.order, risk, len(self.tags), chunks),
             n_features=self.n_features,
             n_labels=self.n_labels,
             output_start=data.offsets,
@@ -138,9 +159,9 @@ class Chunking:
 
     def _kinds(self) -> tuple[NDArray[np.int8], NDArray[np.int32]]:
         """Kind and type of each tag; behind them a B and an I of "another type", which gold may have but no output."""
-        kind = [0 if tag == _OUTSIDE else 1 + (tag[0] == "I") for tag in self.tags] + [1, 2]
+        kind = [0 if tag == OUTSIDE else 1 + (tag[0] == "I") for tag in self.tags] + [1, 2]
         types = sorted({tag[2:] for tag in self.tags})
-        chunk_type = [-1 if tag == _OUTSIDE else types.index(tag[2:]) for tag in self.tags] + [len(types)] * 2
+        chunk_type = [-1 if tag == OUTSIDE else types.index(tag[2:]) for tag in self.tags] + [len(types)] * 2
         return np.array(kind, np.int8), np.array(chunk_type, np.int32)
 
     def gold(self, data: Corpus) -> ChunkGold:
@@ -148,41 +169,41 @@ class Chunking:
             raise DataError(data.path, "has no tags to compare with; give a file with the tag in its last column")
         number = {tag: k for k, tag in enumerate(self.tags)}
         K = len(self.tags)
-        tags = [number[tag] if tag in number else K + (tag[0] == "I") for tag in data.tags]
+        others = {"I": K + 1} if self.scheme != PLAIN else {}  # K: of another type, or another tag; no output has them
+        tags = [number[tag] if tag in number else others.get(tag[0], K) for tag in data.tags]
         return ChunkGold(data.offsets, np.array(tags, np.int16))
 
     def quality(self, problem: Problem, gold: ChunkGold, outputs: NDArray[np.int32]) -> float:
+        if self.scheme == PLAIN:
+            return float((outputs == gold.tags).mean())
         predicted, correct, both = corpus_counts(gold, problem.task, outputs)
         return 2 * both / (predicted + correct) if both else 0.0
 
     def scores(self, data: Corpus, outputs: NDArray[np.int32]) -> Scores:
         if data.tags is None:
             raise DataError(data.path, "has no tags to compare with; give a file with the tag in its last column")
-        result = score_chunks(data.tags, self.words(outputs, data.offsets), data.offsets)
+        predicted = self.words(outputs, data.offsets)
+        size = {"sentences": len(data), "tokens": data.n_tokens}
+        if self.scheme == PLAIN:
+            found = score_tags(data.tags, predicted)
+            of_tags = {tag: counts.as_dict() for tag, counts in found.per_type.items()}
+            return Scores(self.metric, found.accuracy, {"accuracy": found.accuracy, **size, "tags": of_tags})
+        result = score_chunks(spelled(data.tags, data.offsets, self.scheme), predicted, data.offsets)
         report: dict[str, Any] = {
             "f1": result.f1,
             "precision": result.precision,
             "recall": result.recall,
             "accuracy": result.accuracy,
             "chunks": {"gold": result.gold, "predicted": result.predicted, "correct": result.correct},
-            "sentences": len(data),
-            "tokens": data.n_tokens,
+            **size,
         }
         if len(result.per_type) > 1:
-            report["types"] = {
-                name: {"f1": s.f1, "precision": s.precision, "recall": s.recall, "gold": s.gold}
-                for name, s in sorted(result.per_type.items())
-            }
+            report["types"] = {name: counts.as_dict() for name, counts in sorted(result.per_type.items())}
         return Scores(self.metric, result.f1, report)
 
     def words(self, outputs: NDArray[np.int32], offsets: NDArray[np.int64]) -> list[str]:
-        """Tag names of outputs, in IOB2: an I that starts a chunk (to F1 it does) is written as the B it is."""
-        kind, chunk_type = self._kinds()
-        kinds, types = kind[outputs], chunk_type[outputs]
-        after = np.concatenate([[-1], types[:-1]])  # the type before; -1 outside
-        after[offsets[:-1]] = -1
-        starts = (kinds == 2) & (types != after)
-        return [self.tags[k] for k in (outputs - starts).tolist()]  # B-X stands right before I-X
+        """Tag names of outputs, in the training file's scheme; an I that starts a chunk (to F1 it does) as its B."""
+        return spelled([self.tags[k] for k in outputs.tolist()], offsets, self.scheme)
 
     def export(self, path: Path, W: NDArray[Any]) -> list[Path]:
         return []
@@ -194,6 +215,8 @@ class Chunking:
             "only": self.only,
             "n_columns": self.n_columns,
             "templates": [str(template) for template in self.index.templates],
+            "scheme": self.scheme,
+            "column": self.column,
         }
         return settings, self.index.to_arrays()
 
@@ -201,8 +224,53 @@ class Chunking:
     def from_arrays(cls, settings: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Chunking:
         templates = parse_templates(settings["templates"], "the model's templates")
         index = AttributeIndex.from_arrays(templates, arrays)
-        return cls(tuple(settings["tags"]), settings["order"], settings["only"], settings["n_columns"], index)
+        scheme, column = settings.get("scheme", IOB2), settings.get("column")  # models of 0.1.0 have neither
+        tags, order, only, n_columns = (settings[name] for name in ("tags", "order", "only", "n_columns"))
+        try:
+            return cls(tuple(tags), order, only, n_columns, index, scheme, column)
+        except UsageError as error:
+            raise ValueError(str(error)) from None
 
 
-def _as_seen(corpus: Corpus, only: str | None, *, required: bool) -> Corpus:
-    return to_iob2(corpus) if only is None else keep_only(corpus, only, required=required)
+def _require_chunk_tags(scheme: str, only: str) -> None:
+    if scheme == PLAIN:
+        raise UsageError(f"`only` {only}: the tags are no chunks, which alone have types; leave `only` out")
+
+
+def _tag_set(corpus: Corpus, scheme: str) -> tuple[str, ...]:
+    """All tags that outputs may have, the one before the first token last."""
+    given = corpus.tags or []
+    if scheme != PLAIN:
+        require_chunks(corpus)
+        types = sorted({tag[2:] for tag in given if tag != OUTSIDE})
+        tags = (*(f"{prefix}-{kind}" if kind else prefix for kind in types for prefix in "BI"), OUTSIDE)
+    else:
+        at_ends = Counter(given[stop - 1] for stop in corpus.offsets[1:].tolist())
+        start = min(at_ends, key=lambda tag: (-at_ends[tag], tag))
+        tags = (*sorted({*given} - {start}), start)
+        if len(tags) == 1:
+            raise DataError(corpus.path, f"every tag is '{quoted(start)}'; is the right column the tag?")
+    if len(tags) > limits.TAGS:
+        limits.refuse(corpus.path, f"{len(tags):,} different tags: is the right column the tag?")
+    return tags
+
+
+def _order_for(tags: tuple[str, ...]) -> int:
+    if len(tags) <= _MOST_TAGS_OF_ORDER_2:
+        return 2
+    say(f"{len(tags)} tags: `order` 1, weights for tags and tag bigrams, is the default for so many")
+    return 1
+
+
+def _check_tags(tags: tuple[str, ...], scheme: str) -> None:
+    """As ``_tag_set`` makes them; a caller or a file may have others."""
+    if scheme not in SCHEMES or scheme == AUTO:
+        raise UsageError(f"scheme {scheme!r} is not known")
+    if len(tags) < 2 or len({*tags}) < len(tags) or not all(isinstance(tag, str) and tag for tag in tags):
+        raise UsageError("a tag set has two different tags or more")
+    if len(tags) > _MOST_TAGS:
+        raise UsageError(f"{len(tags):,} tags are too many; is the right column the tag?")
+    if scheme != PLAIN:
+        pairs = [(f"B-{tag[2:]}", f"I-{tag[2:]}") if tag[2:] else ("B", "I") for tag in tags[:-1:2]]
+        if tags != (*(tag for pair in pairs for tag in pair), OUTSIDE):
+            raise UsageError("a tag set of chunks has B and I of each type, and O last")
