@@ -77,6 +77,9 @@ class Optimizer:
             Q_row=np.zeros(n if settings.perturb == "all" else 0),
             counts=np.zeros(loop.N_COUNTS, np.int64),
             sums=np.zeros(loop.N_SUMS),
+            questions=np.zeros((0, 0), np.int32),
+            about=np.zeros(0, np.int32),
+            said=np.zeros(0),
         )
 
     # What it has done
@@ -296,6 +299,7 @@ def workspace(rows: int, columns: int, L: int, outputs: int, dtype: Any) -> loop
         row=np.zeros(L, dtype),
         y=np.zeros(outputs, np.int32),
         incumbent=np.zeros(outputs, np.int32),
+        q=np.zeros(4, np.int32),
     )
 
 

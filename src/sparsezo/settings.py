@@ -130,6 +130,11 @@ class Settings:
             noise=float(rater.noise),
             bias=float(rater.bias),
             levels=rater.levels,
+            about=0,
+            ask=codes.UNSURE,
+            e0=0.0,
+            e1=0.0,
+            rehearse=0,
             keys=np.array([random.stream_key(self.seed, stream) for stream in random.STREAMS], np.uint64),
         )
 

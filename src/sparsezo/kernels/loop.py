@@ -20,7 +20,7 @@ from sparsezo.kernels.random import COMPLEMENT, DEBT, FEEDBACK, INPUTS, OUTPUT, 
 from sparsezo.kernels.raters import flipped, perceived
 
 # places in State.counts and State.sums
-ASKED, STEP, SETTLEMENTS, UPDATES, READINGS = range(N_COUNTS := 5)
+ASKED, STEP, SETTLEMENTS, UPDATES, READINGS, QUESTIONS, ANSWERS = range(N_COUNTS := 7)
 LOSS, TOLD, Q_TOTAL = range(N_SUMS := 3)
 
 
@@ -38,6 +38,11 @@ class StepParams(NamedTuple):
     noise: float
     bias: float
     levels: int
+    about: int  # rules that learn from answers: what a question is about, how it is chosen, what raters get wrong
+    ask: int
+    e0: float  # Pr(yes, though wrong); label and pair: Pr(another answer)
+    e1: float  # Pr(no, though right)
+    rehearse: int  # earlier answers gone over again after each new one
     keys: NDArray[np.uint64]  # one a stream
 
 
@@ -47,8 +52,11 @@ class State(NamedTuple):
     W: NDArray[np.float32]  # n features x L
     q: NDArray[np.float32]  # Adagrad's sums, or empty
     Q_row: NDArray[np.float64]  # ALL: Q when each row was last touched, or empty
-    counts: NDArray[np.int64]  # ASKED, STEP, SETTLEMENTS, UPDATES, READINGS
+    counts: NDArray[np.int64]  # ASKED, STEP, SETTLEMENTS, UPDATES, READINGS, QUESTIONS, ANSWERS
     sums: NDArray[np.float64]  # LOSS (true), TOLD (as told), Q_TOTAL
+    questions: NDArray[np.int32]  # answers x numbers: what was asked, where it is gone over again; or empty
+    about: NDArray[np.int32]  # the input of each
+    said: NDArray[np.float64]  # the answer to each
 
 
 class Workspace(NamedTuple):
@@ -63,6 +71,7 @@ class Workspace(NamedTuple):
     row: NDArray[np.float32]  # L
     y: NDArray[np.int32]  # the candidate output
     incumbent: NDArray[np.int32]  # what it is compared with
+    q: NDArray[np.int32]  # a question
 
 
 @inlined_kernel
