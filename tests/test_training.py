@@ -340,7 +340,7 @@ def test_what_a_run_asks_the_task_for(data):
     asked.clear()
     annealed = Training(Changed(task, problem=problem), parts, replace(LIVELY, criterion="annealed"), 5)
     assert asked[0] == ("train", {"risk": True})
-    assert annealed.problem.task.scratch.A.size > 0
+    assert annealed.problem.task.nodes.size > 0
     annealed.go()
 
 

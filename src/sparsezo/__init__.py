@@ -36,7 +36,7 @@ _PUBLIC = {
     "sparsezo.tasks.kind": ("TaskKind",),
     "sparsezo.tasks.loading": ("Data", "Files"),
     "sparsezo.tasks.registry": ("register",),
-    "sparsezo.tasks.rerank.store": ("import_nbest",),
+    "sparsezo.tasks.rerank.importing": ("import_nbest",),
     "sparsezo.tasks.rerank.task": ("Reranking",),
     "sparsezo.tasks.text.documents": ("read_documents",),
     "sparsezo.tasks.text.task": ("TextClassification",),
@@ -78,7 +78,7 @@ if TYPE_CHECKING:
     from sparsezo.tasks.kind import TaskKind
     from sparsezo.tasks.loading import Data, Files
     from sparsezo.tasks.registry import register
-    from sparsezo.tasks.rerank.store import import_nbest
+    from sparsezo.tasks.rerank.importing import import_nbest
     from sparsezo.tasks.rerank.task import Reranking
     from sparsezo.tasks.text.documents import read_documents
     from sparsezo.tasks.text.task import TextClassification

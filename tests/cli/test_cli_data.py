@@ -20,6 +20,7 @@ from sparsezo.tasks.registry import kind, names
 from sparsezo.tasks.rerank.decoder_weights import read_weights
 from sparsezo.tasks.rerank.nbest import read_nbest
 from sparsezo.tasks.text.documents import detect_format, read_documents
+from sparsezo.tasks.text.tables import Columns
 
 
 @pytest.fixture
@@ -102,7 +103,7 @@ def test_make_chunking(call, tmp_path):
 def test_make_text(call, tmp_path, options, format):
     path = tmp_path / "some.xz"
     assert call("make", "text", "-o", path, "-n", 40, *options)[0] == 0
-    assert detect_format(path) == format
+    assert detect_format(path, lzma.decompress(path.read_bytes()), Columns()) == format
     documents = read_documents(path)
     assert len(documents) == 40
     assert set(documents.labels) <= {"CCAT", "ECAT", "GCAT", "MCAT"}

@@ -30,9 +30,18 @@ LEARNER = {
     "--rule", "--perturb", "--h", "--mu", "--step", "--criterion", "--gamma", "--baseline", "--seed", "--feedback",
 }  # fmt: skip
 OF_TASK = {
-    "chunking": {"--only", "--order", "--template", "--min-count"},
-    "text": {"--format", "--topics", "--raw-tf", "--min-count"},
-    "rerank": {"--train-ref", "--dev-ref", "--test-ref", "--init", "--store"},
+    "chunking": {
+        "--column",
+        "--scheme",
+        "--only",
+        "--order",
+        "--template",
+        "--features",
+        "--format",
+        "--min-count",
+    },
+    "text": {"--format", "--text-column", "--label-column", "--topics", "--raw-tf", "--min-count"},
+    "rerank": {"--train-ref", "--dev-ref", "--test-ref", "--init", "--store", "--keep-segmentation"},
 }
 
 
@@ -149,7 +158,7 @@ def test_a_default_is_shown_as_the_field_has_it(shown):
         "[default: (score; nothing for first-order and supervised)]",
         "Temperature of the annealed criterion. [default: (1)]",
         "--order 1|2",
-        "[default: (2)]",
+        "[default: (2; 1 with more than 5 tags)]",
         "--template FILE",
         "[default: (built in)]",
         "How many steps: 4M, 300k, 1e6, ... [default: 1M]",

@@ -11,6 +11,7 @@ import pytest
 
 from sparsezo import model as models
 from sparsezo.model import Model
+from sparsezo.storage.container import read_container, write_container
 from sparsezo.tasks.base import Scores
 from sparsezo.tasks.chunking.conll import read_conll
 from sparsezo.tasks.chunking.generate import chunking_columns, generate_chunking
@@ -60,10 +61,12 @@ def asked(monkeypatch):
 
 def test_every_option_of_predict_arrives(program, asked, commands, tmp_path):
     assert program("predict", "m", "in") == (0, "one\ntwo\n", "")
-    words = ["--format", "lyrl", "--topics", "q", "--labels-only", "--nbest", "-o", tmp_path / "out"]
+    words = ["--format", "lyrl", "--text-column", "t", "--topics", "q", "--labels-only", "--nbest", "--column", "2"]
+    words += ["--keep-segmentation", "-o", tmp_path / "out"]
     assert program("predict", "m", "in", *words) == (0, "", f"wrote {tmp_path / 'out'}\n")
     assert (tmp_path / "out").read_text() == "one\ntwo\n"
-    options = {"format": "lyrl", "topics": "q", "labels_only": True, "nbest": True}
+    options = {"format": "lyrl", "text_column": "t", "topics": "q", "labels_only": True, "nbest": True, "column": "2"}
+    options["keep_segmentation"] = True
     assert asked == [Path("m"), ("in", {}), Path("m"), ("in", options)]
     assert flags(commands["predict"]) - set(map(str, words)) == {"--output"}
 
@@ -71,11 +74,13 @@ def test_every_option_of_predict_arrives(program, asked, commands, tmp_path):
 def test_every_option_of_evaluate_arrives(program, asked, commands):
     code, out, _ = program("evaluate", "m", "gold")
     assert (code, out.splitlines()[0].rstrip()) == (0, "m on gold")
-    words = ["--format", "lyrl", "--topics", "q", "--ref", "r1", "--ref", "r2", "--store", "s", "--json"]
+    words = ["--format", "lyrl", "--text-column", "t", "--label-column", "2", "--topics", "q", "--column", "UPOS"]
+    words += ["--ref", "r1", "--ref", "r2", "--store", "s", "--keep-segmentation", "--json"]
     code, out, _ = program("evaluate", "m", "gold", *words)
     assert code == 0
     assert json.loads(out)["of"] == ["documents", "labels of documents"]
-    options = {"format": "lyrl", "topics": "q", "ref": ["r1", "r2"], "store": "s"}
+    options = {"format": "lyrl", "text_column": "t", "label_column": "2", "topics": "q"}
+    options |= {"ref": ["r1", "r2"], "store": "s", "column": "UPOS", "keep_segmentation": True}
     assert asked == [Path("m"), ("gold", {}), Path("m"), ("gold", options)]
     assert flags(commands["evaluate"]) <= set(words)
 
@@ -274,3 +279,27 @@ def test_texts_need_no_labels_and_no_words_to_be_predicted(program, classifier, 
     code, out, _ = program("predict", classifier, tmp_path / "some")
     first, second, third = out.splitlines()
     assert (code, first, second[1:], third) == (0, "A\tred", "\t", "B\tblue green")
+
+
+def test_tables_and_json_lines_are_predicted_line_by_line(program, classifier, tmp_path):
+    """A document is a line of the output, whatever line ends and TABs its text has; labels are not asked for."""
+    (tmp_path / "some.csv").write_text('text,label\n"red\nblue\tred",\nblue,?\n,\n')
+    (tmp_path / "some.jsonl").write_text('{"text": "red\\nblue\\tred"}\n{"text": "blue"}\n{"text": ""}\n')
+    for name in ("some.csv", "some.jsonl"):
+        assert program("predict", classifier, tmp_path / name) == (0, "A\tred blue red\nB\tblue\nA\t\n", "")
+        assert program("predict", classifier, tmp_path / name, "--labels-only") == (0, "A\nB\nA\n", "")
+    (tmp_path / "gold.csv").write_text("what;body\nA;red\nA;blue\n")
+    code, out, _ = program("evaluate", classifier, tmp_path / "gold.csv", "--label-column", "what", "--json")
+    assert (code, json.loads(out)["accuracy"]) == (0, 0.5)
+    code, out, err = program("evaluate", classifier, tmp_path / "gold.csv")
+    names = "label, class, category, target, topic; there are what, body; name one with --label-column"
+    assert (code, out, err) == (1, "", f"sparsezo: {tmp_path / 'gold.csv'}:1: no column is called {names}\n")
+
+
+def test_a_damaged_vocabulary_is_one_line(program, classifier, documents):
+    meta, arrays = read_container(classifier, "model")
+    arrays["task.idf"][0] = np.nan
+    write_container(classifier, "model", meta, arrays)
+    code, out, err = program("predict", classifier, documents)
+    assert (code, out) == (1, "")
+    assert err.startswith(f"sparsezo: {classifier}: is damaged (idf values are not all positive and finite)")

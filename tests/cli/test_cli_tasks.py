@@ -1,4 +1,4 @@
-"""Text classification and reranking on the command line, end to end, and what their files can have wrong."""
+"""Tagging, text classification and reranking on the command line, end to end, and what their files can have wrong."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from sparsezo.tasks.chunking.generate import chunking_columns, generate_chunking
 from sparsezo.tasks.rerank.decoder_weights import read_weights
 from sparsezo.tasks.text.generate import generate_text, generate_texts, write_svmlight
 
@@ -47,6 +48,41 @@ def test_text_end_to_end(program, texts, tmp_path):
     assert right == pytest.approx(trained["test"])
     code, out, _ = program("predict", model, texts / "test", "--labels-only")
     assert out.splitlines() == [label for label, _ in predicted]
+
+
+def test_a_tagger_end_to_end(program, tmp_path):
+    """Parts of speech of generated sentences, in CoNLL-U: what is predicted stands in the file's own column."""
+    for name, n, seed in [("train", 150, 1), ("test", 30, 2)]:
+        text = ""
+        for sentence in generate_chunking(n, seed):
+            rows = [line.split()[:2] for line in chunking_columns([sentence]).splitlines() if line]
+            text += "# a sentence\n1-2\t" + "\t".join("_" * 9) + "\n"
+            text += "".join(f"{k}\t{word}\t_\t{pos}" + "\t_" * 6 + "\n" for k, (word, pos) in enumerate(rows, 1)) + "\n"
+        (tmp_path / f"{name}.conllu").write_text(text)
+    train, test, model = tmp_path / "train.conllu", tmp_path / "test.conllu", tmp_path / "m"
+    data = ["--train", train, "--dev", 20, "--test", test, "--column", "UPOS"]
+    learner = ["--rule", "supervised", "--h", 0.05, "--iterations", "3k"]
+    code, out, err = program("train", "chunking", *data, *learner, "-o", model, "--json")
+    assert code == 0, err
+    assert f"{train}: tags such as " in err
+    assert " tags: --order 1, weights for tags and tag bigrams, is the default for so many\n" in err
+    trained = last_json(out)
+    assert (trained["metric"], trained["test"]) == ("accuracy", trained["test_report"]["accuracy"])
+    assert trained["test"] > 0.7
+    code, out, _ = program("evaluate", model, test, "--json")
+    assert (code, last_json(out)["metric"], last_json(out)["accuracy"]) == (0, "accuracy", trained["test"])
+    code, out, err = program("predict", model, test)
+    assert (code, err) == (0, "")
+    given, predicted = test.read_text().split("\n"), out.split("\n")
+    right = []
+    for before, after in zip(given, predicted, strict=True):
+        if before[:1].isdigit() and not before.startswith("1-2"):
+            old, new = before.split("\t"), after.split("\t")
+            right.append(old.pop(3) == new.pop(3))
+            assert old == new
+        else:
+            assert before == after
+    assert np.mean(right) == pytest.approx(trained["test"])
 
 
 def test_what_tune_prints_trains(program, texts, tmp_path):
@@ -91,9 +127,9 @@ def test_text_from_several_svmlight_files(program, tmp_path):
     [
         ("", "file: is empty"),
         ("A\tone two\nno tab here\n", "file:2: "),
-        ("A\tone two\nB\t\n", "file:2: "),
+        ("A\tone two\nB\n", "file:2: "),
         ("\tone two\n", "file:1: "),
-        ("1 3:0.5 0:1\n2 1:1\n", "file:1: "),
+        ("1 3:0.5 -1:1\n2 1:1\n", "file:1: "),
         ("1 3:nan\n2 1:1\n", "file:1: "),
         ("1 3:0.5 3:1\n2 1:1\n", "file:1: "),
     ],
@@ -175,12 +211,11 @@ def test_rerank_end_to_end(program, lists, tmp_path):
 @pytest.mark.parametrize(
     ("lines", "message"),
     [
-        ("1 ||| b ||| LM=1 ||| 0\n", "list 0 is missing"),
-        ("1 ||| a ||| LM=1 ||| 0\n0 ||| b ||| LM=1 ||| 0\n", ":1: "),
+        ("1 ||| a ||| LM=1 ||| 0\n0 ||| b ||| LM=1 ||| 0\n", ":2: id 0 comes after id 1"),
         ("0 ||| a ||| LM=1 LM=2 ||| 0\n1 ||| b ||| LM=1 ||| 0\n", ":1: "),
         ("0 ||| a ||| LM=nan ||| 0\n1 ||| b ||| LM=1 ||| 0\n", ":1: "),
         ("0 ||| a ||| LM=1 ||| 0\n1 ||| b ||| LM", ":2: "),
-        ("0 ||| a ||| LM=1 ||| 0\n", "x.ref"),
+        ("9" * 5000 + " ||| a ||| LM=1 ||| 0\n", ":1: "),
         ("0 ||| a ||| LM=1 ||| 0\n1 ||| b ||| LM=1 ||| 0\n2 ||| c ||| LM=1 ||| 0\n", "has no reference"),
     ],
 )

@@ -55,8 +55,9 @@ def test_every_option_about_the_data_arrives(call, monkeypatch):
         return theory.Dimensions("text", ("a", "b"), 3, 1000, Dimension(90.0, 100.0), Dimension(9.0, 10.0))
 
     monkeypatch.setattr(theory, "measure", measure)
-    words = """--task text --data a --data b --only VP --order 1 --template tpl --min-count 3 --format svmlight
-        --topics q --raw-tf --train-ref r1 --train-ref r2 --store s --L0 1.5 --R 2 --alpha 0.5 --epsilon 0.25 --json"""
+    words = """--task text --data a --data b --only VP --order 1 --template tpl --min-count 3 --format csv
+        --text-column t --label-column 2 --topics q --raw-tf --train-ref r1 --train-ref r2 --store s
+        --L0 1.5 --R 2 --alpha 0.5 --epsilon 0.25 --json"""
     code, out, _ = call(*words.split())
     assert code == 0
     options = {
@@ -64,7 +65,9 @@ def test_every_option_about_the_data_arrives(call, monkeypatch):
         "order": 1,
         "template": "tpl",
         "min_count": 3,
-        "format": "svmlight",
+        "format": "csv",
+        "text_column": "t",
+        "label_column": "2",
         "topics": "q",
         "raw_tf": True,
         "train_ref": ["r1", "r2"],

@@ -79,12 +79,12 @@ LEARNERS = {  # each value is another one than by default
 }  # fmt: skip
 OPTIONS = {
     "chunking": (
-        "--only VP --order 1 --template tpl --min-count 3",
-        {"only": "VP", "order": 1, "template": "tpl", "min_count": 3},
+        "--column 2 --scheme iob1 --only VP --order 1 --template tpl --min-count 3",
+        {"column": "2", "scheme": "iob1", "only": "VP", "order": 1, "template": "tpl", "min_count": 3},
     ),
     "text": (
-        "--format svmlight --topics q --raw-tf --min-count 3",
-        {"format": "svmlight", "topics": "q", "raw_tf": True, "min_count": 3},
+        "--format csv --text-column t --label-column 2 --topics q --raw-tf --min-count 3",
+        {"format": "csv", "text_column": "t", "label_column": "2", "topics": "q", "raw_tf": True, "min_count": 3},
     ),
     "rerank": (
         "--train-ref r1 --train-ref r2 --dev-ref r3 --init w --store s",

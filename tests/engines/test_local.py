@@ -18,6 +18,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from sparsezo import notes
 from sparsezo.cli.reproduce import run_reproduce
 from sparsezo.engines import local as local_module
 from sparsezo.engines import progress as progress_module
@@ -539,6 +540,25 @@ def test_a_process_does_one_run_after_the_other_until_it_is_sent_home(serve, tmp
     assert steps[:40] == list(range(1, 41))
     assert steps[-1] == 40
     assert set(stamps(tmp_path)) == {run.folder(tmp_path) / "run.json" for run in (first, last)}
+
+
+def test_remarks_at_loading_are_heard_once(serve, loader, tmp_path, monkeypatch):
+    """Each process loads the data and finds the same; the person hears of it once."""
+
+    def remarking():
+        notes.say("a tag was mended")
+        return loader()
+
+    line = Line(None)
+    serve(line, remarking)
+    assert line.sent == [("ready", ["a tag was mended"])]
+    engine = LocalEngine(tmp_path, remarking, processes=3)
+    worker = SimpleNamespace(ready=lambda: line.sent[0][1])
+    monkeypatch.setattr(engine, "_new_worker", lambda: engine._workers.append(worker) or worker)
+    with notes.gathered() as said:
+        engine._hire(5)
+    assert said == ["a tag was mended"]
+    assert len(engine._workers) == 3
 
 
 def gone():

@@ -21,6 +21,7 @@ from sparsezo.learner import Learner
 from sparsezo.model import load_model
 from sparsezo.settings import Settings
 from sparsezo.storage.container import read_container
+from sparsezo.tasks.chunking.expected_f1 import node_table
 from sparsezo.tasks.chunking.generate import chunking_corpus
 from sparsezo.tasks.chunking.task import Chunking
 from sparsezo.tasks.loading import Data
@@ -418,7 +419,7 @@ def test_an_annealed_run_after_a_map_run_has_its_room(loaded, tmp_path):
     execute(RUN, tmp_path, bench)
     problem = Training(bench.task, bench.data, annealed.settings, 1).problem
     longest = int(np.diff(bench.data.train.offsets).max())
-    assert problem.task.scratch.A.shape == problem.task.scratch.B.shape == (3, longest + 2, longest + 2, 2)
+    assert problem.task.nodes.shape == node_table(longest)[0].shape
     after, alone = execute(annealed, tmp_path, bench), execute(annealed, tmp_path / "alone", Bench(loaded))
     assert untimed(after) == untimed(alone)
 

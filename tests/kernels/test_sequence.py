@@ -21,6 +21,7 @@ SHAPES = [(1, 2), (1, 4), (2, 3), (3, 3), (4, 4), (5, 2), (5, 3), (5, 4)]  # R, 
 BIO = ([1, 2, 0], [0, 0, -1], 2)
 TWO_TYPES = ([0, 2, 1, 2, 1], [-1, 0, 0, 1, 1], 0)
 TAG_SETS = {"B I O": BIO, "O I-1 B-1 I-2 B-2": TWO_TYPES}
+ORDERS = [1, 2, "1 with bigram attributes"]
 
 
 def potentials(rng, R, K, size, whole=False):
@@ -179,15 +180,16 @@ def chunk_problem(tag_set, order, lengths, seed, size=1.0, whole=False):
     """(task, gold, S of each input)."""
     kind, chunk_type, start = tag_set
     K = len(kind)
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(seed + ORDERS.index(order))
     tokens = np.array(lengths, np.int64)
     kinds = np.array(kind, np.int8), np.array(chunk_type, np.int32)
-    task = chunk_task(tokens, *kinds, start, order=order, risk=True)
+    attributes = order not in (1, 2)
+    task = chunk_task(tokens, *kinds, start, order=2 if order == 2 else 1, risk=True, bigram_attributes=attributes)
     offsets = np.concatenate([[0], np.cumsum(tokens)])
     gold = ChunkGold(offsets, rng.integers(0, K, offsets[-1]).astype(np.int16))
     scores = []
     for R in lengths:
-        S = rng.normal(0, size, (R + K, K) if order == 1 else (R, K * K))
+        S = rng.normal(0, size, (R, K * K) if order == 2 else (R + K + attributes * K * R, K))
         scores.append((np.rint(S) if whole else S).astype(np.float32))
     return task, gold, scores
 
@@ -195,7 +197,7 @@ def chunk_problem(tag_set, order, lengths, seed, size=1.0, whole=False):
 def enumerate_scores(task, x, S):
     """(paths, d score / dS of each, score of each)."""
     paths = twins.all_paths(int(task.tokens[x]), task.n_tags)
-    phi = twins.score_features(paths, task.n_tags, task.start, task.order)
+    phi = twins.score_features(paths, task.n_tags, task.start, task.order, task.bigram_attributes)
     return paths, phi, np.tensordot(phi, S.astype(float), 2)
 
 
@@ -204,10 +206,10 @@ def test_expand_and_contract():
     R, K = 4, 3
     S = rng.standard_normal((R + K, K)).astype(np.float32)
     P, DP = np.zeros((R, K * K), np.float32), rng.standard_normal((R, K * K)).astype(np.float32)
-    sequence.expand(S, R, K, P)
+    sequence.expand(S, R, K, False, P)
     np.testing.assert_array_equal(P.reshape(R, K, K), S[:R, None, :] + S[None, R:, :])
     D = np.full((R + K + 2, K), 9, np.float32)
-    sequence.contract(DP, R, K, D)
+    sequence.contract(DP, R, K, False, D)
     by_pair = DP.reshape(R, K, K)
     np.testing.assert_allclose(D[:R], by_pair.sum(axis=1), rtol=1e-5, atol=1e-6)
     np.testing.assert_allclose(D[R : R + K], by_pair.sum(axis=0), rtol=1e-5, atol=1e-6)
@@ -216,10 +218,25 @@ def test_expand_and_contract():
     assert np.sum(P * DP) == pytest.approx(np.sum(S * D[: R + K]), rel=1e-4)
 
 
-@pytest.mark.parametrize("order", [1, 2])
+def test_expand_and_contract_with_attributes_of_bigrams():
+    rng = np.random.default_rng(1)
+    R, K = 4, 3
+    S = rng.standard_normal((R + K + R * K, K)).astype(np.float32)
+    P, DP = np.zeros((R, K * K), np.float32), rng.standard_normal((R, K * K)).astype(np.float32)
+    sequence.expand(S, R, K, True, P)
+    own = S[R + K :].reshape(K, R, K).transpose(1, 0, 2)  # a, i, b -> i, a, b
+    np.testing.assert_allclose(P.reshape(R, K, K), S[:R, None, :] + S[None, R : R + K, :] + own, atol=1e-6)
+    D = np.full((R + K + R * K + 2, K), 9, np.float32)
+    sequence.contract(DP, R, K, True, D)
+    np.testing.assert_array_equal(D[R + K : -2].reshape(K, R, K), DP.reshape(R, K, K).transpose(1, 0, 2))
+    assert (D[-2:] == 9).all()
+    assert np.sum(P * DP) == pytest.approx(np.sum(S * D[:-2]), rel=1e-4)
+
+
+@pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize("tags", TAG_SETS)
 def test_score_gradient_and_supervise(tags, order):
-    task, gold, scores = chunk_problem(TAG_SETS[tags], order, [1, 2, 4, 3], seed=order, size=1.5)
+    task, gold, scores = chunk_problem(TAG_SETS[tags], order, [1, 2, 4, 3], seed=1, size=1.5)
     for x, S in enumerate(scores):
         paths, phi, total = enumerate_scores(task, x, S)
         mean = np.tensordot(twins.softmax(total), phi, 1)
@@ -234,7 +251,7 @@ def test_score_gradient_and_supervise(tags, order):
         np.testing.assert_allclose(D, phi[(paths == z).all(axis=1)][0] - mean, atol=5e-6)
 
 
-@pytest.mark.parametrize("order", [1, 2])
+@pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize("tags", TAG_SETS)
 def test_decode_and_delta(tags, order):
     task, gold, scores = chunk_problem(TAG_SETS[tags], order, [1, 2, 3, 4, 5] * 4, seed=7)
@@ -287,10 +304,12 @@ def enumerated_losses(gold, task, x, paths):
 
 
 @pytest.mark.parametrize("gamma", [0.1, 1.0, 5.0])
-@pytest.mark.parametrize("order", [1, 2])
+@pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize("tags", TAG_SETS)
 def test_risk_is_the_expected_loss(tags, order, gamma):
-    task, gold, scores = chunk_problem(TAG_SETS[tags], order, [5, 1, 2, 3, 4, 3, 2, 4], seed=int(gamma * 10) + order)
+    task, gold, scores = chunk_problem(
+        TAG_SETS[tags], order, [5, 1, 2, 3, 4, 3, 2, 4], seed=int(gamma * 10) + ORDERS.index(order) + 1
+    )
     for x, S in enumerate(scores):
         paths, _, total = enumerate_scores(task, x, S)
         expected = twins.softmax(gamma * total) @ enumerated_losses(gold, task, x, paths)
@@ -308,10 +327,31 @@ def test_risk_of_a_start_tag_that_is_not_o(start):
         assert kernel_calls.risk(gold, task, x, S, 1.0) == pytest.approx(expected, abs=1e-5)
 
 
+@pytest.mark.parametrize("gamma", [0.1, 5.0])
 @pytest.mark.parametrize("order", [1, 2])
+@pytest.mark.parametrize(("K", "start"), [(2, 1), (3, 0), (4, 3)])
+def test_plain_tags_have_the_share_of_wrong_ones_as_their_loss(K, start, order, gamma):
+    """Kinds and types of chunks say nothing then, and a tag that only gold has (K) is never found."""
+    kind = np.array([0, 1, 2, 2, 1, 2][: K + 2], np.int8)
+    tokens = np.array([5, 1, 2, 3, 4], np.int64)
+    task = chunk_task(tokens, kind, kind.astype(np.int32), start, order, risk=True, n_tags=K, chunks=False)
+    rng = np.random.default_rng(K + order)
+    gold = ChunkGold(np.concatenate([[0], np.cumsum(tokens)]), rng.integers(0, K + 1, tokens.sum()).astype(np.int16))
+    assert K in gold.tags
+    for x, R in enumerate(tokens):
+        S = rng.normal(0, 1.5, (R + K, K) if order == 1 else (R, K * K)).astype(np.float32)
+        paths, _, total = enumerate_scores(task, x, S)
+        losses = (paths != gold.tags[gold.offsets[x] : gold.offsets[x + 1]]).mean(axis=1)
+        for path, loss in zip(paths[:50].astype(np.int32), losses, strict=False):
+            assert kernel_calls.delta(gold, task, x, path) == pytest.approx(loss, abs=1e-12)
+        expected = twins.softmax(gamma * total) @ losses
+        assert kernel_calls.risk(gold, task, x, S, gamma) == pytest.approx(expected, abs=1e-5)
+
+
+@pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize("tags", TAG_SETS)
 def test_risk_at_large_gamma_is_the_loss_of_the_best_path(tags, order):
-    task, gold, scores = chunk_problem(TAG_SETS[tags], order, [1, 2, 3, 4] * 10, seed=order, size=4, whole=True)
+    task, gold, scores = chunk_problem(TAG_SETS[tags], order, [1, 2, 3, 4] * 10, seed=1, size=4, whole=True)
     unique = 0
     for x, S in enumerate(scores):
         paths, _, total = enumerate_scores(task, x, S)

@@ -139,14 +139,20 @@ def path_probabilities(P, R, K, start):
     return paths, softmax(np.tensordot(features(paths, K, start), P[:R].astype(float), 2))
 
 
-def score_features(paths, K, start, order):
-    """d score(path) / dS for each path: order 2 as ``features``; order 1 tags, then K rows of label bigrams."""
+def score_features(paths, K, start, order, bigram_attributes=False):
+    """d score(path) / dS for each path: order 2 as ``features``; order 1 tags, then K rows of label bigrams.
+
+    bigram_attributes: then the tokens after the first tag, after the second, ...
+    """
     bigrams = features(paths, K, start)
     if order == 2:
         return bigrams
     n, R = paths.shape
     by_pair = bigrams.reshape(n, R, K, K)
-    return np.concatenate([by_pair.sum(axis=2), by_pair.sum(axis=1)], axis=1)
+    rows = [by_pair.sum(axis=2), by_pair.sum(axis=1)]
+    if bigram_attributes:
+        rows += [by_pair[:, :, a] for a in range(K)]
+    return np.concatenate(rows, axis=1)
 
 
 def chunks(tags, kind, chunk_type):

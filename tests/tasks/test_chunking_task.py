@@ -8,16 +8,19 @@ import json
 import numpy as np
 import pytest
 
+from sparsezo import notes
 from sparsezo.errors import DataError, UsageError
 from sparsezo.kernels import loop
-from sparsezo.kernels.inputs import sparse
 from sparsezo.learner import Learner, predict
 from sparsezo.settings import Settings
 from sparsezo.tasks.chunking import task as module
 from sparsezo.tasks.chunking.conll import Corpus
 from sparsezo.tasks.chunking.generate import chunking_corpus
+from sparsezo.tasks.chunking.options import ChunkingOptions
 from sparsezo.tasks.chunking.task import Chunking
 from sparsezo.tasks.chunking.templates import parse_templates
+from sparsezo.tasks.loading import Data
+from sparsezo.training import Training
 
 WORD = parse_templates(["U00:%x[0,0]"], "test")
 
@@ -88,6 +91,156 @@ def test_a_corpus_is_seen_in_iob2_and_by_its_type():
     assert task.seen(other).tags == ["B-VP", "B-ADVP"]
     bare = corpus("runs far")
     assert only.seen(bare) is bare
+
+
+@pytest.mark.parametrize(
+    ("scheme", "written"),
+    [
+        ("iob2", "B-NP I-NP I-NP B-NP O B-VP"),
+        ("iob1", "I-NP I-NP I-NP B-NP O I-VP"),
+        ("bioes", "B-NP I-NP E-NP S-NP O S-VP"),
+        ("bilou", "B-NP I-NP L-NP U-NP O U-VP"),
+        ("bmes", "B-NP M-NP E-NP S-NP O S-VP"),
+    ],
+)
+def test_outputs_are_written_in_the_scheme_of_the_training_file(scheme, written):
+    words = " ".join(f"w{k}/{tag}" for k, tag in enumerate(written.split()))
+    task, seen = Chunking.fit(corpus(words), templates=WORD)
+    assert (task.scheme, task.tags) == (scheme, ("B-NP", "I-NP", "B-VP", "I-VP", "O"))
+    assert seen.tags == ["B-NP", "I-NP", "I-NP", "B-NP", "O", "B-VP"]
+    again = Chunking.from_arrays(*json.loads(json.dumps(task.to_arrays()[:1])), task.to_arrays()[1])
+    for one in (task, again):
+        assert one.words(np.array([0, 1, 1, 0, 4, 2], np.int32), np.array([0, 6])) == written.split()
+        # an I that starts a chunk starts it in every scheme
+        assert one.words(np.array([1, 1, 1, 0, 4, 3], np.int32), np.array([0, 6])) == written.split()
+    scores = task.scores(seen, np.array([0, 1, 4, 0, 4, 2], np.int32))
+    assert (scores.report["chunks"], scores.value) == ({"gold": 3, "predicted": 3, "correct": 2}, pytest.approx(2 / 3))
+    # as a reader of the two columns counts: without its third token the first chunk, or the next, has another letter
+    assert scores.report["accuracy"] == pytest.approx((5 if scheme == "iob2" else 4) / 6)
+
+
+# Tags that are no chunks
+
+POS = corpus("the/DT dog/NN barks/VB ./.", "dogs/NN bark/VB ./.", "the/DT cats/NN do/VB bark/NN")
+
+
+@pytest.fixture(scope="module")
+def tagger():
+    with notes.gathered():
+        return Chunking.fit(POS, templates=WORD)[0]
+
+
+def test_plain_tags_are_what_they_are(tagger):
+    """Before the first token stands the tag that most sentences end with."""
+    assert (tagger.tags, tagger.scheme, tagger.metric) == (("DT", "NN", "VB", "."), "plain", "accuracy")
+    assert tagger.problem(POS).task.start == 3
+    gold = tagger.gold(POS)
+    assert gold.tags.tolist() == [0, 1, 2, 3, 1, 2, 3, 0, 1, 2, 1]
+    assert tagger.words(gold.tags.astype(np.int32), POS.offsets) == POS.tags
+    assert tagger.seen(POS) is POS
+    settings, arrays = tagger.to_arrays()
+    again = Chunking.from_arrays(json.loads(json.dumps(settings)), arrays)
+    assert (again.tags, again.scheme, again.metric, again.order) == (tagger.tags, "plain", "accuracy", 2)
+
+
+def test_a_tie_for_the_last_tag_is_settled_by_its_name():
+    tags = [
+        Chunking.fit(corpus(*each), templates=WORD, scheme="plain")[0].tags for each in (["a/X", "b/Y"], ["b/Y", "a/X"])
+    ]
+    assert tags == [("Y", "X"), ("Y", "X")]
+
+
+def test_plain_tags_are_measured_by_accuracy(tagger):
+    data = corpus("the/DT dog/NN barks/XX", "cats/NN")
+    problem, gold = tagger.problem(data), tagger.gold(data)
+    assert gold.tags.tolist() == [0, 1, 4, 1]  # XX, which no output has
+    found = np.array([0, 0, 2, 1], np.int32)
+    scores = tagger.scores(data, found)
+    assert (scores.metric, scores.value, tagger.quality(problem, gold, found)) == ("accuracy", 0.5, 0.5)
+    assert [loop.loss(gold, problem.task, x, y) for x, y in ((0, found[:3]), (1, found[3:]))] == [
+        pytest.approx(2 / 3),
+        0,
+    ]
+    assert scores.report == {
+        "accuracy": 0.5,
+        "sentences": 2,
+        "tokens": 4,
+        "tags": {
+            "DT": {"f1": pytest.approx(2 / 3), "precision": 0.5, "recall": 1.0, "gold": 1},
+            "NN": {"f1": pytest.approx(2 / 3), "precision": 1.0, "recall": 0.5, "gold": 2},
+            "VB": {"f1": 0.0, "precision": 0.0, "recall": 0.0, "gold": 0},
+            "XX": {"f1": 0.0, "precision": 0.0, "recall": 0.0, "gold": 1},
+        },
+    }
+
+
+@pytest.mark.parametrize("order", [1, 2])
+@pytest.mark.parametrize(
+    "learner",
+    [
+        Settings("supervised", None, 0.1, None),
+        Settings("first-order", None, 0.1, None),
+        Settings("two-point", "score", 0.1, 0.1, criterion="annealed"),
+        Settings("preference", "score", 0.1, 1.0),
+    ],
+    ids=str,
+)
+def test_a_tagger_learns(learner, order):
+    with notes.gathered():
+        task, train = Chunking.fit(POS, templates=WORD, order=order)
+    outcome = Training(task, Data(train, train, train), learner, 3000).go()
+    assert outcome.result["metric"] == outcome.test.metric == "accuracy"
+    assert outcome.result["dev"] == outcome.test.value > 0.75
+    assert outcome.result["average_loss"] < 0.5
+
+
+def test_what_plain_tags_cannot_have():
+    with pytest.raises(UsageError) as caught, notes.gathered():
+        Chunking.fit(POS, templates=WORD, only="NN")
+    assert str(caught.value) == "`only` NN: the tags are no chunks, which alone have types; leave `only` out"
+    with (
+        pytest.raises(DataError, match=r"^some.txt: every tag is 'X'; is the right column the tag\?$"),
+        notes.gathered(),
+    ):
+        Chunking.fit(corpus("a/X b/X"), templates=WORD)
+    with pytest.raises(DataError, match="tag 'DT' is no chunk tag"):
+        Chunking.fit(POS, templates=WORD, scheme="iob2")
+    with pytest.raises(UsageError, match="`scheme` pos: choose from auto, iob1, iob2, bioes, bilou, bmes, plain"):
+        Chunking.fit(POS, templates=WORD, scheme="pos")
+
+
+def test_a_file_of_other_tags_is_refused_after_training(task):
+    with pytest.raises(DataError, match=r"some.txt: tag 'DT' is no chunk tag"):
+        task.seen(POS)
+
+
+def test_chunk_tags_may_be_learned_as_plain_tags():
+    task, seen = Chunking.fit(TRAIN, templates=WORD, scheme="plain")
+    assert seen is TRAIN
+    assert task.tags == ("B-NP", "B-VP", "I-VP", "O", "I-NP")  # O, I-NP and I-VP end a sentence each: the first by name
+
+
+def test_more_different_tags_than_a_tag_set_has(monkeypatch):
+    many = corpus(*(f"w/T{k}" for k in range(501)))
+    with pytest.raises(DataError) as caught, notes.gathered():
+        Chunking.fit(many, templates=WORD)
+    assert "some.txt: 501 different tags: is the right column the tag?; if it is meant" in str(caught.value)
+    monkeypatch.setenv("SPARSEZO_INSIST", "1")
+    with notes.gathered():
+        assert len(Chunking.fit(many, templates=WORD)[0].tags) == 501
+
+
+def test_with_more_than_five_tags_order_1_is_the_default():
+    three = corpus("a/B-NP b/B-VP c/B-PP d/O")
+    with notes.gathered() as said:
+        assert Chunking.fit(three, templates=WORD)[0].order == 1
+    assert said == ["7 tags: `order` 1, weights for tags and tag bigrams, is the default for so many"]
+    with notes.gathered() as said:
+        assert Chunking.fit(three, templates=WORD, order=2)[0].order == 2
+        assert Chunking.fit(three, templates=WORD, order=1)[0].order == 1
+        assert Chunking.fit(three, templates=WORD, only="NP")[0].order == 2
+        assert Chunking.fit(TRAIN, templates=WORD)[0].order == 2  # 5 tags
+    assert said == []
 
 
 # Chunks that count
@@ -222,9 +375,115 @@ def test_the_best_path_is_the_best_of_all(order):
             assert score(words, outputs[i:j]) == pytest.approx(score(words, best), abs=1e-5), x
 
 
+BOTH = ["U00:%x[0,0]", "B", "B01:%x[-1,0]/%x[0,0]", "*:%X[0,0]", "B01:%x[-1,0]/%x[0,0]"]
+
+
+def named_weights(task, W):
+    """Weights by an attribute's name and a tag, or the tag before and the tag."""
+    K, words = len(task.tags), task.index.names()
+    weights = {(name, b): W[row, b] for row, name in enumerate(words) for b in range(task.n_labels)}
+    if task.order == 1:
+        weights |= {("", a, b): W[len(words) + a, b] for a in range(K) for b in range(K)}
+        for j, name in enumerate(task.bigrams.names()):
+            weights |= {(name, a, b): W[len(words) + K + j * K + a, b] for a in range(K) for b in range(K)}
+    return weights
+
+
+@pytest.mark.parametrize("order", [1, 2])
+def test_bigram_templates_score_tag_and_tag_before(order):
+    """By enumeration, with strings; the template that is there twice counts twice."""
+    train = corpus("a/B-NP b/I-NP C/O", "B/B-NP a/O c/O")
+    task, seen = Chunking.fit(train, templates=parse_templates(BOTH, "t"), order=order)
+    K, n = 3, 5 + 3 + (6 if order == 2 else 0)  # words; in lower case; pairs
+    assert len(task.index) == n
+    assert task.n_features == (n if order == 2 else n + K + K * (6 + 3))
+    W = np.random.default_rng(6).standard_normal((task.n_features, task.n_labels)).astype(np.float32)
+    weights = named_weights(task, W)
+
+    def score(words, path):
+        total, before = 0.0, 2  # O
+        for i, (word, tag) in enumerate(zip(words, path, strict=True)):
+            pair = f"B01:{words[i - 1] if i else '_B-1'}/{word}"
+            alone = [f"U00:{word}", f"*:{word.lower()}"]
+            if order == 2:
+                total += sum(weights.get((name, before * K + tag), 0) for name in [*alone, pair, pair])
+            else:
+                total += sum(weights.get((name, tag), 0) for name in alone)
+                total += sum(weights.get((name, before, tag), 0) for name in ["", alone[1], pair, pair])
+            before = tag
+        return total
+
+    data = corpus("a b C", "B a", "c", "b b a c")
+    outputs = predict(task.problem(data, learn=False), W)
+    for i, j in itertools.pairwise(data.offsets):
+        words = data.columns[0][i:j]
+        best = max(itertools.product(range(K), repeat=len(words)), key=lambda path, words=words: score(words, path))
+        assert outputs[i:j].tolist() == list(best)
+    problem = task.problem(seen)
+    assert problem.max_rows == (3 if order == 2 else 3 + K + 3 * K)
+    settings, arrays = task.to_arrays()
+    again = Chunking.from_arrays(json.loads(json.dumps(settings)), arrays)
+    for left, right in zip(problem.inputs, again.problem(seen).inputs, strict=True):
+        np.testing.assert_array_equal(left, right) if not isinstance(left, tuple) else None
+
+
+def test_bigram_attributes_are_learned():
+    """Every word goes with the same tags, in another order: only word and tag before together can tell what follows."""
+    train = corpus("x/B-NP x/B-VP x/O x/B-NP x/B-VP", "y/B-VP y/B-NP y/O y/B-VP y/B-NP")
+
+    def learned(*templates, rule, h, steps):
+        task, seen = Chunking.fit(train, templates=parse_templates(templates, "t"), order=1)
+        learner = Learner(task.problem(seen), Settings.complete({"rule": rule, "h": h}, task.defaults))
+        learner.run(task.gold(seen), steps)
+        return task.quality(learner.problem, task.gold(seen), predict(learner.problem, learner.weights()))
+
+    assert learned("U00:%x[0,0]", "B", rule="supervised", h=0.1, steps=2000) < 0.7
+    assert learned("U00:%x[0,0]", "B01:%x[0,0]", rule="supervised", h=0.1, steps=2000) == 1.0
+    assert learned("U00:%x[0,0]", "B01:%x[0,0]", rule="two-point", h=0.003, steps=20_000) > 0.7
+
+
+def test_order_1_needs_attributes_of_tags():
+    with pytest.raises(DataError, match=r"^t:2: only tag bigrams have attributes; add a template such as U00"):
+        Chunking.fit(TRAIN, templates=parse_templates(["", "B01:%x[0,0]"], "t"), order=1)
+
+
+def test_a_model_of_before_there_were_macros():
+    """Saved by 0.1.0: words x and y, and their pairs; arrays as they stand in its file."""
+    settings = {"tags": ["B", "I", "O"], "order": 2, "only": None, "n_columns": 2}
+    settings["templates"] = ["U00:%x[0,1]", "U01:%x[-1,1]/%x[0,1]"]
+    arrays = {
+        "vocabulary_0": np.zeros(0, np.uint8),
+        "vocabulary_1": np.frombuffer(b"x\ny", np.uint8),
+        "keys": np.array([3, 4, 8, 19, 24]),  # codes: 0 unknown, 1 and 2 pads, 3 x, 4 y
+        "key_stops": np.array([2, 5]),
+        "n_ranks": np.array([0, 0]),
+        "numbers": np.array([1, 0, 2, 3, 4], np.int32),
+    }
+    task = Chunking.from_arrays(settings, arrays)
+    assert task.index.names() == ["U00:y", "U00:x", "U01:_B-1/x", "U01:x/y", "U01:y/y"]
+    words, offsets = (["a", "b", "c"], ["x", "y", "y"]), np.array([0, 3])
+    assert task.index.transform(Corpus("f", words, None, offsets)).tolist() == [[1, 2], [0, 3], [0, 4]]
+    for name, values in task.index.to_arrays().items():
+        np.testing.assert_array_equal(values, arrays[name])
+
+
+def test_features_for_names():
+    task, seen = Chunking.fit(TRAIN, features="ner")
+    names = task.index.names()
+    assert {"u:suffix3=dog", "u:form=x", "u:word+1=barks"} < set(names)
+    assert Chunking.fit(TRAIN, features="chunking")[0].index.names() == Chunking.fit(TRAIN)[0].index.names()
+    settings, arrays = task.to_arrays()
+    again = Chunking.from_arrays(json.loads(json.dumps(settings)), arrays)
+    assert again.index.transform(seen).tolist() == task.index.transform(seen).tolist()
+    with pytest.raises(UsageError, match="`features` pos: choose from chunking, ner"):
+        Chunking.fit(TRAIN, features="pos")
+    with pytest.raises(UsageError, match="`template` and `features` both say what the templates are; give one of them"):
+        ChunkingOptions(template="f", features="ner")
+
+
 def test_default_templates_are_those_whose_columns_are_there():
     one, _ = Chunking.fit(TRAIN)
-    assert [template.name for template in one.index.templates] == [f"U0{k}" for k in range(7)]
+    assert [str(template)[:3] for template in one.index.templates] == [f"U0{k}" for k in range(7)]
     two, _ = Chunking.fit(chunking_corpus(3, seed=1))
     assert len(two.index.templates) == 19
 
@@ -285,6 +544,41 @@ def test_saved_and_restored(given):
     assert again.gold(seen).tags.tolist() == task.gold(seen).tags.tolist()
 
 
+def test_a_model_from_before_there_were_schemes(task):
+    settings, arrays = task.to_arrays()
+    del settings["scheme"], settings["column"]
+    again = Chunking.from_arrays(settings, arrays)
+    assert (again.scheme, again.column, again.tags) == ("iob2", None, task.tags)
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"tags": ["B-NP", "I-NP"]},  # no O
+        {"tags": ["O", "B-NP", "I-NP"]},
+        {"tags": ["B-NP", "I-VP", "O"]},
+        {"tags": ["B-NP", "I-NP", "B-NP", "I-NP", "O"]},
+        {"tags": ["O"]},
+        {"tags": []},
+        {"tags": ["B-NP", 7, "O"]},
+        {"tags": ["NN", "NN"], "scheme": "plain"},
+        {"tags": ["NN", ""], "scheme": "plain"},
+        {"tags": [str(k) for k in range(40_000)], "scheme": "plain"},
+        {"scheme": "auto"},
+        {"scheme": "else"},
+        {"scheme": ["iob2"]},
+        {"order": 3},
+        {"order": "2"},
+        {"column": 7},
+    ],
+    ids=lambda changed: str(changed)[:40],
+)
+def test_a_tag_set_that_none_is_no_task(task, changed):
+    settings, arrays = task.to_arrays()
+    with pytest.raises(ValueError, match=r"tag set|scheme|order|column|too many"):
+        Chunking.from_arrays(settings | changed, arrays)
+
+
 def test_defaults(task):
     assert [task.defaults("two-point", "constant", perturb) for perturb in ("all", "active", "score")] == [
         (1e-4, 0.1),
@@ -305,8 +599,8 @@ def test_there_is_nothing_to_export(task, tmp_path):
 def test_sentences_too_long_to_factor_are_learned_from(monkeypatch, perturb):
     """The same laws another way: what is learned with every sentence taken as long is as good."""
     results = []
-    for rows in (sparse.FACTORED_ROWS, 0):
-        monkeypatch.setattr(sparse.sparse_inputs, "__defaults__", (True, rows))
+    for rows in (512, 0):
+        monkeypatch.setattr(module, "FACTORED_ROWS", rows)
         task, train = Chunking.fit(chunking_corpus(200, 1), only="NP")
         problem, gold = task.problem(train), task.gold(train)
         learner = Learner(problem, Settings("two-point", perturb, h=0.001, mu=0.1))

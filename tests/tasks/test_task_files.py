@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from sparsezo import progress
+from sparsezo import notes, progress
 from sparsezo.errors import SparsezoError, UsageError
 from sparsezo.tasks.chunking import files as chunking
 from sparsezo.tasks.chunking.conll import read_conll
@@ -102,6 +102,93 @@ def test_chunking_keeps_one_type_in_dev_and_test_too(tmp_path):
         assert list(part.tags) == ["B-NP", "O", "B-NP"]
 
 
+COLUMNS = "the DT B-NP\nman NN E-NP\nran VBD O\n\nhe PRP S-NP\nran VBD O\n\nhe PRP S-NP\nwon VBD O\n"
+
+
+@pytest.fixture
+def model():
+    """A task as a model that predicts these outputs."""
+
+    def model(task, *tags: str) -> SimpleNamespace:
+        outputs = np.array([task.tags.index(tag) for tag in tags], np.int32)
+        return SimpleNamespace(task=task, predict=lambda corpus: outputs)
+
+    return model
+
+
+def test_chunking_writes_the_files_own_scheme(tmp_path, model):
+    (tmp_path / "file").write_text(COLUMNS)
+    path = str(tmp_path / "file")
+    with notes.gathered() as said:
+        loaded = chunking.load(Files((path,), "1", path))
+    assert said == []
+    assert (loaded.task.scheme, loaded.data.train.tags) == ("bioes", ["B-NP", "O"] * 2)
+    assert loaded.data.dev.tags == ["B-NP", "I-NP", "O"]
+    assert (
+        loaded.data.test.tags == chunking.read(loaded.task, path, {}).tags == ["B-NP", "I-NP", "O", *["B-NP", "O"] * 2]
+    )
+    written = "".join(chunking.predict(model(loaded.task, *["B-NP", "I-NP"] * 3, "O"), path, {}))
+    tags = ["B-NP B-NP", "E-NP E-NP", "O S-NP", "S-NP S-NP", "O S-NP", "S-NP S-NP", "O O"]
+    assert [line.partition(" ")[2].partition(" ")[2] for line in written.split("\n") if line] == tags
+    first = chunking.load(Files((path,), None, None, {"scheme": "iob1"}))
+    assert (first.task.scheme, first.data.train.tags) == ("iob1", loaded.data.test.tags)
+
+
+def test_a_broken_tag_is_said_once_for_each_file(tmp_path):
+    """Also where dev is cut off: the file is looked at as a whole."""
+    (tmp_path / "train").write_text("a DT B-NP\n\nb DT B-NP\n\nc DT I-NP\n\nd DT B-NP\ne NN I-NP\n\nf DT I-NP\n")
+    (tmp_path / "test").write_text("a DT B-NP\n\nb DT O\nc DT I-NP\n")
+    train, test = str(tmp_path / "train"), str(tmp_path / "test")
+    with notes.gathered() as said:
+        chunking.load(Files((train,), "3", test))
+    assert said == [
+        f"{train}:5: tag 'I-NP' breaks IOB2, the first of 2 that do; read as conlleval reads them",
+        f"{test}:4: tag 'I-NP' breaks IOB2; read as conlleval reads it",
+    ]
+
+
+def test_chunking_reads_the_column_that_the_training_file_had(tmp_path, model):
+    (tmp_path / "file").write_text(COLUMNS)
+    (tmp_path / "words").write_text("he\nran\n")
+    path = str(tmp_path / "file")
+    with notes.gathered() as said:
+        loaded = chunking.load(Files((path,), path, path, {"column": "2"}))
+    task = loaded.task
+    assert (task.scheme, task.n_columns, task.column, task.order) == ("plain", 1, "2", 2)
+    assert len(said) == 1
+    pos = ["DT", "NN", "VBD", "PRP", "VBD", "PRP", "VBD"]
+    for part in (loaded.data.train, loaded.data.dev, loaded.data.test, chunking.read(task, path, {})):
+        assert part.tags == pos
+    assert chunking.read(task, path, {"column": "2"}).tags == pos
+    assert "".join(chunking.predict(model(task, "PRP", "VBD"), str(tmp_path / "words"), {})) == "he PRP\nran VBD\n\n"
+    written = "".join(chunking.predict(model(task, *pos), path, {}))
+    assert written.startswith("the DT DT\nman NN NN\nran VBD VBD\n\n")
+    with pytest.raises(UsageError, match=r"^`column` POS: give a number from 2"):
+        chunking.load(Files((path,), path, path, {"column": "POS"}))
+
+
+def test_conllu_in_and_out(tmp_path, model):
+    rows = [
+        "# text = he ran",
+        "1\the\t_\tPRON\tPRP\t_\t2\tnsubj\t_\t_",
+        "2\tran\t_\tVERB\tVBD\t_\t0\troot\t_\t_",
+        "",
+        "",
+    ]
+    path = tmp_path / "a.conllu"
+    path.write_text("\n".join(rows))
+    with notes.gathered():
+        task = chunking.load(Files((str(path),), str(path), str(path), {"column": "xpos"})).task
+    assert (task.tags, task.column, task.n_columns) == (("PRP", "VBD"), "XPOS", 1)
+    assert chunking.read(task, str(path), {}).tags == ["PRP", "VBD"]
+    assert chunking.read(task, str(path), {"column": "UPOS"}).tags == ["PRON", "VERB"]
+    written = "".join(chunking.predict(model(task, "VBD", "PRP"), str(path), {}))
+    assert written == path.read_text().replace("PRP", "?").replace("VBD", "PRP").replace("?", "VBD")
+    (tmp_path / "plain").write_text("he\nran\n")
+    written = "".join(chunking.predict(model(task, "VBD", "PRP"), str(tmp_path / "plain"), {}))
+    assert written == "he VBD\nran PRP\n\n"
+
+
 DOCUMENTS = "A\tred red red blue\nB\tblue green\nA\tred\n"
 
 
@@ -151,7 +238,7 @@ def test_all_parts_are_read_in_the_same_way(documents, monkeypatch):
         return read_documents(documents)
 
     monkeypatch.setattr(text, "read_documents", read)
-    reading = {"format": "lyrl", "topics": "q"}
+    reading = {"format": "csv", "topics": "q", "text_column": "a", "label_column": "2"}
     text.load(Files(("a", "b"), "dev", "test", {**reading, "min_count": 1, "raw_tf": True}))
     assert seen == [(("a", "b"), reading), ("dev", reading), ("test", reading)]
 

@@ -17,8 +17,8 @@ from sparsezo.kernels.inputs.dense import dense_inputs
 from sparsezo.learner import Learner
 from sparsezo.settings import Settings
 from sparsezo.tasks.base import Problem
+from sparsezo.tasks.rerank.importing import import_nbest
 from sparsezo.tasks.rerank.kernel import RankGold, rank_task
-from sparsezo.tasks.rerank.store import import_nbest
 
 _STEPS = 240
 _GENERATED = (60, 5000, 14)  # lists, candidates, features

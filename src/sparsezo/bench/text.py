@@ -77,7 +77,7 @@ def measure(_data: Path | None, rounds: int) -> dict[str, Any]:
 
 def _wabbit_cache(generated: GeneratedText, folder: Path) -> Path:
     vectors, text, cache = generated.vectors, folder / "vw.txt", folder / "vw.cache"
-    pairs = np.char.add(np.char.add((vectors.indices + 1).astype(str), ":"), vectors.values.astype(str)).tolist()
+    pairs = np.char.add(np.char.add(vectors.indices.astype(str), ":"), vectors.values.astype(str)).tolist()
     with open(text, "w") as stream:
         for label, begin, end in zip(generated.labels, vectors.indptr[:-1], vectors.indptr[1:], strict=True):
             stream.write(f"{label + 1} | {' '.join(pairs[begin:end])}\n")

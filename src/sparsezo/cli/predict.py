@@ -24,7 +24,7 @@ def add_predict(app: typer.Typer) -> None:
         parameter("output", Path | None, output),
         *_of_all_tasks("predict_options"),
     ]
-    about = "Write the best outputs: columns with the predicted tag appended, label TAB text, or 1-best translations."
+    about = "Write the best outputs: columns with the predicted tag, label TAB text, or 1-best translations."
     command(app, "predict", run_predict, params, about)
 
 

@@ -14,8 +14,8 @@ from sparsezo.kernels import protocol
 from sparsezo.kernels.codes import AT_RANDOM, FLIP, LABEL, PAIR, PART, RATE, YES
 from sparsezo.kernels.jit import inlined_kernel, kernel
 from sparsezo.kernels.loop import ANSWERS, ASKED, LOSS, QUESTIONS, STEP, UPDATES, differing
-from sparsezo.kernels.raters import perceived
 from sparsezo.kernels.random import CHOICE, FEEDBACK, INPUTS, MODE, REHEARSAL, below, permuted, uniform
+from sparsezo.kernels.raters import perceived
 
 RANDOM_SHARE = 0.1  # of the questions, where the others are about what is unsure: what is wrong and sure is found too
 QUESTION = 4  # numbers of a question

@@ -29,6 +29,7 @@ from sparsezo.storage import limits, locks
 
 STANDARD_INPUT = "-"
 READ_ERRORS = (OSError, EOFError, lzma.LZMAError, zlib.error)  # of plain and packed files that cannot be read on
+_ENDINGS: dict[str, Any] = {".gz": gzip.open, ".xz": lzma.open}
 _MAGIC: dict[bytes, Any] = {b"\x1f\x8b": gzip.open, b"\xfd7zXZ\x00": lzma.open}
 _MOST_MAGIC = max(map(len, _MAGIC))
 _taken: Any = None  # the standard input that was read already
@@ -37,20 +38,49 @@ _taken: Any = None  # the standard input that was read already
 def open_bytes(path: str | os.PathLike[str]) -> IO[bytes]:
     """Open for reading, decompressed by the name's ending (standard input: by its content); or a clear error."""
     if os.fspath(path) == STANDARD_INPUT:
+        return unpacked(_standard_input(), path, by_content=True)
+    with _opening(path):
+        return cast(IO[bytes], _ENDINGS.get(Path(path).suffix, open)(path, "rb"))
+
+
+def open_raw(path: str | os.PathLike[str]) -> IO[bytes]:
+    """Open for reading as the bytes are, packed or not; or a clear error."""
+    if os.fspath(path) == STANDARD_INPUT:
         return _standard_input()
-    path = Path(path)
-    try:
-        if path.suffix == ".gz":
-            return cast(IO[bytes], gzip.open(path, "rb"))
-        if path.suffix == ".xz":
-            return lzma.open(path, "rb")
+    with _opening(path):
         return open(path, "rb")
+
+
+def unpacked(stream: IO[bytes], path: str | os.PathLike[str], *, by_content: bool) -> IO[bytes]:
+    """A stream of ``open_raw`` as it is to be read: unpacked by the name's ending, or, that of a pipe, by its content.
+
+    Closing it leaves ``stream`` open where it is packed.
+    """
+    opener = _ENDINGS.get(Path(path).suffix)
+    if opener is None and by_content:
+        with reading(path):
+            head = stream.read(_MOST_MAGIC)
+        stream = with_head(head, stream)
+        opener = next((opener for magic, opener in _MAGIC.items() if head.startswith(magic)), None)
+    return stream if opener is None else cast(IO[bytes], opener(stream, "rb"))
+
+
+@contextlib.contextmanager
+def _opening(path: str | os.PathLike[str]) -> Iterator[None]:
+    """What can go wrong while opening, in our words."""
+    try:
+        yield
     except FileNotFoundError:
         raise DataError(str(path), "no such file; check the path") from None
     except IsADirectoryError:
         raise DataError(str(path), "is a folder; name a file in it") from None
     except (OSError, ValueError) as error:
         raise DataError(str(path), f"cannot be opened ({getattr(error, 'strerror', None) or error})") from None
+
+
+def named(path: str | os.PathLike[str]) -> str:
+    """A file's name for a message."""
+    return "standard input" if os.fspath(path) == STANDARD_INPUT else str(path)
 
 
 def _standard_input() -> IO[bytes]:
@@ -60,14 +90,7 @@ def _standard_input() -> IO[bytes]:
     if sys.stdin is _taken:
         raise UsageError("standard input (-) can be read only once; give a file for the other")
     _taken = sys.stdin
-    stream: IO[bytes] = io.BufferedReader(_Kept(sys.stdin.buffer))
-    with reading(STANDARD_INPUT):
-        head = stream.read(_MOST_MAGIC)
-    stream = with_head(head, stream)
-    for magic, unpacked in _MAGIC.items():
-        if head.startswith(magic):
-            return cast(IO[bytes], unpacked(stream, "rb"))
-    return stream
+    return io.BufferedReader(_Kept(sys.stdin.buffer))
 
 
 class _WithHead(io.RawIOBase):

@@ -19,6 +19,7 @@ VARIABLE = "SPARSEZO_INSIST"
 LINE = 1 << 24  # bytes of one line
 TOKENS = 10_000  # of one sentence
 TAGS = 500  # different ones
+LIST = 1 << 28  # bytes of one n-best list, or of a decoder's weights
 ARRAYS = 1 << 31  # bytes of a model's, checkpoint's or store's arrays in memory, where its file is much smaller
 SWELLING = 100  # times its file's size that a packed file's content may have before it looks like a trap
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,9 @@ from sparsezo.errors import SparsezoError
 fcntl: Any = None
 with contextlib.suppress(ImportError):  # not on Windows
     import fcntl
+
+
+_PAUSE = 0.02  # seconds between two looks at a lock that is waited for
 
 
 def take(descriptor: int) -> bool:
@@ -35,11 +39,11 @@ def take(descriptor: int) -> bool:
 
 
 @contextlib.contextmanager
-def locked(path: str | os.PathLike[str], doing: str = "is writing it") -> Iterator[None]:
-    """Be the only process that works on ``path``; ``doing`` says what another one may be at."""
+def locked(path: str | os.PathLike[str], doing: str = "is writing it", *, wait: bool = False) -> Iterator[None]:
+    """Be the only process that works on ``path``; ``doing`` says what another one may be at, unless we wait for it."""
     place = Path(os.path.realpath(path))
     file = place.with_name(f".{place.name}.lock")
-    descriptor = _lock(file, str(path), doing)
+    descriptor = _lock(file, str(path), doing, wait)
     try:
         yield
     finally:
@@ -48,7 +52,7 @@ def locked(path: str | os.PathLike[str], doing: str = "is writing it") -> Iterat
         os.close(descriptor)
 
 
-def _lock(file: Path, path: str, doing: str) -> int:
+def _lock(file: Path, path: str, doing: str, wait: bool) -> int:
     while True:
         try:
             descriptor = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
@@ -56,6 +60,9 @@ def _lock(file: Path, path: str, doing: str) -> int:
             raise SparsezoError(f"{path}: cannot be written ({error.strerror or error}); name another place") from error
         if not take(descriptor):
             os.close(descriptor)
+            if wait:
+                time.sleep(_PAUSE)
+                continue
             raise SparsezoError(f"{path}: another process {doing}; wait for it, or name another place with -o")
         try:
             if os.path.samestat(os.fstat(descriptor), os.stat(file)):

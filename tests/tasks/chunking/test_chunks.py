@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from sparsezo.errors import UsageError
 from sparsezo.tasks.chunking.conll import read_conll
-from sparsezo.tasks.chunking.metric import ChunkCounts, chunks, score_chunks
+from sparsezo.tasks.chunking.metric import ChunkCounts, chunks, score_chunks, score_tags
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
@@ -101,8 +101,15 @@ def test_nothing_to_score():
 def test_refusals():
     with pytest.raises(UsageError, match="2 gold tags, 1 predicted tags, 2 tokens; give one of each a token"):
         score_chunks(["O", "O"], ["O"], np.array([0, 2]))
-    with pytest.raises(UsageError, match="tag 'S-NP' is not IOB1 or IOB2"):
-        score_chunks(["O"], ["S-NP"], np.array([0, 1]))
+    with pytest.raises(UsageError, match="tag 'X-NP' is no chunk tag"):
+        score_chunks(["O"], ["X-NP"], np.array([0, 1]))
+
+
+def test_tags_that_are_no_chunks():
+    scores = score_tags(["N", "V", "N", "X"], ["N", "N", "N", "V"])
+    assert (scores.accuracy, scores.correct_tokens, scores.tokens) == (0.5, 2, 4)
+    assert scores.per_type == {"N": ChunkCounts(2, 3, 2), "V": ChunkCounts(0, 1, 1), "X": ChunkCounts(0, 0, 1)}
+    assert scores.per_type["N"].as_dict() == {"f1": 4 / 5, "precision": 2 / 3, "recall": 1.0, "gold": 2}
 
 
 @pytest.mark.data

@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sparsezo.errors import DataError, UsageError
+from sparsezo.storage import limits
 from sparsezo.tasks.chunking.conll import Corpus, read_conll, write_conll
 
 TWO_SENTENCES = "The DT B-NP\ndog NN I-NP\nbarks VBZ O\n\nIt PRP B-NP\n"
@@ -132,6 +133,46 @@ def test_input_for_prediction(write):
     assert message(path, tagged=False, n_columns=1) == (f"{path}:1: has 3 columns; expected 1, or 2 with the tag last")
     assert message(path, tagged=False, n_columns=4).startswith(f"{path}:1: has 3 columns; expected 4, or 5")
     assert message(path, n_columns=3) == f"{path}:1: has 3 columns; expected 4, 3 and the tag"
+
+
+def test_the_tag_in_another_column(write):
+    """What stands before it is observed; what stands behind it is nobody's business."""
+    path = write(TWO_SENTENCES)
+    corpus = read_conll(path, column="2")
+    assert (corpus.columns, corpus.tags, corpus.column) == (
+        (["The", "dog", "barks", "It"],),
+        ["DT", "NN", "VBZ", "PRP"],
+        "2",
+    )
+    assert read_conll(path, column="3").tags == read_conll(path).tags
+    for tagged in (True, False):
+        assert read_conll(path, tagged, 1, "2").tags == corpus.tags
+    bare = write("The\ndog\n", "bare")
+    assert read_conll(bare, tagged=False, n_columns=1, column="2").tags is None
+    assert message(bare, column="2") == f"{bare}:1: has 1 column, and `column` 2 is the tag's"
+    assert message(bare, tagged=False, column="3") == f"{bare}:1: has 1 column, and `column` 3 is the tag's"
+    assert message(path, tagged=False, n_columns=2, column="2") == (
+        f"{path}:1: `column` 2: the model has 2 columns before the tag"
+    )
+    for column in ("0", "1", "-1", "²", "x", "1" * 5000):
+        with pytest.raises(UsageError, match="give a number from 2; the columns before the tag are observed"):
+            read_conll(path, column=column)
+    with pytest.raises(UsageError, match="`column` UPOS: columns have names in CoNLL-U only; give its number, from 2"):
+        read_conll(path, column="UPOS")
+
+
+def test_a_sentence_without_end_is_refused_at_its_first_line(write, monkeypatch):
+    monkeypatch.setattr(limits, "TOKENS", 3)
+    path = write(TWO_SENTENCES + "\n" + "so RB O\n" * 4)
+    assert message(path).startswith(f"{path}:7: more than 3 tokens in one sentence: is a blank line missing?")
+    monkeypatch.setenv(limits.VARIABLE, "1")
+    assert read_conll(path).offsets.tolist() == [0, 3, 4, 8]
+    assert read_conll(write(TWO_SENTENCES)).n_tokens == 4
+
+
+def test_a_file_without_blank_lines(write):
+    path = write("so RB O\n" * 20_000)
+    assert message(path).startswith(f"{path}:1: more than 10,000 tokens in one sentence: is a blank line missing?")
 
 
 def test_parts(write):

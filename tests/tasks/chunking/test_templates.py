@@ -1,18 +1,22 @@
-"""CRF++ template files: what they mean, and what is refused."""
+"""Template files in CRF++'s and Wapiti's notation: what they mean, and what is refused."""
 
 from __future__ import annotations
 
 import pytest
 
+from sparsezo import notes
 from sparsezo.errors import DataError
-from sparsezo.tasks.chunking.templates import (
-    DEFAULT_TEMPLATES,
-    Template,
-    check_columns,
-    default_templates,
-    parse_templates,
-    read_templates,
-)
+from sparsezo.tasks.chunking.feature_sets import CHUNKING, NER, built_in
+from sparsezo.tasks.chunking.templates import Part, Source, Template, check_columns, parse_templates, read_templates
+
+
+def plain(*places: tuple[int, int]) -> tuple[Part, ...]:
+    """Parts of %x[row,column]."""
+    return tuple(Part(row, Source(column)) for row, column in places)
+
+
+def lines(*texts: str) -> list[str]:
+    return [str(template) for template in parse_templates(texts, "my.template")]
 
 
 def refused(*lines: str) -> str:
@@ -29,10 +33,12 @@ def test_default_templates():
     expected |= {f"U1{k}": [(k - 2, pos)] for k in range(5)}
     expected |= {f"U1{k}": [(k - 7, pos), (k - 6, pos)] for k in range(5, 9)}
     expected |= {f"U2{k}": [(k - 2, pos), (k - 1, pos), (k, pos)] for k in range(3)}
-    templates = default_templates()
-    assert {template.name: list(template.parts) for template in templates} == expected
+    templates = built_in("chunking", 2)
+    assert {
+        t.line.partition(":")[0]: [(row, source.column) for row, source, _ in t.parts] for t in templates
+    } == expected
     assert len(templates) == 19
-    assert all(t.text == "/".join(f"%x[{row},{column}]" for row, column in t.parts) for t in templates)
+    assert all(t.line.partition(":")[2] == "/".join(map(str, t.parts)) for t in templates)
 
 
 def test_parses_names_texts_and_parts(tmp_path):
@@ -40,10 +46,10 @@ def test_parses_names_texts_and_parts(tmp_path):
     path.write_text("# comment\n\nU00:%x[-2,0]\n  U05:%x[-1,0]/%x[0,10] \nB\nU12:%x[0,1]q\nU99:\n")
     templates = read_templates(path)
     assert templates == (
-        Template("U00", "%x[-2,0]", ((-2, 0),)),
-        Template("U05", "%x[-1,0]/%x[0,10]", ((-1, 0), (0, 10))),
-        Template("U12", "%x[0,1]q", ((0, 1),)),
-        Template("U99", "", ()),
+        Template("U00:%x[-2,0]", plain((-2, 0))),
+        Template("U05:%x[-1,0]/%x[0,10]", plain((-1, 0), (0, 10))),
+        Template("U12:%x[0,1]q", plain((0, 1))),
+        Template("U99:", ()),
     )
     assert templates[1].where == f"{path}:4"
     assert templates[1].fill(["the", r"\1dog"]) == r"U05:the/\1dog"
@@ -52,9 +58,108 @@ def test_parses_names_texts_and_parts(tmp_path):
 
 
 def test_lines_come_back():
-    templates = default_templates()
-    assert parse_templates(map(str, templates), "again") == templates
-    assert [str(t) for t in templates] == [x for x in DEFAULT_TEMPLATES.splitlines() if x.startswith("U")]
+    for name, text in (("chunking", CHUNKING), ("ner", NER)):
+        templates = built_in(name, 3)
+        assert parse_templates(map(str, templates), "again") == templates
+        assert [str(t) for t in templates] == [x for x in text.splitlines() if x and x[0] in "Uu"]
+
+
+# CRF++
+
+
+def test_spaces_in_macros():
+    """Wapiti has them, CRF++ does not; nothing else could be meant."""
+    for line in ("U1:%x[ 0,1]", "U1:%x[0, 1]", "U1:%x[ 0 , 1 ]", "U1:%x[+0,01]"):
+        (template,) = parse_templates([line], "t")
+        assert template.parts == plain((0, 1))
+        assert template.fill(["NN"]) == "U1:NN"
+
+
+def test_the_name_is_only_text_in_front():
+    """CRF++ asks for nothing but the letter; names may be missing, or repeated, with or without another text."""
+    given = ["U:%x[0,0]", "U:%x[-1,0]", "U%x[0,0]", "U01", "U 1:%x[0,0]", "U[0]=%x[0,0]", "U01:%x[0,0]", "U01:%x[0,0]"]
+    assert lines(*given) == given
+    texts = [template.text for template in parse_templates(given, "t")]
+    assert texts == ["u:%", "u:%", "u%", "u01", "u 1:%", "u[0]=%", "u01:%", "u01:%"]
+
+
+def test_a_comment_is_a_whole_line_in_crfpp_and_the_rest_of_one_in_wapiti():
+    """CRF++ passes over a line only where its first character says so: feature_index.cpp, openTemplate."""
+    assert lines("# all", "U00:%x[0,0] # word", "B # bigrams") == ["U00:%x[0,0] # word"]
+    (template,) = parse_templates(["U00:%x[0,0] # word"], "t")
+    assert template.fill(["dog"]) == "U00:dog # word"
+    assert lines("# all", "U00:%x[0,0] # word, 100%", "u:%x[0,0]#", "b # bigrams") == ["U00:%x[0,0]", "u:%x[0,0]"]
+    assert lines("U00:%X[0,0] # word") == ["U00:%X[0,0]"]
+    again = lines("U00:%x[0,0] # word")
+    assert lines(*again) == again  # as a model keeps it
+
+
+def test_a_comment_that_is_none_is_remarked_on(tmp_path):
+    path = tmp_path / "t"
+    path.write_text("U00:%x[0,0] # word\nU01:%x[0,0]#word\n")
+    with notes.gathered() as said:
+        read_templates(path)
+    what = "is part of its text, as CRF++ has it; put comments on lines of their own"
+    assert said == [f"{path}:1: what follows # in a template {what}"]
+    path.write_text("u:%x[0,0] # word\n# U00:%x[0,0] # word\n")
+    with notes.gathered() as said:
+        read_templates(path)
+    assert said == []
+
+
+def test_bigram_templates():
+    given = ["U00:%x[0,0]", "B", "B00:", "B01:%x[0,0]", "b:%x[-1,0]", "*:%x[0,1]", "*", "b"]
+    kept = parse_templates(given, "t")
+    assert [(str(t), t.kind) for t in kept] == [
+        ("U00:%x[0,0]", "u"),
+        ("B01:%x[0,0]", "b"),
+        ("b:%x[-1,0]", "b"),
+        ("*:%x[0,1]", "*"),
+        ("*", "*"),
+    ]
+
+
+# Wapiti
+
+
+def test_wapitis_macros():
+    given = [
+        "u:wrd-1=%x[-1,0]",
+        "U:low=%X[ 0,0]",
+        r'*:Pre-2 X=%m[ 0,0,"^.?.?"]',
+        r'*:suf=%M[+1,0,".?.?$"]',
+        r'u:is upper=%t[0,0,"^\u"]/%T[0,1,"\"]"]',
+        "u:%s[0,0]%S[-1,0]",
+        'u:first=%x[@1,0] last=%m[@-2,1,"a"]',
+    ]
+    parts = [template.parts for template in parse_templates(given, "t")]
+    assert parts == [
+        (Part(-1, Source(0)),),
+        (Part(0, Source(0, "X")),),
+        (Part(0, Source(0, "m", "^.?.?")),),
+        (Part(1, Source(0, "M", ".?.?$")),),
+        (Part(0, Source(0, "t", r"^\u")), Part(0, Source(1, "T", r"\"]"))),
+        (Part(0, Source(0, "s")), Part(-1, Source(0, "S"))),
+        (Part(1, Source(0), absolute=True), Part(-2, Source(1, "m", "a"), absolute=True)),
+    ]
+    assert lines(*given) == given
+    assert [str(part) for part in parts[6]] == ["%x[@1,0]", '%m[@-2,1,"a"]']
+
+
+def test_wapitis_own_pattern_files():
+    """Lines of dat/pattern.txt and dat/nppattern.txt as they are distributed."""
+    assert len(lines("# Unigram", "*1:%x[-2,0]", "*3:%x[ 0,0]", "", "# Bigram", "*6:%x[-1,0]/%x[0,0]")) == 3
+    given = [
+        "*",
+        "U:wrd-1LL=%X[-2,0]",
+        "*:Pos-1RR=%x[ 2,1]",
+        r'*:AllC? X=%t[ 0,0,"^\u*$"]',
+        r'*:InsP? X=%t[ 0,0,".\p."]',
+    ]
+    assert lines(*given) == given
+
+
+# What is refused
 
 
 @pytest.mark.parametrize(
@@ -64,47 +169,59 @@ def test_lines_come_back():
         "U1:%x[0,]",
         "U1:%x[a,0]",
         "U1:%x[0,-1]",
-        "U1:%x[0, 1]",
         "U1:%y[0,0]",
         "U1:x[0,0]",
         "U1:%x[0,0",
+        "U1:%x[0 0]",
+        "U1:%x[- 1,0]",
+        'u:%m[0,0,"a]',
+        "u:%m[0,0,a]",
         "U1:%",
     ],
 )
 def test_malformed_macros(line):
     assert refused("# first", line) == (
-        f"my.template:2: '{line}' has a malformed macro, which is %x[row,column] in whole numbers; "
-        "write it like U05:%x[-1,0]/%x[0,0]"
+        f"my.template:2: '{line}' has a malformed macro, which is %x[row,column] in whole numbers, or "
+        '%m[row,column,"pattern"]; write it like U05:%x[-1,0]/%x[0,0]'
     )
 
 
-@pytest.mark.parametrize("line", ["%x[0,0]", "U%x[0,0]", "U01", "V01:%x[0,0]", "U 1:%x[0,0]", "nonsense"])
+@pytest.mark.parametrize("line", ["%x[0,0]", "V01:%x[0,0]", "nonsense", "Unigrams of words", "but not this"])
 def test_not_a_template(line):
     assert refused(line) == f"my.template:1: '{line}' is not a template; write it like U05:%x[-1,0]/%x[0,0]"
 
 
-@pytest.mark.parametrize("line", ["B01:%x[0,0]", "B00:"])
-def test_label_bigrams_of_their_own(line):
-    text = refused("B", line)
-    assert text.startswith(f"my.template:2: '{line}' asks for label bigrams of its own;")
-    assert "`order`" in text
-
-
-def test_duplicate_names():
-    assert refused("U01:%x[0,0]", "", "U01:%x[0,1]") == (
-        "my.template:3: template name 'U01' is taken by my.template:1; give it another"
-    )
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ('u:%x[0,0,"a"]', "the macro %x is written %x[row,column]"),
+        ("u:%m[0,0]", 'the macro %m is written %m[row,column,"pattern"]'),
+        ('u:%t[0,0,"*"]', r'pattern "*": * stands after no character; write \* for the character itself'),
+        ("u:%x[@0,0]", "@1 is a sentence's first token and @-1 its last; there is no @0"),
+    ],
+)
+def test_macros_that_cannot_be(line, said):
+    assert refused(line) == f"my.template:1: '{line}': {said}"
 
 
 def test_too_far():
-    assert refused("U01:%x[-101,0]") == (
-        "my.template:1: 'U01:%x[-101,0]' looks 101 tokens away; at most 100 are possible"
-    )
+    for row in ("-101", "101", "@101", "9" * 5000, "-" + "9" * 5000):
+        text = refused(f"U01:%x[{row},0]")
+        assert text.startswith("my.template:1: 'U01:%x[" + row[:5])
+        assert text.endswith("' looks more than 100 tokens away; at most that is possible")
+    assert lines("U01:%x[-100,0]", f"U01:%x[{'0' * 5000}1,0]")
 
 
-@pytest.mark.parametrize("lines", [[], ["# only", "", "B"]])
-def test_no_template(lines):
-    assert refused(*lines).startswith("my.template: holds no template; write it like")
+def test_columns_that_no_file_has():
+    for column in ("10000", "1" * 5000):
+        text = refused(f"U01:%x[0,{column}]")
+        assert text.endswith("' reads a column that no file has; they are counted from 0")
+        assert len(text) < 150
+
+
+@pytest.mark.parametrize("texts", [[], ["# only", "", "B"]])
+def test_no_template(texts):
+    assert refused(*texts).startswith("my.template: holds no template; write it like")
 
 
 def test_a_column_that_does_not_exist():
@@ -116,3 +233,13 @@ def test_a_column_that_does_not_exist():
         "my.template:2: %x[-1,2] reads column 2, but train.txt has 2 before the tag, counted from 0; "
         "change the template or the data"
     )
+    templates = parse_templates(['u:%m[0,3,"^.?"]'], "my.template")
+    with pytest.raises(DataError, match=r'^my.template:1: %m\[0,3,"\^\.\?"\] reads column 3, but f has 1 before'):
+        check_columns(templates, 1, "f")
+
+
+def test_built_in_sets_read_the_columns_that_are_there():
+    for name, counts in (("chunking", [7, 19, 19]), ("ner", [31, 38, 41])):
+        assert [len(built_in(name, n)) for n in (1, 2, 3)] == counts
+    macros = {part.source.macro for template in built_in("ner", 1) for part in template.parts}
+    assert macros == {"x", "X", "m", "s", "S"}

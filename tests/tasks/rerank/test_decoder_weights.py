@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sparsezo.errors import DataError, UsageError
+from sparsezo.storage import limits
 from sparsezo.tasks.rerank.decoder_weights import read_weights, write_cdec_weights, write_moses_weights
 
 MOSES = """\
@@ -48,6 +49,96 @@ def test_reads_moses_ini(tmp_path: Path) -> None:
     }
 
 
+OLD = """\
+# a decoder's configuration of 2010
+[ttable-file]
+0 0 0 5 phrase-table
+[distortion-file]
+0-0 msd-bidirectional-fe 6 reordering-table
+
+[weight-d]  # distance, then the orientations
+0.3
+0.1
+-0.2
+
+[weight-l]
+0.5000 # the one language model
+
+[weight-t]
+0.2
+0.1 0.3
+[weight-w]
+-1
+[weight-generation]
+[weight-i]
+0.7
+[distortion-limit]
+6
+[weight-t]
+0.4
+"""
+
+
+def test_reads_the_old_moses_ini(tmp_path: Path) -> None:
+    """Names are the short ones, those of old n-best lists; a section may come in pieces."""
+    path = tmp_path / "moses.ini"
+    path.write_text(OLD)
+    weights = read_weights(path)
+    assert weights == {
+        "d_1": 0.3,
+        "d_2": 0.1,
+        "d_3": -0.2,
+        "lm": 0.5,
+        "tm_1": 0.2,
+        "tm_2": 0.1,
+        "tm_3": 0.3,
+        "tm_4": 0.4,
+        "w": -1,
+        "I": 0.7,
+    }
+    write_moses_weights(tmp_path / "back.ini", list(weights), np.array(list(weights.values())))
+    text = (tmp_path / "back.ini").read_text()
+    assert text.startswith("[weight-d]\n0.3\n0.1\n-0.2\n\n[weight-l]\n0.5\n")
+    assert read_weights(tmp_path / "back.ini") == weights
+    for names in (["d", "LM0"], ["d", "d_1", "d_2"], ["lm", "d_1", "d_3"]):  # not all of them old Moses' own
+        write_moses_weights(tmp_path / "new.ini", names, np.arange(len(names)))
+        assert (tmp_path / "new.ini").read_text().startswith("[weight]\n")
+        assert list(read_weights(tmp_path / "new.ini")) == names
+
+
+@pytest.mark.parametrize(
+    ("section", "label"),
+    [("d", "d"), ("lr", "lr"), ("l", "lm"), ("t", "tm"), ("w", "w"), ("generation", "g"), ("i", "I"), ("lex", "lex")]
+    + [(name, name) for name in ("glm", "dlm", "slm", "u", "e", "wt", "pp", "pb", "bl")],
+)
+def test_sections_of_the_old_moses_ini(tmp_path: Path, section: str, label: str) -> None:
+    path = tmp_path / "moses.ini"
+    path.write_text(f"[weight-{section}]\n0.25\n")
+    assert read_weights(path) == {label: 0.25}
+
+
+def test_comments_in_moses_ini(tmp_path: Path) -> None:
+    path = tmp_path / "moses.ini"
+    path.write_text("[weight] # tuned\nLM0= 0.5 # half\n")
+    assert read_weights(path) == {"LM0": 0.5}
+
+
+def test_names_with_long_numbers(tmp_path: Path) -> None:
+    names = ["X_" + "9" * 5000, "X_1", "X_2"]
+    write_moses_weights(tmp_path / "moses.ini", names, np.arange(3))
+    assert list(read_weights(tmp_path / "moses.ini")) == [names[0], "X_1", "X_2"]
+
+
+def test_a_file_without_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "weights"
+    path.write_text("".join(f"F{k} 1\n" for k in range(1000)))
+    monkeypatch.setattr(limits, "LIST", 2000)
+    with pytest.raises(DataError, match=r"weights:302: more than 0 MB so far: is this a file of weights\?"):
+        read_weights(path)
+    with limits.insisting():
+        assert len(read_weights(path)) == 1000
+
+
 def test_moses_groups_are_joined_again(tmp_path: Path) -> None:
     path = tmp_path / "moses.ini"
     names = ["TM0_2", "LM0", "TM0_1", "X_1", "Y_2", "TM0_4", "Z_01"]
@@ -82,6 +173,19 @@ def test_what_is_written_is_read(
         ("A -inf\n", r":1: weight 'A' is -inf; it must be finite"),
         ("A one\n", r":1: weight 'A' has the value 'one', which is not a number"),
         ("A 1\nB 2\nA 1\n", r":3: weight 'A' is given twice; keep one of them"),
+        ("A " + "9" * 5000 + "\n", r":1: weight 'A' is 9{40}\.\.\.; it must be finite"),
+        ("A" * 5000 + " x\n", r":1: weight 'A{40}\.\.\.' has the value 'x', which is not a number"),
+        ("[weight-d]\n0.3\none\n", r":3: weight 'd_2' has the value 'one', which is not a number"),
+        (
+            "[weight-d]\n0.3\n[weight]\nLM0= 1\n",
+            r":3: has weights of both forms, \[weight\] and \[weight-\.\.\.\]; keep",
+        ),
+        ("[weight]\nLM0= 1\n[weight-d]\n0.3\n", r":4: has weights of both forms"),
+        (
+            "[weight-d]\n1\n[weight-file]\nx\n",
+            r":3: section \[weight-file\] is not known, so its weights",
+        ),
+        ("[weight-d]\n", r"weights: no weight stands in its \[weight\] section"),
         ("A 1 2\n", r":1: 'A 1 2' is no weight; write a name and a value: Name value"),
         ("A\n", r":1: 'A' is no weight"),
         ("[weight]\nLM0 0.5\n", r":2: 'LM0 0\.5' is no weight; write Name= value \[value \.\.\.\]"),

@@ -13,7 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sparsezo.errors import DataError
-from sparsezo.tasks.rerank.nbest import NBestList, read_nbest
+from sparsezo.storage import limits
+from sparsezo.tasks.rerank.nbest import NBestList, read_nbest, without_marks
 
 Write = Callable[[str], Path]
 
@@ -91,6 +92,43 @@ def test_compressed(tmp_path: Path, opener: Callable[..., object]) -> None:
         list(read_nbest(path))
 
 
+@pytest.mark.parametrize(
+    ("hypothesis", "words"),
+    [
+        ("the cat |0-1| sat |2-2|", "the cat sat"),
+        ("|0-0| a  |1-12|", "a"),
+        ("|0-1|", ""),
+        ("the cat |0-1,wa=0-0 1-1 ,total=-1.2,LM0= -3 TM0= 1 2| sat |2-2,wa=,total=0,|", "the cat sat"),
+        ("the cat |0-1,LM0= -3 TM0= 1 2 | sat", "the cat sat"),
+        ("a | b", "a | b"),
+        ("a|0-1| b |0-1|c", "a|0-1| b |0-1|c"),
+        ("|0-1 2-3| |0| |a-b| |-1-2| |0-1,2| |١-٢|", "|0-1 2-3| |0| |a-b| |-1-2| |0-1,2| |١-٢|"),
+        ("two  spaces stay", "two  spaces stay"),
+    ],
+)
+def test_marks_of_segmentation(write: Write, hypothesis: str, words: str) -> None:
+    assert without_marks(hypothesis) == words
+    path = write(f"0 ||| x ||| A=1 ||| 0\n1 ||| {hypothesis} ||| A=1 ||| 0\n2 ||| x ||| A=1 ||| 0\n")
+    plain, marked, after = read_nbest(path)
+    assert marked.hypotheses == [words]
+    assert [nbest.segmented for nbest in (plain, marked, after)] == [False, words != hypothesis, False]
+    _, kept, _ = read_nbest(path, keep_segmentation=True)
+    assert kept.hypotheses == [hypothesis.strip()]
+    assert not kept.segmented
+
+
+def test_marks_are_found_in_one_go() -> None:
+    """Time does not grow with the square of a line's length."""
+    for text in (
+        "|0-1,a" + "=" * 300_000,
+        "|0-1,a=" * 100_000,
+        " " * 300_000 + "|",
+        "|1" * 200_000,
+        "|" + "1" * 300_000,
+    ):
+        assert without_marks(text) == text
+
+
 names = st.text(st.characters(codec="ascii", categories=["L", "N"]), min_size=1, max_size=4)
 values = st.floats(width=32, allow_nan=False, allow_infinity=False)
 candidates = st.tuples(
@@ -139,6 +177,9 @@ GOOD = "0 ||| the cat ||| A=1 B=2 ||| -3\n"
         (GOOD[1:], r":1: a candidate without a list: its id is missing; a line reads: id"),
         (GOOD + GOOD[1:], r":2: a candidate without a list"),
         ("x" + GOOD[1:], r":1: the id 'x' is not a whole number from 0"),
+        ("9" * 5000 + GOOD[1:], r":1: the id '9{40}\.\.\.' has 5,000 digits; ids are the sentences' numbers$"),
+        (GOOD[:-3] + "\n0 ||| x ||| A=" + "9" * 5000 + " ||| 0\n", r":2: feature 'A' is inf; it must be a finite"),
+        ("0 ||| x ||| A=1 B=" + "x" * 5000 + " ||| 0\n", r":1: feature 'B' has the value 'x{40}\.\.\.', which is not"),
         ("-1" + GOOD[1:], r":1: the id '-1' is not a whole number from 0"),
         ("0 ||| x ||| A=1 B=2 A=3 ||| 0\n", r":1: feature 'A' is named twice; name each feature once"),
         ("0 ||| x ||| T= 1 2 T_1=3 ||| 0\n", r":1: feature 'T_1' is named twice"),
@@ -178,3 +219,42 @@ def test_lists_before_a_bad_line_are_given(write: Write) -> None:
     assert next(lists).id == 0
     with pytest.raises(DataError, match=r":3: feature 'A'"):
         next(lists)
+
+
+def test_a_line_or_a_list_without_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Refused before it is all in memory; whoever insists gets it."""
+    path = tmp_path / "x.nbest.gz"
+    with gzip.open(path, "wb") as out:
+        out.write(b"0 ||| " + b"a" * (1 << 20) + b" ||| A=1 ||| 0\n")
+    monkeypatch.setattr(limits, "LINE", 1 << 16)
+    with pytest.raises(
+        DataError, match=r"x\.nbest\.gz:1: a line of more than 0 MB: is this a text file\?; .* `insist`"
+    ):
+        list(read_nbest(path))
+    with limits.insisting():
+        assert [len(nbest.hypotheses[0]) for nbest in read_nbest(path)] == [1 << 20]
+    path = tmp_path / "y.nbest"
+    path.write_text("0 ||| a ||| A=1 ||| 0\n" * 1000 + "1 ||| a ||| A=1 ||| 0\n")
+    monkeypatch.setattr(limits, "LIST", 10_000)
+    with pytest.raises(DataError, match=r"y\.nbest:455: list 0 has more than 0 MB: does its sentence's id begin each"):
+        list(read_nbest(path))
+    with limits.insisting():
+        assert [len(nbest) for nbest in read_nbest(path)] == [1000, 1]
+
+
+def test_too_many_features_for_a_list(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = write("".join(f"0 ||| a ||| f{k}=1 ||| 0\n" for k in range(200)))
+    monkeypatch.setattr(limits, "ARRAYS", 100_000)
+    with pytest.raises(DataError, match=r"x\.nbest:1: 200 candidates and 200 features take 0\.0 GB: reranking is for"):
+        list(read_nbest(path))
+    with limits.insisting():
+        assert next(read_nbest(path)).features.sum() == 200
+
+
+def test_old_moses_lists(write: Write) -> None:
+    line = (
+        "15 ||| which date ? ||| d: 0 -1.1 0 0 -0.9 0 0 lm: -52.0956 tm: -1.9 -5.1 w: -5 ||| -309.857 ||| 0=0 1-4=1-4\n"
+    )
+    (nbest,) = read_nbest(write(line))
+    assert nbest.names == (*(f"d_{k}" for k in range(1, 8)), "lm", "tm_1", "tm_2", "w")
+    assert nbest.features[0, [1, 7, 9, 10]].tolist() == np.float32([-1.1, -52.0956, -5.1, -5]).tolist()

@@ -1,41 +1,24 @@
-"""The memory-mapped n-best store: what is in it, that it is found again, and that nothing half-built is."""
+"""The memory-mapped n-best store: what is in it, and that nothing else is taken for one."""
 
 from __future__ import annotations
 
 import json
-import os
 import pickle
-import time
+from collections.abc import Callable
 from itertools import islice
 from pathlib import Path
 
 import numpy as np
 import pytest
+from small_lists import LISTS, REFERENCES, leftovers, write
 
-from sparsezo.errors import DataError, SparsezoError, UsageError
-from sparsezo.tasks.rerank import store as nbest_store
+from sparsezo.errors import DamagedError, DataError
+from sparsezo.storage.sources import new_sum
 from sparsezo.tasks.rerank.decoder_weights import read_weights
+from sparsezo.tasks.rerank.importing import import_nbest
 from sparsezo.tasks.rerank.metric import bleu_from_statistics, corpus_bleu, corpus_bleu_from_statistics, list_statistics
 from sparsezo.tasks.rerank.nbest import read_nbest
-from sparsezo.tasks.rerank.store import NBestStore, default_references, default_store_dir, import_nbest
-
-LISTS = [
-    [("the cat sat on the mat", "A=1 B=2"), ("a cat", "B=0.5"), ("", "A=-1")],
-    [("naïve dogs", "A=4 C=5")],
-    [("the end", "D=1 A=2"), ("an end", "A=3 B=1")],
-]
-REFERENCES = ["the cat sat on the mat", "dogs", "the end ."]
-
-
-def write(folder: Path, lists: list = LISTS, references: list[str] = REFERENCES) -> Path:
-    rows = [f"{i} ||| {text} ||| {features} ||| 0\n" for i, nbest in enumerate(lists) for text, features in nbest]
-    (folder / "x.nbest").write_text("".join(rows), encoding="utf-8")
-    (folder / "x.ref").write_text("".join(line + "\n" for line in references), encoding="utf-8")
-    return folder / "x.nbest"
-
-
-def leftovers(folder: Path) -> list[str]:
-    return sorted(path.name for path in folder.iterdir()) if folder.exists() else []
+from sparsezo.tasks.rerank.store import NBestStore, write_meta
 
 
 def test_what_is_in_it(tmp_path: Path) -> None:
@@ -76,98 +59,99 @@ def test_what_is_in_it(tmp_path: Path) -> None:
     meta = json.loads((store.folder / "meta.json").read_text())
     assert meta["lists"] == 3
     assert [Path(source["path"]).name for source in meta["sources"]] == ["x.nbest", "x.ref"]
+    assert (store.source, store.reference_lines) == (str(tmp_path / "x.nbest"), 3)
     assert leftovers(tmp_path / "s") == [store.folder.name]
 
 
-def test_found_again_by_content(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = write(tmp_path)
-    store = import_nbest(path, store_dir=tmp_path / "s")
-    other = path.rename(tmp_path / "other.nbest")
-    with monkeypatch.context() as patch:
-        patch.setattr(nbest_store, "read_nbest", None)  # reading again would fail
-        assert import_nbest(other, tmp_path / "x.ref", store_dir=tmp_path / "s").folder == store.folder
-    (tmp_path / "other.ref").write_text("the cat\ndogs\nthe end .\n")
-    changed = import_nbest(other, store_dir=tmp_path / "s")
-    assert changed.folder != store.folder
-    assert changed.losses[0] > 0
+def test_what_is_no_store(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"s: is no finished n-best store; remove the folder, and the lists are"):
+        NBestStore.open(tmp_path / "s")
+    folder = import_nbest(write(tmp_path), store_dir=tmp_path / "s").folder
+    rewrite(folder, lambda meta: meta.update(format=1))
+    with pytest.raises(DataError, match=r"is an n-best store of format 1, not 2; remove the folder"):
+        NBestStore.open(folder)
+    (folder / "meta.json").unlink()
+    with pytest.raises(DataError, match=r"is no finished n-best store"):
+        NBestStore.open(folder)
 
 
-def test_the_key_is_of_all_contents_in_their_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path, stores = write(tmp_path), tmp_path / "s"
-    second = tmp_path / "second.ref"
-    second.write_text("a cat\nnaïve dogs\nan end\n", encoding="utf-8")
-    one_way, other_way = [tmp_path / "x.ref", second], [second, tmp_path / "x.ref"]
-    folders = [import_nbest(path, references, stores).folder for references in (None, one_way, other_way)]
-    path.write_text(path.read_text(encoding="utf-8").replace("A=4", "A=5"), encoding="utf-8")
-    folders.append(import_nbest(path, store_dir=stores).folder)
-    monkeypatch.setattr(nbest_store, "FORMAT", 2)
-    folders.append(import_nbest(path, store_dir=stores).folder)
-    assert len(set(folders)) == 5
-    assert all(folder.parent == stores for folder in folders)
+def rewrite(folder: Path, change: Callable[[dict], object]) -> None:
+    """A head that says other things, with the right sum."""
+    meta = json.loads((folder / "meta.json").read_text())
+    del meta["sum"]
+    change(meta)
+    write_meta(folder, meta)
 
 
-def test_each_list_is_scored_against_its_own_reference(tmp_path: Path) -> None:
-    lists = [[("a b c d", "A=1"), ("e f g h", "A=2")], [("a b c d", "A=1"), ("e f g h", "A=2")]]
-    store = import_nbest(write(tmp_path, lists, ["a b c d", "e f g h"]), store_dir=tmp_path / "s")
-    assert store.losses.tolist() == [0, 1, 1, 0]
+CRAFTED = {
+    "more candidates": lambda meta: meta.update(candidates=7),
+    "absurdly many": lambda meta: meta.update(candidates=10**15),
+    "fewer than none": lambda meta: meta.update(lists=-1),
+    "yes": lambda meta: meta.update(references=True),
+    "more references": lambda meta: meta.update(references=10**9),
+    "no number": lambda meta: meta.update(lists="3"),
+    "names are numbers": lambda meta: meta.update(names=[1, 2, 3, 4]),
+    "names are one word": lambda meta: meta.update(names="ABCD"),
+    "a name twice": lambda meta: meta.update(names=["A", "B", "B", "D"]),
+    "fewer names": lambda meta: meta.update(names=["A"]),
+    "files elsewhere": lambda meta: meta["files"].update({"../x.nbest": [1, ""]}),
+    "files are a list": lambda meta: meta.update(files=[]),
+    "files without sums": lambda meta: meta.update(files=dict.fromkeys(meta["files"], 4)),
+    "marks are words": lambda meta: meta.update(segmented="ab"),
+    "source is none": lambda meta: meta.update(source=None),
+    "nothing": lambda meta: meta.clear(),
+}
 
 
-@pytest.mark.parametrize("damage", ["features.f32", "hypotheses.txt", "meta.json", "format"])
-def test_damaged_store_is_built_anew(tmp_path: Path, damage: str) -> None:
-    path = write(tmp_path)
-    store = import_nbest(path, store_dir=tmp_path / "s")
-    if damage == "format":
-        meta = store.folder / "meta.json"
-        meta.write_text(meta.read_text().replace('"format": 1', '"format": 0'))
-        message = r"is an n-best store of format 0, not 1; import anew"
-    elif damage == "meta.json":
-        (store.folder / damage).unlink()
-        message = r"is no finished n-best store \(.*\); import the lists anew"
-    else:
-        os.truncate(store.folder / damage, 3)
-        message = rf"{damage}: has 3 bytes, not \d+; remove the folder and import anew"
-    with pytest.raises(DataError, match=message):
-        NBestStore.open(store.folder)
-    again = import_nbest(path, store_dir=tmp_path / "s")
-    assert again.hypothesis(3) == "naïve dogs"
-    assert leftovers(tmp_path / "s") == [store.folder.name]
+@pytest.mark.parametrize("how", CRAFTED)
+def test_a_head_that_was_made_up(tmp_path: Path, how: str) -> None:
+    folder = import_nbest(write(tmp_path), store_dir=tmp_path / "s").folder
+    rewrite(folder, CRAFTED[how])
+    with pytest.raises(DataError, match="is damaged"):
+        NBestStore.open(folder)
 
 
-def test_interrupted_import_leaves_nothing(tmp_path: Path) -> None:
-    def interrupt(done: int, _: int) -> None:
-        assert leftovers(tmp_path / "s")  # it is being built
-        if done == 2:
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        import_nbest(write(tmp_path), store_dir=tmp_path / "s", progress=interrupt)
-    assert leftovers(tmp_path / "s") == []
+@pytest.mark.parametrize("raw", [b"", b"[]", b"[" * 100_000, b'{"format": ' + b"9" * 5000 + b"}", b"\xff", b"null"])
+def test_a_head_that_is_none(tmp_path: Path, raw: bytes) -> None:
+    folder = import_nbest(write(tmp_path), store_dir=tmp_path / "s").folder
+    (folder / "meta.json").write_bytes(raw)
+    with pytest.raises(DamagedError, match=r"meta\.json: is damaged"):
+        NBestStore.open(folder)
+    assert len(import_nbest(tmp_path / "x.nbest", store_dir=tmp_path / "s")) == 3
 
 
-def test_import_that_was_killed_is_cleared_away(tmp_path: Path) -> None:
-    path = write(tmp_path)
-    for name, age in ((".dead.tmp", 7200), (".busy.tmp", 60)):
-        folder = tmp_path / "s" / name
-        folder.mkdir(parents=True)
-        (folder / "features.f32").write_bytes(b"1234")
-        for file in (folder / "features.f32", folder):
-            os.utime(file, (time.time() - age,) * 2)
-    store = import_nbest(path, store_dir=tmp_path / "s")
-    assert leftovers(tmp_path / "s") == sorted([".busy.tmp", store.folder.name])
+@pytest.mark.parametrize(
+    ("name", "values", "message"),
+    [
+        ("offsets.i64", np.array([0, 3, 2, 6]), "do not rise"),
+        ("offsets.i64", np.array([0, 3, 4, 2**40]), "do not rise"),
+        ("offsets.i64", np.array([-9, 3, 4, 6]), "do not rise"),
+        ("hypotheses.i64", np.array([0, 1, 2, 3, 4, 5, 2**40]), "do not rise"),
+        ("losses.f64", np.array([0, 0, 0, 0, 0, np.nan]), "not within 0 and 1"),
+        ("losses.f64", np.array([0, 0, 0, 0, 0, -0.1]), "not within 0 and 1"),
+        ("features.f32", np.full((6, 4), np.inf, np.float32), "not finite"),
+    ],
+)
+def test_numbers_that_were_made_up(tmp_path: Path, name: str, values: np.ndarray, message: str) -> None:
+    """Also with the right sum they do not reach compiled code."""
+    folder = import_nbest(write(tmp_path), store_dir=tmp_path / "s").folder
+    (folder / name).write_bytes(values.tobytes())
+    digest = new_sum()
+    digest.update(values.tobytes())
+    rewrite(folder, lambda meta: meta["files"].update({name: [values.nbytes, digest.hexdigest()]}))
+    with pytest.raises(DamagedError, match=rf"{name}: is damaged \(.*{message}"):
+        NBestStore.open(folder)
 
 
-def test_the_quicker_of_two_imports_stays(tmp_path: Path) -> None:
-    path = write(tmp_path)
-    inner: list[NBestStore] = []
-
-    def overtake(done: int, _: int) -> None:
-        if done == 2:
-            inner.append(import_nbest(path, store_dir=tmp_path / "s"))
-
-    store = import_nbest(path, store_dir=tmp_path / "s", progress=overtake)
-    assert store.folder == inner[0].folder
-    assert store.losses.tolist() == inner[0].losses.tolist()
-    assert leftovers(tmp_path / "s") == [store.folder.name]
+def test_a_file_that_is_cut_off_or_gone(tmp_path: Path) -> None:
+    folder = import_nbest(write(tmp_path), store_dir=tmp_path / "s").folder
+    (folder / "features.f32").write_bytes(b"123")
+    for check in (True, False):
+        with pytest.raises(DamagedError, match=r"features\.f32: is damaged \(3 bytes, not 96\)"):
+            NBestStore.open(folder, check=check)
+    (folder / "features.f32").unlink()
+    with pytest.raises(DamagedError, match=r"features\.f32: is damaged \(No such file or directory\)"):
+        NBestStore.open(folder)
 
 
 def test_several_references(tmp_path: Path) -> None:
@@ -198,82 +182,6 @@ def test_another_process_maps_the_files_itself(tmp_path: Path) -> None:
     sent = pickle.dumps(store)
     assert len(sent) < 1000
     assert pickle.loads(sent).hypothesis(0) == store.hypothesis(0)
-
-
-def test_default_places(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert default_references("d/a.b.nbest.xz") == Path("d/a.b.ref")
-    assert default_references("a.nbest.gz") == default_references("a.nbest") == Path("a.ref")
-    monkeypatch.setenv("XDG_CACHE_HOME", "/c")
-    assert default_store_dir() == Path("/c/sparsezo/nbest")
-    monkeypatch.delenv("XDG_CACHE_HOME")
-    assert default_store_dir() == Path.home() / ".cache/sparsezo/nbest"
-
-
-@pytest.mark.parametrize(
-    ("ids", "references", "message"),
-    [
-        ([0, 1, 2], 2, r"x\.nbest:3: list 2 has no reference: .*x\.ref ends with line 2"),
-        ([0, 1, 2], 4, r"x\.nbest: ends with list 2 but .*x\.ref has 4 lines; give a list for each"),
-        ([0, 2], 3, r"x\.nbest:2: list 1 is missing before list 2; line 2 of .*x\.ref needs it"),
-        ([1, 2], 3, r"x\.nbest:1: list 0 is missing before list 1; line 1 of .*x\.ref needs it"),
-        ([0, 9], 3, r"x\.nbest:2: list 9 has no reference: .*x\.ref ends with line 3"),
-        ([0, 0, 1, 0], 2, r"x\.nbest:4: id 0 comes after id 1"),
-        ([0], 0, r"x\.ref: is empty; it needs a reference line for each list"),
-        ([], 1, r"x\.nbest: is empty"),
-    ],
-)
-def test_lists_and_references_that_do_not_match(tmp_path: Path, ids: list[int], references: int, message: str) -> None:
-    path = write(tmp_path)
-    path.write_text("".join(f"{i} ||| x ||| A=1 ||| 0\n" for i in ids))
-    (tmp_path / "x.ref").write_text("x\n" * references)
-    with pytest.raises(DataError, match=message) as caught:
-        import_nbest(path, store_dir=tmp_path / "s")
-    assert "\n" not in str(caught.value)
-    assert leftovers(tmp_path / "s") == []
-
-
-def test_other_bad_input(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = write(tmp_path)
-    stores = tmp_path / "s"
-    (tmp_path / "short.ref").write_text("x\n")
-    with pytest.raises(DataError, match=r"short\.ref: has 1 lines but .*x\.ref has 3; give a line for each list"):
-        import_nbest(path, [tmp_path / "x.ref", tmp_path / "short.ref"], store_dir=stores)
-    with pytest.raises(DataError, match=r"none\.ref: no such file"):
-        import_nbest(path, tmp_path / "none.ref", store_dir=stores)
-    with pytest.raises(DataError, match=r"none\.nbest: no such file"):
-        import_nbest(tmp_path / "none.nbest", store_dir=stores)
-    with pytest.raises(
-        UsageError, match=r"x\.ref: does not end in \.nbest\[\.gz\|\.xz\], so its references are not known"
-    ):
-        import_nbest(tmp_path / "x.ref", store_dir=stores)
-    with pytest.raises(UsageError, match=r"no reference files are named; name at least one"):
-        import_nbest(path, [], store_dir=stores)
-    assert leftovers(stores) == []
-    (tmp_path / "file").write_text("")
-    with pytest.raises(
-        SparsezoError, match=r"file: the n-best store cannot be written \(.*\); free some space or set XDG"
-    ):
-        import_nbest(path, store_dir=tmp_path / "file")
-    write(tmp_path, [[("x", "")]], ["x"])
-    with pytest.raises(DataError, match=r"x\.nbest: names no feature on any line"):
-        import_nbest(path, store_dir=stores)
-    write(tmp_path, [[("x " * 40000, "A=1")]], ["x"])
-    with pytest.raises(DataError, match=r"x\.nbest:1: list 0 has a sentence of 40000 tokens; at most 32767"):
-        import_nbest(path, store_dir=stores)
-    assert leftovers(stores) == []
-
-
-def test_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(*_: object) -> None:
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(nbest_store.os, "fsync", full)
-    with pytest.raises(
-        SparsezoError, match=r"cannot be written \(No space left on device\); free some space"
-    ) as caught:
-        import_nbest(write(tmp_path), store_dir=tmp_path / "s")
-    assert caught.value.exit_code == 1
-    assert leftovers(tmp_path / "s") == []
 
 
 @pytest.mark.data

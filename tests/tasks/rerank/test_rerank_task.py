@@ -13,9 +13,9 @@ from sparsezo.kernels import loop
 from sparsezo.learner import Learner, predict
 from sparsezo.settings import Settings
 from sparsezo.tasks.rerank.decoder_weights import read_weights
+from sparsezo.tasks.rerank.importing import import_nbest
 from sparsezo.tasks.rerank.metric import corpus_bleu
 from sparsezo.tasks.rerank.nbest import NBestList, read_nbest
-from sparsezo.tasks.rerank.store import import_nbest
 from sparsezo.tasks.rerank.task import Reranking
 
 NAMES = [f"F{k}" for k in range(9)] + ["Late"]
@@ -132,8 +132,11 @@ def test_weights_without_a_feature_in_train_are_kept(folder, store):
 
 def test_lists_that_share_no_feature_are_refused(folder, task):
     other = import_nbest(write_lists(folder, "other", names=["X", "Y"]), store_dir=folder / "stores")
-    with pytest.raises(SparsezoError, match="its lists have X, Y, none of the model's features, F0, F1, F2, "):
+    message = r"other\.nbest: its lists have X, Y, none of the model's features, F0, F1, F2, \.\.\.$"
+    with pytest.raises(SparsezoError, match=message):
         task.problem(other)
+    with pytest.raises(SparsezoError, match=message):
+        list(task.known(other.source, read_nbest(folder / "other.nbest")))
 
 
 def test_save_and_load(task):

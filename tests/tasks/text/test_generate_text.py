@@ -37,8 +37,8 @@ def test_shape(some: GeneratedText) -> None:
     assert 73 < sizes.mean() < 77
     assert sizes.min() >= 1
     assert (vectors.indices.dtype, vectors.values.dtype) == (np.int32, np.float32)
-    assert vectors.indices.min() >= 0
-    assert vectors.indices.max() < 228_000
+    assert vectors.indices.min() >= 1
+    assert vectors.indices.max() <= 228_000
     assert len(np.unique(vectors.indices)) > 90_000
     rising = np.diff(vectors.indices) > 0
     rising[vectors.indptr[1:-1] - 1] = True  # from one document to the next
@@ -56,7 +56,7 @@ def test_the_documents_are_those_they_always_were(some: GeneratedText) -> None:
     vectors = some.vectors
     assert some.labels[:20].tolist() == [0, 1, 1, 0, 2, 0, 0, 0, 3, 2, 0, 1, 0, 0, 0, 0, 2, 1, 3, 0]
     assert vectors.indptr[:6].tolist() == [0, 71, 117, 193, 276, 347]
-    assert vectors.indices[:6].tolist() == [1519, 8868, 12109, 16108, 21691, 27182]
+    assert vectors.indices[:6].tolist() == [1520, 8869, 12110, 16109, 21692, 27183]
     np.testing.assert_allclose(
         vectors.values[:6], [0.204229, 0.0895924, 0.122425, 0.22548, 0.161643, 0.0489499], rtol=1e-4
     )
@@ -77,7 +77,7 @@ def test_values_are_tf_idf_of_the_law_scaled_to_length_1() -> None:
         expected = {column: (1 + math.log(count)) * law.idf[rank_of[column]] for column, count in tf.items()}
         length = math.sqrt(sum(value**2 for value in expected.values()))
         row = slice(*some.vectors.indptr[i : i + 2])
-        assert some.vectors.indices[row].tolist() == sorted(expected)
+        assert (some.vectors.indices[row] - 1).tolist() == sorted(expected)
         found = [expected[column] / length for column in sorted(expected)]
         np.testing.assert_allclose(some.vectors.values[row], found, rtol=1e-5)
 
@@ -101,7 +101,7 @@ def test_idf_is_that_of_the_documents_drawn() -> None:
 
 
 def test_words_follow_zipf(some: GeneratedText) -> None:
-    counts = np.sort(np.bincount(some.vectors.indices))[::-1]
+    counts = np.sort(np.bincount(some.vectors.indices)[1:])[::-1]
     ranks = np.array([10, 100, 1000, 10_000])
     slopes = np.diff(np.log(counts[ranks])) / np.diff(np.log(ranks))
     assert (slopes < -0.4).all()

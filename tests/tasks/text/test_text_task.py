@@ -67,9 +67,10 @@ def test_problem(some):
 
 
 def test_vectors_reach_the_loop_without_a_copy(some):
-    vectors = some.train.documents.vectors
-    assert np.shares_memory(some.problem.inputs.columns, vectors.indices)
-    assert np.shares_memory(some.problem.inputs.values, vectors.values)
+    """Of their values; columns are new, for only the indices that train has get one."""
+    assert np.shares_memory(some.problem.inputs.values, some.train.documents.vectors.values)
+    assert np.shares_memory(some.problem.inputs.columns, some.train.matrix.indices)
+    assert some.task.n_features == len(np.unique(some.train.documents.vectors.indices))
 
 
 def test_documents_and_prepared_are_the_same_problem(some):
@@ -324,7 +325,10 @@ def test_too_many_weights_are_refused(tmp_path, monkeypatch):
     monkeypatch.setattr(module, "_MOST_WEIGHTS", 7)
     with pytest.raises(UsageError) as caught:
         fitted(tmp_path)
-    assert str(caught.value) == "4 features x 2 classes are too many weights; use a higher `min_count`"
+    assert str(caught.value) == (
+        "4 features x 2 classes are 8 weights of at most 7; leave out rare features with a higher `min_count`, "
+        "or join rare classes"
+    )
 
 
 @pytest.mark.data

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from sparsezo import notes
 from sparsezo.errors import DataError, UsageError
 from sparsezo.tasks.text.documents import Documents, read_documents
 from sparsezo.tasks.text.svmlight import Vectors
@@ -32,7 +33,7 @@ def words(texts: list[str], tokenised: bool = False) -> Documents:
 def vectors(rows: list[dict[int, float]]) -> Documents:
     held = Vectors(
         np.cumsum([0, *map(len, rows)]),
-        np.array([index for row in rows for index in sorted(row)], np.int32),
+        np.array([index for row in rows for index in sorted(row)], np.int64),
         np.array([row[index] for row in rows for index in sorted(row)], np.float32),
     )
     n = len(rows)
@@ -117,14 +118,52 @@ def test_tokens_are_taken_as_they_are() -> None:
 
 def test_vectors_are_used_as_they_are() -> None:
     vectoriser = TextVectoriser()
-    X = vectoriser.fit_transform(vectors([{0: 2.0, 4: -1.0}, {2: 3.0}]))
-    assert X.toarray().tolist() == [[2, 0, 0, 0, -1], [0, 0, 3, 0, 0]]
+    X = vectoriser.fit_transform(vectors([{1: 2.0, 10**12: -1.0}, {3: 3.0}, {}]))
+    assert X.toarray().tolist() == [[2, 0, -1], [0, 3, 0], [0, 0, 0]]
     assert (X.dtype, X.indices.dtype) == (np.float32, np.int32)
-    assert (vectoriser.n_features, vectoriser.vocabulary) == (5, None)
+    assert (vectoriser.n_features, vectoriser.vocabulary) == (3, ["1", "3", str(10**12)])
     for one in (vectoriser, restored(vectoriser)):
-        X = one.transform(vectors([{1: 9.0, 2: 1.0, 7: 1.0}, {}, {0: 1.0, 4: 5.0}]))  # 1 and 7 are unseen in train
-        assert X.toarray().tolist() == [[0, 0, 1, 0, 0], [0, 0, 0, 0, 0], [1, 0, 0, 0, 5]]
+        test = [{2: 9.0, 3: 1.0, 7: 1.0}, {}, {1: 1.0, 10**12: 5.0}, {10**13: 1.0}]  # 2, 7 and 10^13 train has not
+        X = one.transform(vectors(test))
+        assert X.toarray().tolist() == [[0, 1, 0], [0, 0, 0], [1, 0, 5], [0, 0, 0]]
         assert X.nnz == 3
+
+
+def test_min_count_leaves_out_rare_indices() -> None:
+    vectoriser = TextVectoriser(min_count=2)
+    X = vectoriser.fit_transform(vectors([{1: 2.0, 5: 1.0}, {5: 3.0}, {7: 1.0}]))
+    assert (vectoriser.vocabulary, X.toarray().tolist()) == (["5"], [[1], [3], [0]])
+    with pytest.raises(DataError, match=r"a.dat: no feature is left; lower `min_count`"):
+        TextVectoriser(min_count=3).fit_transform(vectors([{1: 2.0, 5: 1.0}, {5: 3.0}]))
+
+
+def test_an_older_model_of_vectors_is_read() -> None:
+    """A column for every index from 1 to the highest; those that train did not have stay unused."""
+    told = TextVectoriser().settings | {"kind": "vectors"}
+    arrays = {"seen": np.array([True, False, True])}
+    old = TextVectoriser.from_arrays(arrays, told)
+    assert (old.n_features, old.vocabulary) == (3, ["1", "2", "3"])
+    assert old.transform(vectors([{1: 1.0, 2: 2.0, 3: 3.0, 4: 4.0}])).toarray().tolist() == [[1, 0, 3]]
+    np.testing.assert_array_equal(restored(old).to_arrays()["seen"], arrays["seen"])
+
+
+def test_files_that_count_from_0(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An index is a name, so nothing moves; what looks like two ways of counting is said."""
+    said: list[str] = []
+    monkeypatch.setattr(notes, "_sayer", said.append)
+    vectoriser = TextVectoriser()
+    vectoriser.fit_transform(vectors([{0: 1.0, 2: 1.0}, {1: 1.0}]))
+    assert said.pop() == "a.dat: has an index 0, so features are counted from 0, not from 1"
+    for one in (vectoriser, restored(vectoriser)):  # a test file without a 0 in it
+        assert one.transform(vectors([{1: 5.0, 2: 6.0}])).toarray().tolist() == [[0, 5, 6]]
+    assert said == []
+    vectoriser.fit_transform(vectors([{1: 1.0, 2: 1.0}]))
+    assert said == []
+    assert vectoriser.transform(vectors([{0: 5.0, 2: 6.0}])).toarray().tolist() == [[0, 6]]
+    assert said == [
+        "a.dat: has an index 0, which the training documents do not have; are its features counted from 0, "
+        "and theirs from 1?"
+    ]
 
 
 WORDS = st.lists(st.text("abßé' _1", max_size=12), min_size=1, max_size=6)
@@ -138,19 +177,18 @@ def test_saving_changes_nothing(train: list[str], test: list[str]) -> None:
     assert_same(restored(vectoriser).transform(words(test)), vectoriser.transform(words(test)))
 
 
-def test_empty_documents_in_train() -> None:
-    with pytest.raises(DataError, match=r"a.tsv:2: an empty document: no words are found in it"):
-        TextVectoriser().fit_transform(words(["some words", "a ! b"]))
-    with pytest.raises(DataError, match=r"a.dat:1: an empty document"):
-        TextVectoriser().fit_transform(vectors([{}, {1: 1.0}]))
+def test_documents_without_words() -> None:
+    X = TextVectoriser().fit_transform(words(["some words", "a ! b", ""]))
+    assert (np.diff(X.indptr).tolist(), X.shape) == ([2, 0, 0], (3, 2))
+    assert np.isfinite(X.data).all()
     rare = words(["common words", "rare", "common sense"])
     assert np.diff(TextVectoriser(min_count=2).fit_transform(rare).indptr).tolist() == [1, 0, 1]
-    with pytest.raises(DataError, match=r"a.tsv:2: an empty document"):
-        TextVectoriser(min_count=2).fit_transform(words(["common words", "?", "common sense"]))
-    with pytest.raises(DataError, match=r"a.tsv: no word is left .*lower min_count"):
+    with pytest.raises(DataError, match=r"a.tsv: no word is left .*lower `min_count`"):
         TextVectoriser(min_count=3).fit_transform(words(TEST))
     with pytest.raises(DataError, match=r"a.tsv: no word is left"):
         TextVectoriser().fit_transform(words(["a", "b"]))
+    with pytest.raises(DataError, match=r"a.dat: no feature is left"):
+        TextVectoriser().fit_transform(vectors([{}, {}]))
 
 
 def test_wrong_calls() -> None:
@@ -160,6 +198,9 @@ def test_wrong_calls() -> None:
         TextVectoriser(token_pattern="(")
     with pytest.raises(UsageError, match=r"has 2 groups"):
         TextVectoriser(token_pattern="(a)(b)")
+    for pattern in ("a{99999999999}", "(" * 100_000 + ")" * 100_000):
+        with pytest.raises(UsageError, match=r"is not a regular expression|groups"):
+            TextVectoriser(token_pattern=pattern)
     with pytest.raises(UsageError, match=r"not fitted"):
         TextVectoriser().transform(words(TEST))
     with pytest.raises(UsageError, match=r"no training documents"):
@@ -168,8 +209,6 @@ def test_wrong_calls() -> None:
     vectoriser.fit_transform(words(TRAIN))
     with pytest.raises(DataError, match=r"a.dat: holds vectors, but the training documents were text"):
         vectoriser.transform(vectors([{0: 1.0}]))
-    with pytest.raises(UsageError, match=r"idf values; the saved model is damaged"):
-        TextVectoriser.from_arrays(vectoriser.to_arrays() | {"idf": np.ones(1)}, vectoriser.settings)
     vectoriser.fit_transform(vectors([{0: 1.0}]))
     with pytest.raises(DataError, match=r"a.tsv: holds text, but the training documents were vectors \(svmlight\)"):
         vectoriser.transform(words(TEST))

@@ -1,1 +1,1 @@
-"""Chunking, and sequence labelling in IOB tags at large: everything about it is in this folder."""
+"""Chunking, and sequence labelling at large: everything about it is in this folder."""

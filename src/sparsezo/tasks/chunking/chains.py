@@ -172,16 +172,24 @@ def add_path(y: Any, R: Any, K: Any, start: Any, D: Any) -> None:
 
 
 @kernel
-def expand(S: Any, R: Any, K: Any, P: Any) -> None:
-    """Order 1: P[i, a * K + b] = S[i, b] + S[R + a, b]; the last K rows of S are the label bigrams."""
+def expand(S: Any, R: Any, K: Any, with_attributes: Any, P: Any) -> None:
+    """Order 1: P[i, a * K + b] = S[i, b] + S[R + a, b]; rows R to R + K of S are the label bigrams.
+
+    with_attributes: bigrams have attributes of their own, and row R + K + a * R + i is added, token i after tag a.
+    """
     for i in range(R):
         for a in range(K):
             for b in range(K):
                 P[i, a * K + b] = S[i, b] + S[R + a, b]
+    if with_attributes:
+        for a in range(K):
+            for i in range(R):
+                for b in range(K):
+                    P[i, a * K + b] += S[R + K + a * R + i, b]
 
 
 @kernel
-def contract(DP: Any, R: Any, K: Any, D: Any) -> None:
+def contract(DP: Any, R: Any, K: Any, with_attributes: Any, D: Any) -> None:
     """The gradient in S from that in P (order 1)."""
     D[: R + K] = 0
     for i in range(R):
@@ -189,6 +197,11 @@ def contract(DP: Any, R: Any, K: Any, D: Any) -> None:
             for b in range(K):
                 D[i, b] += DP[i, a * K + b]
                 D[R + a, b] += DP[i, a * K + b]
+    if with_attributes:
+        for a in range(K):
+            for i in range(R):
+                for b in range(K):
+                    D[R + K + a * R + i, b] = DP[i, a * K + b]
 
 
 @kernel

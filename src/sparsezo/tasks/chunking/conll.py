@@ -38,6 +38,21 @@ _split = re.compile(r"[^ \t]+").findall
 
 
 @dataclass(frozen=True, eq=False)
+class Listed:
+    """Attributes as a file lists them (crfsuite.py); token i has entries ``starts[i]:starts[i + 1]``."""
+
+    names: list[str]  # distinct
+    starts: NDArray[np.int64]  # tokens + 1
+    ids: NDArray[np.int32]  # one an entry: which name
+    values: NDArray[np.float32]  # one an entry
+
+    def part(self, tokens: slice) -> Listed:
+        starts = self.starts[tokens.start : tokens.stop + 1]
+        entries = slice(int(starts[0]), int(starts[-1]))
+        return Listed(self.names, starts - starts[0], self.ids[entries], self.values[entries])
+
+
+@dataclass(frozen=True, eq=False)
 class Corpus:
     """Sentences, one after the other; sentence s is tokens ``offsets[s]:offsets[s + 1]``."""
 
@@ -47,6 +62,8 @@ class Corpus:
     offsets: NDArray[np.int64]  # (sentences + 1,), from 0
     lines: NDArray[np.int32] = field(default_factory=lambda: np.zeros(0, np.int32), repr=False)
     """Each token's line in the file, for messages; empty for a corpus that was not read from one."""
+    listed: Listed | None = field(default=None, repr=False)
+    """Where the file lists attributes there are no columns for templates to read."""
     column: str | None = None  # the tag's, by number or by its name in CoNLL-U; None: the last
     text: list[str] | None = field(default=None, repr=False)  # all lines of CoNLL-U that is to be tagged
 
@@ -75,6 +92,7 @@ class Corpus:
             tags=None if self.tags is None else self.tags[tokens],
             offsets=offsets - offsets[0],
             lines=self.lines[tokens],
+            listed=None if self.listed is None else self.listed.part(tokens),
             column=self.column,
         )
 
@@ -89,15 +107,18 @@ def read_conll(
     n_columns: int | None = None,
     column: str | None = None,
     trained_column: str | None = None,
+    stream: IO[bytes] | None = None,
 ) -> Corpus:
     """Read a column file, plain, .gz or .xz; CoNLL-U by its name or its content.
+
+    ``stream``: the open file, where somebody has opened it already.
 
     Tagged: the last of at least two columns is the tag. Not tagged: all columns are observed, unless
     ``n_columns`` says how many are; a file with one more has its tags after all. ``column``: the tag's, by its number
     from 1 or its name in CoNLL-U; ``trained_column``: that of the training file, which counts where this file is of the
     same kind. A sentence that is only a -DOCSTART- line is left out, however many columns that line has.
     """
-    first, lines = _first_line(numbered_lines(path))
+    first, lines = _first_line(numbered_lines(path, stream))
     is_conllu = conllu.is_conllu(path, first)
     if trained_column is not None and is_conllu == (trained_column in conllu.NAMES):
         column = column or trained_column
@@ -141,7 +162,7 @@ def _corpus(
     lines: list[int],
     column: str | None,
 ) -> Corpus:
-    return Corpus(str(path), observed, tags, np.array(stops, np.int64), np.array(lines, np.int32), column)
+    return Corpus(str(path), observed, tags, np.array(stops, np.int64), np.array(lines, np.int32), column=column)
 
 
 def _gather(

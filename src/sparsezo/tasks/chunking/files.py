@@ -1,4 +1,4 @@
-"""Chunking's files: column files in, the same with a predicted tag out; CoNLL-U with its column filled."""
+"""Chunking's files: columns in, the same with a predicted tag out; CoNLL-U with its column filled; CRFsuite's."""
 
 from __future__ import annotations
 
@@ -6,9 +6,12 @@ import io
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from sparsezo.errors import UsageError
 from sparsezo.options import make_options
+from sparsezo.storage.files import open_sniffed
 from sparsezo.tasks.chunking.conll import Corpus, read_conll, write_conll
 from sparsezo.tasks.chunking.conllu import filled
+from sparsezo.tasks.chunking.crfsuite import looks_like_crfsuite, read_crfsuite, tagged_lines
 from sparsezo.tasks.chunking.options import ChunkingOptions, ReadingOptions
 from sparsezo.tasks.chunking.tags import understood
 from sparsezo.tasks.chunking.task import Chunking
@@ -16,40 +19,65 @@ from sparsezo.tasks.chunking.templates import read_templates
 from sparsezo.tasks.loading import Data, Files, Loaded, cut
 
 _TASK = "task chunking"
+_SNIFFED = 1 << 16  # bytes of a file that tell its format
 from_arrays = Chunking.from_arrays
 
 
 def load(files: Files) -> Loaded:
     options = make_options(ChunkingOptions, files.options, _TASK)
     path = files.one_train("chunking")
-    train, dev = read_conll(path, column=options.column), None
+    train, dev = _read_first(path, options), None
     scheme, train = understood(train, options.scheme)  # as a whole, before dev is cut off
     if (n := files.held_out()) is not None:
         cut(n, len(train), "sentences", path)
         dev, train = train[:n], train[n:]
     elif files.dev is not None:
-        dev = read_conll(files.dev, column=options.column, trained_column=train.column)
-    test = read_conll(files.test, column=options.column, trained_column=train.column) if files.test else None
-    templates = read_templates(options.template) if options.template else None
+        dev = _read(files.dev, train.listed is not None, options.column, train.column)
+    test = _read(files.test, train.listed is not None, options.column, train.column) if files.test else None
     task, train = Chunking.fit(
         train,
         only=options.only,
         order=options.order,
-        templates=templates,
+        templates=read_templates(options.template) if options.template else None,
+        features=options.features,
         min_count=options.min_count,
         scheme=scheme,
     )
     return Loaded(task, Data(train, task.seen(dev) if dev else None, task.seen(test) if test else None))
 
 
+def _read_first(path: str, options: ChunkingOptions) -> Corpus:
+    """Training data, which says what the other files look like where no option does."""
+    with open_sniffed(path, _SNIFFED) as (head, stream):
+        listed = options.format == "crfsuite"
+        if options.format is None:
+            lines, _, _ = head.decode("utf-8", "replace").rpartition("\n")
+            listed = looks_like_crfsuite(lines)
+        if listed and (options.template is not None or options.features is not None):
+            name = "template" if options.template is not None else "features"
+            raise UsageError(
+                f"{path}: lists its attributes (CRFsuite's format), so `{name}` has no place; leave it out"
+            )
+        return read_crfsuite(path, stream) if listed else read_conll(path, column=options.column, stream=stream)
+
+
+def _read(path: str, listed: bool, column: str | None, trained_column: str | None) -> Corpus:
+    """A file like the training file."""
+    return read_crfsuite(path) if listed else read_conll(path, column=column, trained_column=trained_column)
+
+
 def read(task: Chunking, path: str, options: Mapping[str, Any]) -> Corpus:
     column = make_options(ReadingOptions, options, _TASK).column
-    return task.seen(read_conll(path, column=column, trained_column=task.column))
+    return task.seen(_read(path, task.listed, column, task.column))
 
 
 def predict(model: Any, path: str, options: Mapping[str, Any]) -> Iterator[str]:
     column = make_options(ReadingOptions, options, _TASK).column
     task: Chunking = model.task
+    if task.listed:
+        listed = read_crfsuite(path)
+        yield from tagged_lines(task.words(model.predict(listed), listed.offsets), listed.offsets)
+        return
     corpus = read_conll(path, tagged=False, n_columns=task.n_columns, column=column, trained_column=task.column)
     predicted = task.words(model.predict(corpus), corpus.offsets)
     if corpus.text is not None:

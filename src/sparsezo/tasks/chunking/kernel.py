@@ -39,7 +39,8 @@ class ChunkTask(NamedTuple):
     """A tag set and how to decode it. ``tokens[x]`` is the length of input x."""
 
     n_tags: int
-    order: int  # 2: S scores tag bigrams; 1: S scores tags, and its last n_tags rows score bigrams
+    order: int  # 2: S scores tag bigrams; 1: S scores tags, and its rows behind the tokens' score bigrams
+    bigram_attributes: bool  # order 1: whether there are rows for each token after each tag, too (chains.expand)
     start: int  # the tag before the first token: O; of plain tags any fixed one
     chunks: bool  # the tags are of chunks: the loss is 1 - F1, else 1 - accuracy
     tokens: NDArray[np.int64]
@@ -62,7 +63,7 @@ class ChunkGold(NamedTuple):
 def expand(task: Any, x: Any, S: Any) -> None:
     """Order 1: the bigram potentials in task.scratch.P. Order 2 has them in S as it is."""
     if task.order == 1:
-        chains.expand(S, task.tokens[x], task.n_tags, task.scratch.P)
+        chains.expand(S, task.tokens[x], task.n_tags, task.bigram_attributes, task.scratch.P)
 
 
 @implements(protocol.outputs, ChunkTask)
@@ -109,7 +110,7 @@ def _path_minus_marginals(task: Any, x: Any, y: Any, D: Any) -> None:
     chains.add_path(y, R, K, task.start, DP)
     chains.subtract_marginals(task.scratch.E, R, K, task.start, task.scratch.p, DP)
     if task.order == 1:
-        chains.contract(DP, R, K, D)
+        chains.contract(DP, R, K, task.bigram_attributes, D)
 
 
 @implements(protocol.delta, ChunkGold)
@@ -183,6 +184,7 @@ def chunk_task(
     order: int,
     risk: bool = False,
     n_tags: int | None = None,
+    bigram_attributes: bool = False,
     chunks: bool = True,
 ) -> ChunkTask:
     """A task with room for its longest input; ``risk`` asks for the annealed criterion's (larger) room too.
@@ -214,6 +216,7 @@ def chunk_task(
     return ChunkTask(
         n_tags=K,
         order=order,
+        bigram_attributes=bigram_attributes,
         start=start,
         chunks=chunks,
         tokens=tokens,

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from sparsezo.errors import UsageError
 from sparsezo.options import check_options, option
 
 AUTO, PLAIN = "auto", "plain"
 SCHEMES = (AUTO, "iob1", "iob2", "bioes", "bilou", "bmes", PLAIN)  # tags.py knows them
-_COLUMN = "The tag's column: its number from 1, or as in UPOS."
+_COLUMN = "The tag's column: its number from 1, or its name in CoNLL-U, such as UPOS."
 
 
 @dataclass(frozen=True)
@@ -24,11 +25,21 @@ class ChunkingOptions:
         choices=(1, 2),
         shown="2; 1 with more than 5 tags",
     )
-    template: str | None = option(None, "Feature templates in CRF++'s notation.", file=True, shown="built in")
+    features: str | None = option(
+        None, "Built-in templates: for chunks, or for names.", choices=("chunking", "ner"), shown="chunking"
+    )
+    template: str | None = option(
+        None, "Feature templates in CRF++'s or Wapiti's notation.", file=True, shown="built in"
+    )
+    format: str | None = option(
+        None, "Column files, or CRFsuite's attributes.", choices=("columns", "crfsuite"), shown="by content"
+    )
     min_count: int = option(1, "Leave out features seen less often.", least=1)
 
     def __post_init__(self) -> None:
         check_options(self)
+        if self.template is not None and self.features is not None:
+            raise UsageError("`template` and `features` both say what the templates are; give one of them")
 
 
 @dataclass(frozen=True)

@@ -143,7 +143,7 @@ def _evidence(
     else:
         likelihood = _of_token(task, R, kind, q, answer, e0, e1, DP)
     if task.order == 1:
-        chains.contract(DP, R, K, D)
+        chains.contract(DP, R, K, task.bigram_attributes, D)
     return likelihood
 
 

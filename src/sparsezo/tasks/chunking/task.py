@@ -19,19 +19,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparsezo.errors import DataError, UsageError, quoted
-from sparsezo.kernels.inputs.sparse import ranks, sparse_inputs
+from sparsezo.kernels.inputs.sparse import FACTORED_ROWS, ranks, sparse_inputs
 from sparsezo.notes import say
 from sparsezo.storage import limits
 from sparsezo.tasks.base import Problem, Scores
 from sparsezo.tasks.chunking.attributes import AttributeIndex
 from sparsezo.tasks.chunking.conll import Corpus
+from sparsezo.tasks.chunking.crfsuite import ListedIndex
+from sparsezo.tasks.chunking.feature_sets import built_in
 from sparsezo.tasks.chunking.kernel import ChunkGold, chunk_task, corpus_counts
 from sparsezo.tasks.chunking.kind import defaults
 from sparsezo.tasks.chunking.metric import score_chunks, score_tags
 from sparsezo.tasks.chunking.options import AUTO, PLAIN, SCHEMES, ChunkingOptions
+from sparsezo.tasks.chunking.rows import order_1
 from sparsezo.tasks.chunking.tags import IOB2, OUTSIDE, keep_only, require_chunks, spelled, understood
-from sparsezo.tasks.chunking.templates import Template, default_templates, parse_templates
+from sparsezo.tasks.chunking.templates import Template, parse_templates
 
+_OF_MODEL = "the model's templates"
+_BIGRAMS = "bigrams_"  # what the arrays of their attributes are called in a saved task
 _MOST_TAGS_OF_ORDER_2 = 5  # unless `order` says otherwise
 _MOST_TAGS = 2**15 - 3  # as int16, with two behind them that only gold has
 _MOST_WEIGHTS = 2**31  # of a dense table of features x labels
@@ -42,17 +47,18 @@ class Chunking:
     """Tag set, order and features of a chunker.
 
     order 2 (the paper): every attribute has a weight for each tag bigram, y_i = c_{i-1} c_i. order 1: a weight for each
-    tag, plus one for each tag bigram; for large tag sets. Before the first token stands the last of the tags: O, and of
-    plain tags the one that most sentences end with.
+    tag, plus one for each tag bigram; for large tag sets. Attributes of B templates then have one for each bigram, too.
+    Before the first token stands the last of the tags: O, and of plain tags the one that most sentences end with.
     """
 
     tags: tuple[str, ...]
     order: int
     only: str | None
     n_columns: int
-    index: AttributeIndex
+    index: AttributeIndex | ListedIndex
     scheme: str = IOB2  # of the training file, and of what is written; plain: no chunks
     column: str | None = None  # the training file's, for files like it
+    bigrams: AttributeIndex | None = None  # order 1: the attributes that go with tag bigrams
 
     name = "chunking"
     defaults = staticmethod(defaults)
@@ -60,6 +66,8 @@ class Chunking:
     def __post_init__(self) -> None:
         if self.order not in (1, 2):
             raise UsageError(f"`order` {self.order!r}: choose from 1, 2")
+        if not isinstance(self.column, str | None):
+            raise UsageError(f"`column` {self.column!r}: give a name or a number in text")
         _check_tags(self.tags, self.scheme)
 
     @classmethod
@@ -70,24 +78,20 @@ class Chunking:
         only: str | None = None,
         order: int | None = None,
         templates: Sequence[Template] | None = None,
+        features: str | None = None,
         min_count: int = ChunkingOptions.min_count,
         scheme: str = AUTO,
     ) -> tuple[Chunking, Corpus]:
         """The task of a training corpus, and that corpus with its tags as the task sees them."""
-        ChunkingOptions(only=only, order=order, min_count=min_count, scheme=scheme)  # checked
+        ChunkingOptions(only=only, order=order, features=features, min_count=min_count, scheme=scheme)  # checked
         scheme, corpus = understood(train, scheme)
         if only is not None:
             _require_chunk_tags(scheme, only)
             corpus = keep_only(corpus, only)
         tags = _tag_set(corpus, scheme)
         order = order or _order_for(tags)
-        if templates is None:
-            width = len(train.columns)
-            templates = [t for t in default_templates() if all(column < width for _, column in t.parts)]
-        index = AttributeIndex.fit(corpus, templates, min_count)
-        if len(index) == 0:
-            raise DataError(train.path, f"no attribute is seen {min_count} times; lower `min_count`")
-        task = cls(tags, order, only, len(train.columns), index, scheme, train.column)
+        index, bigrams = _indices(corpus, templates, features or "chunking", order, min_count)
+        task = cls(tags, order, only, len(train.columns), index, scheme, train.column, bigrams)
         if task.n_features * task.n_labels > _MOST_WEIGHTS:
             raise UsageError(
                 f"{task.n_features:,} features x {task.n_labels} labels are too many weights; "
@@ -101,12 +105,19 @@ class Chunking:
 
     @property
     def n_features(self) -> int:
-        return len(self.index) + (len(self.tags) if self.order == 1 else 0)
+        if self.order == 2:
+            return len(self.index)
+        return len(self.index) + len(self.tags) * (1 + (0 if self.bigrams is None else len(self.bigrams)))
 
     @property
     def n_labels(self) -> int:
         K = len(self.tags)
         return K * K if self.order == 2 else K
+
+    @property
+    def listed(self) -> bool:
+        """Whether the data lists its attributes (CRFsuite's format), so that there are no templates."""
+        return isinstance(self.index, ListedIndex)
 
     def seen(self, corpus: Corpus) -> Corpus:
         """A corpus with its tags, if it has any, as the task sees them."""
@@ -118,25 +129,22 @@ class Chunking:
     def problem(self, data: Corpus, *, learn: bool = True, risk: bool = False) -> Problem:
         if len(data.columns) != self.n_columns:
             raise DataError(data.path, f"has {len(data.columns)} columns before the tag, the model {self.n_columns}")
-        longest = int(np.diff(data.offsets).max(initial=0))
-        if risk and longest > limits.COUNTED_TOKENS:
-            limits.refuse(
-                data.path, f"`criterion` annealed on a sentence of {longest:,} tokens takes hours and gigabytes"
-            )
-        ids = self.index.transform(data)  # tokens x templates
-        known = ids >= 0
-        columns, lengths, row_start = ids[known], known.sum(axis=1), data.offsets
+        rows, row_start = self.index.rows(data), data.offsets
+        start = len(self.tags) - 1
         if self.order == 1:
-            columns, lengths, row_start = self._with_bigrams(columns, lengths, row_start)
-        row_ptr = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
-        inputs = sparse_inputs(row_start, row_ptr, columns, None, self.n_features, self.n_labels, learn)
+            bigrams = None if self.bigrams is None else self.bigrams.rows(data)
+            rows, row_start = order_1(rows, bigrams, data.offsets, len(self.index), len(self.tags), start)
+        factored = FACTORED_ROWS if self.bigrams is None else 0  # with rows for every tag K would be large
+        size = (self.n_features, self.n_labels)
+        inputs = sparse_inputs(row_start, rows.row_ptr(), rows.columns, rows.values, *size, learn, factored)
         kind, chunk_type = self._kinds()
         tokens = np.diff(data.offsets)
-        start, chunks = len(self.tags) - 1, self.scheme != PLAIN
+        chunks = self.scheme != PLAIN
         n_score = ranks(inputs) if learn else np.zeros(len(data), np.int64)
+        with_bigrams = self.bigrams is not None
         return Problem(
             inputs=inputs,
-            task=chunk_task(tokens, kind, chunk_type, start, self.order, risk, len(self.tags), chunks),
+            task=chunk_task(tokens, kind, chunk_type, start, self.order, risk, len(self.tags), with_bigrams, chunks),
             n_features=self.n_features,
             n_labels=self.n_labels,
             output_start=data.offsets,
@@ -145,17 +153,6 @@ class Chunking:
             max_rows=int(np.diff(row_start).max()),
             max_columns=int(np.diff(inputs.col_start).max()),
         )
-
-    def _with_bigrams(
-        self, columns: NDArray[np.int32], lengths: NDArray[np.int64], offsets: NDArray[np.int64]
-    ) -> tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.int64]]:
-        """K more rows behind each sentence's tokens, row a with the one column that says "after tag a": the bigrams."""
-        K, N = len(self.tags), offsets.size - 1
-        ends = np.concatenate([[0], np.cumsum(lengths)])[offsets[1:]]
-        bigrams = np.tile(np.arange(len(self.index), self.n_features, dtype=np.int32), N)
-        columns = np.insert(columns, np.repeat(ends, K), bigrams)
-        lengths = np.insert(lengths, np.repeat(offsets[1:], K), 1)
-        return columns, lengths, offsets + K * np.arange(N + 1)
 
     def _kinds(self) -> tuple[NDArray[np.int8], NDArray[np.int32]]:
         """Kind and type of each tag; behind them a B and an I of "another type", which gold may have but no output."""
@@ -214,22 +211,52 @@ class Chunking:
             "order": self.order,
             "only": self.only,
             "n_columns": self.n_columns,
-            "templates": [str(template) for template in self.index.templates],
             "scheme": self.scheme,
             "column": self.column,
         }
-        return settings, self.index.to_arrays()
+        arrays = self.index.to_arrays()
+        if isinstance(self.index, AttributeIndex):
+            settings["templates"] = [str(template) for template in self.index.templates]
+        if self.bigrams is not None:
+            settings["bigram_templates"] = [str(template) for template in self.bigrams.templates]
+            arrays |= {_BIGRAMS + name: values for name, values in self.bigrams.to_arrays().items()}
+        return settings, arrays
 
     @classmethod
     def from_arrays(cls, settings: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Chunking:
-        templates = parse_templates(settings["templates"], "the model's templates")
-        index = AttributeIndex.from_arrays(templates, arrays)
+        index: AttributeIndex | ListedIndex
+        if "templates" in settings:
+            index = AttributeIndex.from_arrays(parse_templates(settings["templates"], _OF_MODEL), arrays)
+        else:
+            index = ListedIndex.from_arrays(arrays)
+        bigrams = None
+        if "bigram_templates" in settings:
+            own = {name.removeprefix(_BIGRAMS): each for name, each in arrays.items() if name.startswith(_BIGRAMS)}
+            bigrams = AttributeIndex.from_arrays(parse_templates(settings["bigram_templates"], _OF_MODEL), own)
         scheme, column = settings.get("scheme", IOB2), settings.get("column")  # models of 0.1.0 have neither
         tags, order, only, n_columns = (settings[name] for name in ("tags", "order", "only", "n_columns"))
+        if n_columns != index.n_columns or not (bigrams is None or (order == 1 and bigrams.n_columns == n_columns)):
+            raise ValueError("n_columns or order does not fit the templates")
         try:
-            return cls(tuple(tags), order, only, n_columns, index, scheme, column)
+            return cls(tuple(tags), order, only, n_columns, index, scheme, column, bigrams)
         except UsageError as error:
             raise ValueError(str(error)) from None
+
+
+def _indices(
+    corpus: Corpus, templates: Sequence[Template] | None, features: str, order: int, min_count: int
+) -> tuple[AttributeIndex | ListedIndex, AttributeIndex | None]:
+    """The attributes that go with labels, and those that go with tag bigrams: in order 2 a label is one."""
+    if corpus.listed is not None:
+        return ListedIndex.fit(corpus, min_count), None
+    if templates is None:
+        templates = built_in(features, len(corpus.columns))
+    with_bigrams = [each for each in templates if order == 1 and each.kind in "b*" and each.parts]
+    templates = [each for each in templates if order == 2 or each.kind in "u*"]
+    if not templates:
+        raise DataError(with_bigrams[0].where, "only tag bigrams have attributes; add a template such as U00:%x[0,0]")
+    bigrams = AttributeIndex.fit(corpus, with_bigrams, min_count) if with_bigrams else None
+    return AttributeIndex.fit(corpus, templates, min_count), bigrams
 
 
 def _require_chunk_tags(scheme: str, only: str) -> None:

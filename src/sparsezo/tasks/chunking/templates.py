@@ -1,14 +1,20 @@
-"""Feature templates in CRF++'s notation: which observations around a token make one attribute.
+"""Feature templates in CRF++'s and Wapiti's notation: which observations around a token make one attribute.
 
-``%x[row,column]`` stands for a column (from 0) of the token ``row`` places further on. The default set is
-CRF++'s own for CoNLL-2000: with it, chunking has the 2.8 million weights of DESIGN's Sec. 2.
+``%x[row,column]`` stands for a column (from 0) of the token ``row`` places further on.
 
     U02:%x[0,0]                    the word
     U05:%x[-1,0]/%x[0,0]           the word before and the word
     U99:                           a bias: one attribute that every token has
+    B01:%x[0,0]                    the word together with the tag before it
+    u:suf=%m[0,0,".?.?$"]          its last two characters; more macros are in patterns.py
 
-    templates = read_templates("my.template")           # or: default_templates()
+    templates = read_templates("my.template")
     check_columns(templates, n_columns=2, data="train.txt")
+
+The name before the colon is nothing but text in front: templates that differ only in their macros share the
+attributes that come out alike (U:%x[-1,0] and U:%x[0,0] have one for a word, wherever it stands), and a template that
+is there twice counts twice. A file that has something of Wapiti in it is read as Wapiti reads it, where # begins a
+comment anywhere; in CRF++'s notation it does so only at the beginning of a line, and elsewhere is text.
 """
 
 from __future__ import annotations
@@ -17,111 +23,146 @@ import os
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
-from sparsezo.errors import DataError
+from sparsezo import notes
+from sparsezo.errors import DataError, quoted
 from sparsezo.storage.files import numbered_lines
-
-DEFAULT_TEMPLATES = """\
-# words in a window of two, and their bigrams
-U00:%x[-2,0]
-U01:%x[-1,0]
-U02:%x[0,0]
-U03:%x[1,0]
-U04:%x[2,0]
-U05:%x[-1,0]/%x[0,0]
-U06:%x[0,0]/%x[1,0]
-
-# parts of speech in a window of two, their bigrams and trigrams
-U10:%x[-2,1]
-U11:%x[-1,1]
-U12:%x[0,1]
-U13:%x[1,1]
-U14:%x[2,1]
-U15:%x[-2,1]/%x[-1,1]
-U16:%x[-1,1]/%x[0,1]
-U17:%x[0,1]/%x[1,1]
-U18:%x[1,1]/%x[2,1]
-U20:%x[-2,1]/%x[-1,1]/%x[0,1]
-U21:%x[-1,1]/%x[0,1]/%x[1,1]
-U22:%x[0,1]/%x[1,1]/%x[2,1]
-"""
+from sparsezo.tasks.chunking.patterns import MACROS, WITH_PATTERN, values_of
 
 FURTHEST_ROW = 100
-_macro = re.compile(r"%x\[(-?[0-9]+),([0-9]+)\]")
+_LAST_COLUMN = 9999
+_macro = re.compile(
+    rf"%(?P<macro>[{MACROS}])\[ *(?P<at>@?)(?P<row>[+-]?[0-9]+) *, *(?P<column>[0-9]+) *"
+    r'(?:, *"(?P<pattern>(?:[^"\\]|\\.)*)" *)?\]'
+)
+_without_percent = re.compile(rf"[{MACROS}]\[ *@?[+-]?[0-9]+ *,")
+_of_wapiti = re.compile(rf"[ub*]|.*%[{MACROS.replace('x', '')}]\[")
+_prose = re.compile(r"[A-Za-z]{2,}\s")
 _EXAMPLE = "write it like U05:%x[-1,0]/%x[0,0]"
+
+
+class Source(NamedTuple):
+    """A column as a macro sees it."""
+
+    column: int
+    macro: str = "x"
+    pattern: str = ""
+
+
+class Part(NamedTuple):
+    """One macro of a template."""
+
+    row: int  # from the token; where absolute, from the sentence's first token (1, 2, ...) or last one (-1, -2, ...)
+    source: Source
+    absolute: bool = False
+
+    def __str__(self) -> str:
+        pattern = f',"{self.source.pattern}"' if self.source.macro in WITH_PATTERN else ""
+        return f"%{self.source.macro}[{'@' * self.absolute}{self.row},{self.source.column}{pattern}]"
 
 
 @dataclass(frozen=True)
 class Template:
     """One template; ``str()`` gives its line back."""
 
-    name: str  # U05
-    text: str  # %x[-1,0]/%x[0,0]
-    parts: tuple[tuple[int, int], ...]  # ((-1, 0), (0, 0)): row and column of each macro
+    line: str  # U05:%x[-1,0]/%x[0,0]
+    parts: tuple[Part, ...]
     where: str = field(default="", compare=False, repr=False)  # file:line, for messages
 
     def __str__(self) -> str:
-        return f"{self.name}:{self.text}"
+        return self.line
+
+    @property
+    def kind(self) -> str:
+        """u: goes with a tag; b: with a tag and the one before it; *: with both."""
+        return self.line[0].lower()
+
+    @property
+    def text(self) -> str:
+        """What templates that share attributes have in common: all but the macros."""
+        return self.kind + _macro.sub("%", self.line[1:])
 
     def fill(self, values: Sequence[str]) -> str:
         """The attribute's name, with one value for each part: U05:the/dog."""
         remaining = iter(values)
-        return f"{self.name}:" + _macro.sub(lambda _: next(remaining), self.text)
-
-
-def default_templates() -> tuple[Template, ...]:
-    return parse_templates(DEFAULT_TEMPLATES.splitlines(), "default templates")
+        return _macro.sub(lambda _: next(remaining), self.line)
 
 
 def read_templates(path: str | os.PathLike[str]) -> tuple[Template, ...]:
-    return parse_templates((line for _, line in numbered_lines(path)), str(path))
+    templates = parse_templates((line for _, line in numbered_lines(path)), str(path))
+    for template in templates:
+        if " #" in template.line:
+            what = "is part of its text, as CRF++ has it; put comments on lines of their own"
+            notes.say(f"{template.where}: what follows # in a template {what}")
+            break
+    return templates
 
 
 def parse_templates(lines: Iterable[str], where: str) -> tuple[Template, ...]:
-    """Templates from the lines of ``where``, which is what messages call the place."""
-    templates: dict[str, Template] = {}
-    for number, line in enumerate(lines, start=1):
-        line = line.strip()
-        # A bare B asks CRF++ for label bigrams. Here they are set by --order, so that files can stay as they are.
-        if not line or line.startswith("#") or line == "B":
-            continue
-        template = _parse(line, f"{where}:{number}")
-        if template.name in templates:
-            first = templates[template.name].where
-            raise DataError(template.where, f"template name '{template.name}' is taken by {first}; give it another")
-        templates[template.name] = template
+    """Templates from the lines of ``where``, which is what messages call the place.
+
+    A B without macros asks for the weights of tag bigrams. `order` has them anyway, so that it changes nothing.
+    """
+    numbered = [(number, line.strip()) for number, line in enumerate(lines, start=1)]
+    numbered = [(number, line) for number, line in numbered if line and not line.startswith("#")]
+    if any(_of_wapiti.match(line) for _, line in numbered):
+        numbered = [(number, line.partition("#")[0].rstrip()) for number, line in numbered]
+    templates = [_parse(line, f"{where}:{number}") for number, line in numbered]
+    templates = [template for template in templates if template.parts or template.kind != "b"]
     if not templates:
         raise DataError(where, f"holds no template; {_EXAMPLE}")
-    return tuple(templates.values())
+    return tuple(templates)
 
 
 def _parse(line: str, where: str) -> Template:
-    name, colon, text = line.partition(":")
-    if line.startswith("B"):
+    parts = tuple(_part(found, line, where) for found in _macro.finditer(line))
+    rest = _macro.sub("", line)
+    if "%" in rest or _without_percent.search(rest):
         raise DataError(
             where,
-            f"'{line}' asks for label bigrams of its own; every template already goes with the label states "
-            "that `order` sets, so name it U..., or leave it out",
+            f"'{quoted(line)}' has a malformed macro, which is %x[row,column] in whole numbers, or "
+            f'%m[row,column,"pattern"]; {_EXAMPLE}',
         )
-    if not colon or not re.fullmatch(r"U[^\s%]*", name):
-        raise DataError(where, f"'{line}' is not a template; {_EXAMPLE}")
-    rest = _macro.sub("", text)
-    if "%" in rest or "[" in rest or "]" in rest:
-        raise DataError(where, f"'{line}' has a malformed macro, which is %x[row,column] in whole numbers; {_EXAMPLE}")
-    parts = tuple((int(row), int(column)) for row, column in _macro.findall(text))
-    for row, _ in parts:
-        if abs(row) > FURTHEST_ROW:
-            raise DataError(where, f"'{line}' looks {abs(row)} tokens away; at most {FURTHEST_ROW} are possible")
-    return Template(name, text, parts, where)
+    if line[0] not in "UBub*" or (not parts and _prose.match(line)):
+        raise DataError(where, f"'{quoted(line)}' is not a template; {_EXAMPLE}")
+    return Template(line, parts, where)
+
+
+def _part(found: re.Match[str], line: str, where: str) -> Part:
+    macro, pattern, absolute = found["macro"], found["pattern"], bool(found["at"])
+    row, column = _whole(found["row"], FURTHEST_ROW), _whole(found["column"], _LAST_COLUMN)
+    if row is None:
+        raise DataError(where, f"'{quoted(line)}' looks more than {FURTHEST_ROW} tokens away; at most that is possible")
+    if column is None:
+        raise DataError(where, f"'{quoted(line)}' reads a column that no file has; they are counted from 0")
+    if absolute and row == 0:
+        raise DataError(where, f"'{quoted(line)}': @1 is a sentence's first token and @-1 its last; there is no @0")
+    if (pattern is not None) != (macro in WITH_PATTERN):
+        form = f'%{macro}[row,column,"pattern"]' if macro in WITH_PATTERN else f"%{macro}[row,column]"
+        raise DataError(where, f"'{quoted(line)}': the macro %{macro} is written {form}")
+    try:
+        values_of(macro, pattern or "")
+    except ValueError as error:
+        raise DataError(where, f"'{quoted(line)}': pattern \"{quoted(pattern)}\": {error}") from None
+    return Part(row, Source(column, macro, pattern or ""), absolute)
+
+
+def _whole(digits: str, most: int) -> int | None:
+    """The number, or None where it is further from 0 than ``most``; it may have any number of digits."""
+    magnitude = digits.lstrip("+-").lstrip("0")
+    if len(magnitude) > len(str(most)) or int(magnitude or "0") > most:
+        return None
+    return -int(magnitude or "0") if digits[0] == "-" else int(magnitude or "0")
 
 
 def check_columns(templates: Iterable[Template], n_columns: int, data: str) -> None:
     """Refuse a template that reads a column which the data does not have (the tag is not one of them)."""
     for template in templates:
-        for row, column in template.parts:
-            if column >= n_columns:
+        for part in template.parts:
+            if (column := part.source.column) >= n_columns:
                 raise DataError(
-                    template.where or f"template {template.name}",
-                    f"%x[{row},{column}] reads column {column}, but {data} has {n_columns} before the tag, "
+                    template.where or f"template {quoted(template.line)}",
+                    f"{part} reads column {column}, but {data} has {n_columns} before the tag, "
                     "counted from 0; change the template or the data",
                 )

@@ -20,7 +20,7 @@ def defaults(rule: str, step: str, perturb: str | None) -> tuple[float, float]:
 
 def references_beside(path: str) -> str:
     """train.nbest.xz -> train.ref"""
-    from sparsezo.tasks.rerank.store import default_references
+    from sparsezo.tasks.rerank.importing import default_references
 
     return str(default_references(path))
 

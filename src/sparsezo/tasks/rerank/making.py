@@ -8,7 +8,7 @@ from typing import Any
 from sparsezo.errors import UsageError
 from sparsezo.storage.packing import bare_name, write_packed
 from sparsezo.tasks.rerank.generate import IN_DOMAIN, OUT_OF_DOMAIN, generate_nbest, weights_text
-from sparsezo.tasks.rerank.store import default_references
+from sparsezo.tasks.rerank.importing import default_references
 
 ENDING = ".nbest"
 SIZE = 300

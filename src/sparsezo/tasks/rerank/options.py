@@ -18,6 +18,10 @@ def _store() -> Any:
     return option(None, "Where imported lists are kept.", place=True, shown="the user's cache")
 
 
+def _keep_segmentation() -> Any:
+    return option(False, "Moses' marks |0-1| stay in the hypotheses, as words.")
+
+
 @dataclass(frozen=True)
 class RerankOptions:
     """Of train and tune."""
@@ -27,6 +31,7 @@ class RerankOptions:
     dev_ref: tuple[str, ...] | None = _references("dev")
     test_ref: tuple[str, ...] | None = _references("test")
     store: str | None = _store()
+    keep_segmentation: bool = _keep_segmentation()
 
 
 @dataclass(frozen=True)
@@ -35,6 +40,7 @@ class RerankReading:
 
     ref: tuple[str, ...] | None = _references("test")
     store: str | None = _store()
+    keep_segmentation: bool = _keep_segmentation()
 
 
 @dataclass(frozen=True)
@@ -42,3 +48,4 @@ class RerankPredicting:
     """Of predict."""
 
     nbest: bool = option(False, "The whole lists, reranked, not only the best.")
+    keep_segmentation: bool = _keep_segmentation()

@@ -14,7 +14,7 @@ active ones is the same law (DESIGN 2), and there is no point in running both.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sparsezo.errors import SparsezoError, UsageError
+from sparsezo import notes
+from sparsezo.errors import DivergedError, SparsezoError, UsageError, quoted
 from sparsezo.kernels.inputs.dense import dense_inputs, dots, read_only
 from sparsezo.kernels.simd import PADDED
 from sparsezo.tasks.base import Problem, Scores
@@ -34,6 +35,7 @@ from sparsezo.tasks.rerank.nbest import NBestList
 from sparsezo.tasks.rerank.store import NBestStore
 
 _BLOCK = 1 << 18  # candidates that are put in order at a time
+_HELD = 1000  # lists that may pass before one has a feature that the model knows
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,7 +64,12 @@ class Reranking:
                 f"no feature of the training lists has an initial weight: they have {_some(train.names)}, "
                 f"the weights are for {_some(tuple(start))}; is it another decoder's file?"
             )
-        names = (*train.names, *(name for name in start if name not in train.names))
+        known = set(train.names)
+        missing = tuple(name for name in train.names if name not in start)
+        if start and missing:
+            verb = "has no initial weight and starts" if len(missing) == 1 else "have no initial weight and start"
+            notes.say(f"{train.source}: {_some(missing)} {verb} at 0")
+        names = (*train.names, *(name for name in start if name not in known))
         return cls(names, tuple(float(start.get(name, 0.0)) for name in names))
 
     @property
@@ -80,13 +87,32 @@ class Reranking:
         columns = data.columns_of(self.names)
         known = np.flatnonzero(columns >= 0)
         if not known.size:
-            raise SparsezoError(
-                f"{data.folder}: its lists have {_some(data.names)}, none of the model's features, {_some(self.names)}"
-            )
+            raise self._foreign(data.source, data.names)
         out = np.zeros((data.n_candidates, self.n_features), np.float32)
         for begin in range(0, data.n_candidates, _BLOCK):
             out[begin : begin + _BLOCK, known] = data.features[begin : begin + _BLOCK][:, columns[known]]
         return out
+
+    def _foreign(self, where: str, names: tuple[str, ...]) -> SparsezoError:
+        found = _some(names) if names else "no features"
+        return SparsezoError(f"{where}: its lists have {found}, none of the model's features, {_some(self.names)}")
+
+    def known(self, where: str, lists: Iterable[NBestList]) -> Iterator[NBestList]:
+        """The lists of a file as they are read; none of them where they share no feature with the model."""
+        held: list[NBestList] | None = []
+        own = set(self.names)
+        for nbest in lists:
+            if held is None:
+                yield nbest
+                continue
+            held.append(nbest)
+            if not own.isdisjoint(nbest.names):
+                yield from held
+                held = None
+            elif len(held) >= _HELD:
+                break
+        if held is not None:
+            raise self._foreign(where, held[-1].names if held else ())
 
     def problem(self, data: NBestStore, *, learn: bool = True, risk: bool = False) -> Problem:
         inputs = dense_inputs(self.features(data), data.offsets, learn)
@@ -131,12 +157,17 @@ class Reranking:
     def order(self, nbest: NBestList, W: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """(places from the best candidate to the worst, the score of each candidate) of a list as it was read."""
         names, features = nbest.names, nbest.features
+        weights = np.asarray(W, np.float64).reshape(-1)
+        if weights.size != len(self.names):
+            raise UsageError(f"{weights.size} weights for {len(self.names)} features; give one for each")
         w, column = np.zeros((len(names), 1)), {name: k for k, name in enumerate(names)}
-        for name, value in zip(self.names, np.asarray(W, np.float64).reshape(-1).tolist(), strict=True):
+        for name, value in zip(self.names, weights.tolist(), strict=True):
             if name in column:
                 w[column[name]] = value
         totals = np.empty((len(features), 1))
         dots(read_only(features), 0, len(features), w, np.empty(PADDED), totals)
+        if not (np.isfinite(weights).all() and np.isfinite(totals).all()):
+            raise DivergedError("the model's weights give scores that are not finite; train it again with a smaller h")
         return np.argsort(-totals[:, 0], kind="stable"), totals[:, 0]
 
     def reranked(self, nbest: NBestList, W: NDArray[Any]) -> Iterator[str]:
@@ -156,13 +187,29 @@ class Reranking:
         write_moses_weights(moses, self.names, w)
         return [cdec, moses]
 
+    def feature_names(self) -> tuple[str, ...]:
+        """One for each row of W."""
+        return self.names
+
+    def label_names(self) -> tuple[str, ...]:
+        """One for each column of W."""
+        return ("score",)
+
     def to_arrays(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         return {"names": list(self.names)}, {"init": np.array(self.init, np.float64)}
 
     @classmethod
     def from_arrays(cls, settings: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Reranking:
-        return cls(tuple(settings["names"]), tuple(arrays["init"].tolist()))
+        """ValueError or TypeError where they are not what ``to_arrays`` gave."""
+        names, init = settings["names"], arrays["init"]
+        if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+            raise TypeError("the features' names are not words")
+        if not names or len(set(names)) < len(names):
+            raise ValueError("features without names of their own")
+        if init.shape != (len(names),) or init.dtype.kind != "f" or not np.isfinite(init).all():
+            raise ValueError("the weights to start from are not a finite number for each feature")
+        return cls(tuple(names), tuple(init.astype(np.float64).tolist()))
 
 
 def _some(names: tuple[str, ...]) -> str:
-    return ", ".join(names[:3]) + (", ..." if len(names) > 3 else "")
+    return ", ".join(map(quoted, names[:3])) + (", ..." if len(names) > 3 else "")

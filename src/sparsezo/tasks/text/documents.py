@@ -3,34 +3,41 @@
 =========  ====================================================================================================
 tsv        ``label TAB text``, one document a line
 text       one document a line, without labels: for predict only
-svmlight   ``label index:value ...``, RCV1's published vectors; index i is feature i - 1
+csv        a table with a header, parted by commas, semicolons or TABs; a column of texts and one of labels
+jsonl      an object a line, with a text and a label
+svmlight   ``label index:value ...``, RCV1's published vectors
 lyrl       RCV1-v2's token files (``.I id``, ``.W``, lines of tokens), labelled by its topics qrels file
 =========  ====================================================================================================
 
-    train = read_documents(["a.tsv.gz", "b.tsv.gz"])        # the format is found by content
+    train = read_documents(["a.tsv.gz", "b.tsv.gz"])        # the format is found by ending and content
+    train = read_documents("train.csv", text_column="body", label_column="2")
     classes = classes_of(train)
     gold = class_numbers(read_documents("test.tsv"), classes)
     split = read_rcv1("RCV1/")                              # the paper's train, dev and test sets
+
+A file is opened once, so pipes work; ``-`` is standard input. A document without words is a document.
 """
 
 from __future__ import annotations
 
-import lzma
 import os
-import zlib
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sparsezo.errors import DataError, UsageError
-from sparsezo.storage.files import numbered_lines, open_bytes
+from sparsezo import notes
+from sparsezo.errors import DataError, UsageError, quoted
+from sparsezo.storage.files import numbered_lines, open_bytes, open_sniffed
 from sparsezo.tasks.text.lyrl import QRELS, TOPICS, lyrl_blocks, present, read_topics, topics_beside
 from sparsezo.tasks.text.svmlight import Vectors, read_svmlight
+from sparsezo.tasks.text.tables import Columns, csv_documents, ending, is_header, json_documents
 
-FORMATS = ("tsv", "text", "svmlight", "lyrl")
+FORMATS = ("tsv", "text", "csv", "jsonl", "svmlight", "lyrl")
 _SNIFF = 1 << 16
 
 PathLike = str | os.PathLike[str]
@@ -93,14 +100,15 @@ def read_documents(
     format: str | None = None,
     *,
     labelled: bool = True,
-    allow_empty: bool = False,
+    text_column: str | None = None,
+    label_column: str | None = None,
     topics: PathLike | None = None,
 ) -> Documents:
     """Read one or several files as one set of documents, in the order given.
 
     ``labelled``: every document must have a label (train, dev, test). Without it, files that have no labels are read
-    too. ``allow_empty`` lets documents without words pass where their format can tell them from a mistake (not in tsv).
-    ``topics`` is the qrels file of lyrl tokens; default: ``rcv1-v2.topics.qrels`` beside the first of them.
+    too. ``text_column`` and ``label_column`` are of csv (names, or numbers from 1) and jsonl (keys); default: the usual
+    names. ``topics`` is the qrels file of lyrl tokens; default: ``rcv1-v2.topics.qrels`` beside the first of them.
     """
     files = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
     if not files:
@@ -108,33 +116,41 @@ def read_documents(
     if format is not None and format not in FORMATS:
         raise UsageError(f"'{format}' is no format of documents; choose one of {', '.join(FORMATS)}")
     if format == "text" and labelled:
-        raise UsageError("the format text has no labels; training and evaluation need tsv, svmlight or lyrl")
+        raise UsageError("the format text has no labels; training and evaluation need another of " + ", ".join(FORMATS))
+    columns = Columns(text_column, label_column, labelled)
+    if columns.named and format not in (None, "csv", "jsonl"):
+        raise UsageError(f"`text_column` and `label_column` are for csv and jsonl, not for {format}; leave them out")
     parts: list[Documents] = []
     topic_of: dict[int, str] | None = None
     for path in files:
-        found = format or detect_format(path)
-        if found == "svmlight":
-            parts.append(_read_vectors(path, allow_empty))
-        elif found == "lyrl":
-            if topic_of is None and (labelled or topics is not None):
-                topic_of = read_topics(topics if topics is not None else topics_beside(path))
-            parts.append(_read_lyrl(path, topic_of, allow_empty))
-        else:
-            parts.append(_read_lines(path, labelled or found == "tsv", allow_empty))
+        with open_sniffed(path, _SNIFF) as (head, stream):
+            found = format or detect_format(path, head, columns)
+            if found == "svmlight":
+                parts.append(_read_vectors(path, stream))
+            elif found == "lyrl":
+                if topic_of is None and (labelled or topics is not None):
+                    topic_of = read_topics(topics if topics is not None else topics_beside(path))
+                parts.append(_read_lyrl(path, stream, topic_of))
+            else:
+                parts.append(_read_texts(path, stream, found, columns))
     return _joined(parts)
 
 
-def detect_format(path: PathLike) -> str:
-    """One of ``FORMATS``, by the first lines; a line with a TAB that is not svmlight makes it tsv."""
-    with open_bytes(path) as stream:
-        try:
-            head = stream.read(_SNIFF)
-        except (OSError, EOFError, lzma.LZMAError, zlib.error) as error:
-            raise DataError(f"{path}:1", f"cannot be read ({error}); is the file cut off?") from None
+def detect_format(path: PathLike, head: bytes, columns: Columns) -> str:
+    """One of ``FORMATS``, by the name and the first bytes; a line with a TAB that is not svmlight makes it tsv."""
     lines = [line for line in head.removeprefix(b"\xef\xbb\xbf").split(b"\n") if line.strip()]
-    if not lines:
+    if not head:
         raise DataError(str(path), "is empty; a file of documents has at least one")
-    if lines[0].startswith(b".I"):
+    if ending(path) == ".jsonl" or (lines and re.match(rb'\s*\{\s*["}]', lines[0])):
+        return "jsonl"
+    if ending(path) == ".csv" or columns.named:
+        return "csv"
+    if ending(path) == ".json" and lines and lines[0].lstrip().startswith(b"["):
+        raise DataError(str(path), "is a JSON list; write its objects one a line, as jq -c '.[]' does")
+    if lines and is_header(lines[0].decode("utf-8", "replace")):
+        notes.say(f"{path}: its first line names columns, so it is read as csv; `format` tsv if that is a document")
+        return "csv"
+    if lines and lines[0].startswith(b".I"):
         return "lyrl"
     if len(head) == _SNIFF and len(lines) > 1:
         del lines[-1]  # it may be cut
@@ -145,7 +161,7 @@ def detect_format(path: PathLike) -> str:
 
 def _looks_svmlight(lines: list[bytes]) -> bool:
     """Most lines are a label, a pair and then at least half pairs; a file with mistakes gets svmlight's messages."""
-    fields = [line.split(b"#", 1)[0].split()[1:] for line in lines]
+    fields = [re.sub(rb"^(\s*\S+)\s+qid:[0-9]+", rb"\1", line.split(b"#", 1)[0]).split()[1:] for line in lines]
     looks = [_is_pair(some[0]) and 2 * sum(map(_is_pair, some)) >= len(some) for some in fields if some]
     return 2 * sum(looks) > len(looks)
 
@@ -155,65 +171,71 @@ def _is_pair(field: bytes) -> bool:
     return bool(colon) and index.removeprefix(b"-").isdigit()
 
 
-def _read_lines(path: PathLike, labelled: bool, allow_empty: bool) -> Documents:
+def _read_texts(path: PathLike, stream: IO[bytes], format: str, columns: Columns) -> Documents:
+    if format == "csv":
+        documents = csv_documents(path, stream, columns)
+    elif format == "jsonl":
+        documents = json_documents(path, stream, columns)
+    else:
+        documents = _plain_documents(path, stream, columns.labelled or format == "tsv")
     labels: list[str] = []
     texts: list[str] = []
+    lines: list[int] = []
     names: dict[str, str] = {}
-    for number, line in numbered_lines(path):
-        where, text = f"{path}:{number}", line
-        if labelled:
-            label, tab, text = line.partition("\t")
-            label = label.strip()
-            if not tab:
-                what = f"no TAB in '{_shown(line)}'" if label else "the line is blank"
-                raise DataError(where, f"{what}; write label TAB text, one document a line")
-            if not label:
-                raise DataError(where, f"the label before '{_shown(text)}' is empty; write label TAB text")
+    for number, label, text in documents:
+        if label is not None:
             labels.append(names.setdefault(label, label))  # one string for all documents of a class
-        if not text.strip() and (labelled or not allow_empty):
-            raise DataError(where, "an empty document; give it some words or remove the line")
         texts.append(text)
+        lines.append(number)
     if not texts:
         raise DataError(str(path), "is empty; a file of documents has at least one")
-    lines = np.arange(1, len(texts) + 1)
-    return Documents((str(path),), np.zeros(len(texts), np.int32), lines, labels if labelled else None, texts)
+    return _documents(path, lines, labels or None, texts)
 
 
-def _read_vectors(path: PathLike, allow_empty: bool) -> Documents:
-    file = read_svmlight(path)
-    empty = np.flatnonzero(np.diff(file.vectors.indptr) == 0)
-    if len(empty) and not allow_empty:
-        raise DataError(
-            f"{path}:{file.lines[empty[0]]}", "an empty document; give it some index:value or remove the line"
-        )
+def _plain_documents(path: PathLike, stream: IO[bytes], labelled: bool) -> Iterator[tuple[int, str | None, str]]:
+    """Lines of ``label TAB text``, or of text alone."""
+    for number, line in numbered_lines(path, stream):
+        if not labelled:
+            yield number, None, line
+            continue
+        label, tab, text = line.partition("\t")
+        label = label.strip()
+        if not tab:
+            what = f"no TAB in '{quoted(line)}'" if label else "the line is blank"
+            raise DataError(f"{path}:{number}", f"{what}; write label TAB text, one document a line")
+        if not label:
+            raise DataError(f"{path}:{number}", f"the label before '{quoted(text)}' is empty; write label TAB text")
+        yield number, label, text
+
+
+def _documents(
+    path: PathLike, lines: Sequence[int], labels: list[str] | None, texts: list[str], tokenised: bool = False
+) -> Documents:
+    file_of = np.zeros(len(texts), np.int32)
+    return Documents((str(path),), file_of, np.array(lines, np.int64), labels, texts, tokenised=tokenised)
+
+
+def _read_vectors(path: PathLike, stream: IO[bytes]) -> Documents:
+    file = read_svmlight(path, stream)
     return Documents((str(path),), np.zeros(len(file.lines), np.int32), file.lines, file.labels, vectors=file.vectors)
 
 
-def _read_lyrl(path: PathLike, topic_of: dict[int, str] | None, allow_empty: bool) -> Documents:
+def _read_lyrl(path: PathLike, stream: IO[bytes], topic_of: dict[int, str] | None) -> Documents:
     """With topics, the documents that have one; without, all of them and no labels."""
     labels: list[str] = []
     texts: list[str] = []
     lines: list[int] = []
-    for number, document, text in lyrl_blocks(path):
+    for number, document, text in lyrl_blocks(path, stream):
         if topic_of is not None:
             if document not in topic_of:
                 continue
             labels.append(topic_of[document])
-        if not text and not allow_empty:
-            raise DataError(f"{path}:{number}", f"document {document} is an empty document; remove it")
         texts.append(text)
         lines.append(number)
     if not texts:
         what = "no document has exactly one of " + ", ".join(TOPICS) if topic_of is not None else "is empty"
         raise DataError(str(path), f"{what}; are these LYRL2004 tokens and their qrels file?")
-    return Documents(
-        (str(path),),
-        np.zeros(len(texts), np.int32),
-        np.array(lines, np.int64),
-        None if topic_of is None else labels,
-        texts,
-        tokenised=True,
-    )
+    return _documents(path, lines, labels if topic_of is not None else None, texts, tokenised=True)
 
 
 def read_rcv1(folder: PathLike) -> Rcv1Split:
@@ -225,9 +247,11 @@ def read_rcv1(folder: PathLike) -> Rcv1Split:
     names = [f"lyrl2004_tokens_test_pt{part}.dat" for part in range(4)] + ["lyrl2004_tokens_train.dat"]
     files = [present(folder, name) for name in names]
     topic_of = read_topics(present(folder, QRELS))
-    train = _joined([_read_lyrl(path, topic_of, False) for path in files[:3]])
-    dev = _read_lyrl(files[3], topic_of, False).take(slice(7, None, 8))
-    return Rcv1Split(train, dev, _read_lyrl(files[4], topic_of, False))
+    parts = []
+    for path in files:
+        with open_bytes(path) as stream:
+            parts.append(_read_lyrl(path, stream, topic_of))
+    return Rcv1Split(_joined(parts[:3]), parts[3].take(slice(7, None, 8)), parts[4])
 
 
 def _joined(parts: Sequence[Documents]) -> Documents:
@@ -284,11 +308,8 @@ def class_numbers(documents: Documents, classes: Iterable[str]) -> NDArray[np.in
         return np.array([number_of[label] for label in documents.labels], np.int32)
     except KeyError:
         i = next(i for i, label in enumerate(documents.labels) if label not in number_of)
-        known = _shown(", ".join(number_of), 200)
+        known = ", ".join(map(quoted, list(number_of)[:20])) + (", ..." if len(number_of) > 20 else "")
         raise DataError(
-            documents.where(i), f"label '{documents.labels[i]}' was not in the training documents, which have {known}"
+            documents.where(i),
+            f"label '{quoted(documents.labels[i])}' was not in the training documents, which have {known}",
         ) from None
-
-
-def _shown(text: str, most: int = 40) -> str:
-    return text if len(text) <= most else text[:most] + "..."

@@ -14,6 +14,7 @@ from sparsezo.tasks.text.options import TextOptions, TextPredicting, TextReading
 from sparsezo.tasks.text.task import Prepared, TextClassification
 
 _TASK = "task text"
+_READING = ("format", "text_column", "label_column", "topics")  # options that say how documents are read
 from_arrays = TextClassification.from_arrays
 
 
@@ -32,7 +33,7 @@ def _documents(files: Files, options: TextOptions) -> tuple[Documents, Documents
         return split.train, split.dev, split.test
 
     def reading(paths: str | tuple[str, ...]) -> Documents:
-        return read_documents(paths, format=options.format, topics=options.topics)
+        return read_documents(paths, **_how(options))
 
     train, dev = reading(files.train), None
     if (n := files.held_out()) is not None:
@@ -43,16 +44,20 @@ def _documents(files: Files, options: TextOptions) -> tuple[Documents, Documents
     return train, dev, reading(files.test) if files.test else None
 
 
+def _how(options: Any) -> dict[str, Any]:
+    return {name: getattr(options, name) for name in _READING if hasattr(options, name)}
+
+
 def read(task: TextClassification, path: str, options: Mapping[str, Any]) -> Prepared:
     reading = make_options(TextReading, options, _TASK)
-    return task.seen(read_documents(path, format=reading.format, topics=reading.topics))
+    return task.seen(read_documents(path, **_how(reading)))
 
 
 def predict(model: Any, path: str, options: Mapping[str, Any]) -> Iterator[str]:
     """``label TAB text``, or the label alone where there is no text or ``labels_only`` asks for it."""
     reading = make_options(TextPredicting, options, _TASK)
     task: TextClassification = model.task
-    documents = read_documents(path, labelled=False, allow_empty=True, format=reading.format, topics=reading.topics)
+    documents = read_documents(path, labelled=False, **_how(reading))
     labels = task.words(model.predict(task.seen(documents)))
     if documents.texts is None or reading.labels_only:
         yield from (f"{label}\n" for label in labels)

@@ -61,7 +61,7 @@ class GeneratedText:
 
 @dataclass(frozen=True, eq=False)
 class _Law:
-    """What all blocks share. Words are numbered by rank in ``background``; ``number_of`` is their column."""
+    """What all blocks share. Words are numbered by rank in ``background``."""
 
     seed: int
     tokens: float  # mean tokens of a document
@@ -71,7 +71,7 @@ class _Law:
     topics: NDArray[np.int32]  # classes x topic words: their ranks
     topic_law: NDArray[np.float64]  # distribution function over a class's topic words
     idf: NDArray[np.float32]  # by rank
-    number_of: NDArray[np.int32]  # by rank
+    number_of: NDArray[np.int32]  # by rank, from 0; its index in a file is one more
 
 
 def generate_text(
@@ -223,7 +223,7 @@ def _sample(law: NDArray[np.float64], uniform: NDArray[np.float64]) -> NDArray[n
 def _vectors_of(
     law: _Law, lengths: NDArray[np.int64], tokens: NDArray[np.int32]
 ) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]]:
-    """Sizes, columns and values of the documents' vectors."""
+    """Sizes, indices and values of the documents' vectors."""
     document = np.repeat(np.arange(len(lengths)), lengths)
     vocabulary = len(law.number_of)
     keys = np.sort(document * vocabulary + law.number_of[tokens])
@@ -234,4 +234,4 @@ def _vectors_of(
     idf[law.number_of] = law.idf
     value = (1 + np.log(count.astype(np.float32))) * idf[column]
     length = np.sqrt(np.bincount(document, weights=value * value, minlength=len(lengths))).astype(np.float32)
-    return np.bincount(document, minlength=len(lengths)), column.astype(np.int32), value / length[document]
+    return np.bincount(document, minlength=len(lengths)), (column + 1).astype(np.int32), value / length[document]

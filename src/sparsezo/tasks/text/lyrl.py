@@ -12,8 +12,9 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import IO
 
-from sparsezo.errors import DataError
+from sparsezo.errors import DataError, quoted
 from sparsezo.storage.files import numbered_lines
 
 TOPICS = ("CCAT", "ECAT", "GCAT", "MCAT")
@@ -28,9 +29,9 @@ def read_topics(path: str | os.PathLike[str]) -> dict[int, str]:
         fields = line.split()
         if not fields:
             continue
-        if len(fields) != 3 or not fields[1].isdecimal():
+        if len(fields) != 3 or not _is_id(fields[1]):
             raise DataError(
-                f"{path}:{number}", f"'{line[:40]}' is not 'topic id 1'; is this RCV1-v2's topics qrels file?"
+                f"{path}:{number}", f"'{quoted(line)}' is not 'topic id 1'; is this RCV1-v2's topics qrels file?"
             )
         if fields[0] in TOPICS and fields[2] != "0":
             document = int(fields[1])
@@ -41,17 +42,21 @@ def read_topics(path: str | os.PathLike[str]) -> dict[int, str]:
     return {document: single[mask] for document, mask in masks.items() if mask in single}
 
 
-def lyrl_blocks(path: str | os.PathLike[str]) -> Iterator[tuple[int, int, str]]:
-    """(line of .I, id, tokens) of each document."""
+def _is_id(text: str) -> bool:
+    return text.isdecimal() and len(text) <= 18
+
+
+def lyrl_blocks(path: str | os.PathLike[str], stream: IO[bytes] | None = None) -> Iterator[tuple[int, int, str]]:
+    """(line of .I, id, tokens) of each document; ``stream``: the open file, where somebody has opened it already."""
     start, document = 0, 0
     tokens: list[str] | None = None  # None until the document's .W
-    for number, line in numbered_lines(path):
+    for number, line in numbered_lines(path, stream):
         if line.startswith(".I"):
             if start:
                 yield start, document, _text(path, start, document, tokens)
             name = line[2:].strip()
-            if not name.isdecimal():
-                raise DataError(f"{path}:{number}", f"'{line[:40]}' has no document id; write .I and a whole number")
+            if not _is_id(name):
+                raise DataError(f"{path}:{number}", f"'{quoted(line)}' has no document id; write .I and a whole number")
             start, document, tokens = number, int(name), None
         elif line.rstrip() == ".W":
             if not start or tokens is not None:
@@ -60,7 +65,7 @@ def lyrl_blocks(path: str | os.PathLike[str]) -> Iterator[tuple[int, int, str]]:
         elif line and not line.isspace():
             if tokens is None:
                 raise DataError(
-                    f"{path}:{number}", f"'{line[:40]}' stands before .W; each document is .I id, .W, tokens"
+                    f"{path}:{number}", f"'{quoted(line)}' stands before .W; each document is .I id, .W, tokens"
                 )
             tokens.append(line.strip())
     if start:

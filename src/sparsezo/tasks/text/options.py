@@ -9,7 +9,15 @@ from sparsezo.options import check_options, option
 
 
 def _format() -> Any:
-    return option(None, "tsv, text (one a line), svmlight or lyrl.", shown="by content")
+    return option(None, "tsv, text (one a line), csv, jsonl, svmlight or lyrl.", shown="by ending and content")
+
+
+def _text_column() -> Any:
+    return option(None, "csv, jsonl: texts, by name or number.", shown="text, sentence, document, body or content")
+
+
+def _label_column() -> Any:
+    return option(None, "csv, jsonl: labels, by name or number.", shown="label, class, category, target or topic")
 
 
 def _topics() -> Any:
@@ -21,9 +29,11 @@ class TextOptions:
     """Of train and tune."""
 
     format: str | None = _format()
+    text_column: str | None = _text_column()
+    label_column: str | None = _label_column()
     topics: str | None = _topics()
     raw_tf: bool = option(False, "tf-idf with tf as it is, not 1 + log tf.")
-    min_count: int = option(1, "Leave out words seen less often.", least=1)
+    min_count: int = option(1, "Leave out words, or indices, of fewer documents.", least=1)
 
     def __post_init__(self) -> None:
         check_options(self)
@@ -34,6 +44,8 @@ class TextReading:
     """Of evaluate."""
 
     format: str | None = _format()
+    text_column: str | None = _text_column()
+    label_column: str | None = _label_column()
     topics: str | None = _topics()
 
 
@@ -42,5 +54,6 @@ class TextPredicting:
     """Of predict."""
 
     format: str | None = _format()
+    text_column: str | None = _text_column()
     topics: str | None = _topics()
     labels_only: bool = option(False, "Labels without the texts.")

@@ -1,8 +1,9 @@
 """svmlight / LIBSVM files, RCV1's published vector format: ``label index:value ... # comment``, one document a line.
 
-Index i of the file (from 1) is feature i - 1. A block of bytes at a time is parsed by one compiled pass straight into
-arrays, so memory is that of the result. ``parse_line`` is the same grammar written to be obvious: it is what the
-compiled pass is tested against, and it says what is wrong with the line that stopped it.
+Indices stand in ``Vectors`` as they stand in the file, counted from 1 or from 0; ``indices.py`` makes columns of them.
+``qid:N`` after the label, as rankers' files have it, is passed over. A block of bytes at a time is parsed by one
+compiled pass straight into arrays, so memory is that of the result. ``parse_line`` is the same grammar written to be
+obvious: it is what the compiled pass is tested against, and it says what is wrong with the line that stopped it.
 
     file = read_svmlight("train.dat.gz")
     file.vectors.indptr, file.vectors.indices, file.vectors.values, file.labels
@@ -15,40 +16,38 @@ import gzip
 import lzma
 import os
 import re
-import zlib
 from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sparsezo.errors import DataError, UsageError
-from sparsezo.storage.files import atomic_write, open_bytes
+from sparsezo import notes
+from sparsezo.errors import DataError, UsageError, quoted
+from sparsezo.storage import limits
+from sparsezo.storage.files import atomic_write, open_bytes, reading, refuse_line
 from sparsezo.tasks.text.svmlight_kernel import MAX_INDEX, TOO_LARGE, parse_block, print_rows
 
 _BLOCK = 1 << 22
 _NUMBER = re.compile(rb"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 _NOT_FINITE = re.compile(rb"[+-]?(?:nan|inf(?:inity)?)", re.IGNORECASE)
 _BLANKS = re.compile(rb"[ \t\r]+")
+_QUERY = re.compile(rb"qid:[0-9]+")
 
 
 @dataclass(frozen=True, eq=False)
 class Vectors:
-    """Sparse rows: row i is ``indices[indptr[i]:indptr[i + 1]]``, rising from 0, with ``values`` that are not 0."""
+    """Sparse rows: row i is ``indices[indptr[i]:indptr[i + 1]]``, rising, with ``values`` that are not 0."""
 
     indptr: NDArray[np.int64]
-    indices: NDArray[np.int32]
+    indices: NDArray[np.integer[Any]]  # int32 where they fit, else int64
     values: NDArray[np.float32]
 
     def __len__(self) -> int:
         return len(self.indptr) - 1
-
-    @property
-    def n_features(self) -> int:
-        """One more than the highest index in use."""
-        return int(self.indices.max()) + 1 if len(self.indices) else 0
 
     def take(self, rows: NDArray[np.int64]) -> Vectors:
         """The given rows, in the given order."""
@@ -67,27 +66,30 @@ class SvmlightFile:
     lines: NDArray[np.int64]
 
 
-def read_svmlight(path: str | os.PathLike[str]) -> SvmlightFile:
-    """Read one file, plain, .gz or .xz; blank lines and comment lines are passed over."""
-    indices: list[NDArray[np.int32]] = []
+def read_svmlight(path: str | os.PathLike[str], stream: IO[bytes] | None = None) -> SvmlightFile:
+    """Read one file, plain, .gz or .xz; blank lines and comment lines are passed over.
+
+    ``stream``: the open file, where somebody has opened it already; ``path`` then only names it.
+    """
+    indices: list[NDArray[np.integer[Any]]] = []
     values: list[NDArray[np.float32]] = []
     sizes: list[NDArray[np.int64]] = []
     lines: list[NDArray[np.int64]] = []
     labels: list[str] = []
     names: dict[bytes, str] = {}
-    before = 0  # lines of the blocks before this one
-    for block in _whole_lines(path):
+    before = with_query = 0  # lines of the blocks before this one; documents with a qid
+    for block in _whole_lines(path, stream):
         text = np.frombuffer(block, np.uint8)
         newlines = int(np.count_nonzero(text == 10))
         pairs = int(np.count_nonzero(text == 58))
-        some_indices, some_values = np.empty(pairs, np.int32), np.empty(pairs, np.float32)
+        some_indices, some_values = np.empty(pairs, np.int64), np.empty(pairs, np.float32)
         ends, line_of = np.empty(newlines, np.int64), np.empty(newlines, np.int64)
         label_at = np.empty((newlines, 2), np.int64)
-        documents, wrong = parse_block(text, some_indices, some_values, ends, line_of, label_at)
+        documents, queries, wrong = parse_block(text, some_indices, some_values, ends, line_of, label_at)
         if wrong >= 0:
             raise DataError(f"{path}:{before + wrong + 1}", _complaint(block.split(b"\n", wrong + 1)[wrong]))
         filled = int(ends[documents - 1]) if documents else 0
-        indices.append(some_indices[:filled].copy())
+        indices.append(_narrow(some_indices[:filled]))
         values.append(some_values[:filled].copy())
         sizes.append(np.diff(ends[:documents], prepend=0))
         lines.append(line_of[:documents] + (before + 1))
@@ -97,49 +99,59 @@ def read_svmlight(path: str | os.PathLike[str]) -> SvmlightFile:
                 names[raw] = _decoded(raw, f"{path}:{lines[-1][document]}")
             labels.append(names[raw])
         before += newlines
+        with_query += queries
     if not labels:
         raise DataError(str(path), "is empty; an svmlight file has a line 'label index:value ...' for each document")
+    if with_query:
+        notes.say(f"{path}: qid: of {with_query:,} documents is passed over; each document is classified by itself")
     indptr = np.concatenate([np.zeros(1, np.int64), np.cumsum(np.concatenate(sizes))])
     joined = np.concatenate(indices)
     indices.clear()  # before the values are joined: the peak is one and a half times the result, not twice
     return SvmlightFile(Vectors(indptr, joined, np.concatenate(values)), labels, np.concatenate(lines))
 
 
+def _narrow(indices: NDArray[np.int64]) -> NDArray[np.integer[Any]]:
+    """A copy, of half the size where that is enough."""
+    return indices.astype(np.int32 if indices.max(initial=0) < 2**31 else np.int64)
+
+
 def parse_line(line: bytes) -> tuple[bytes, list[tuple[int, float]]] | None:
-    """Label and (feature, value) pairs, or None where no document is; ValueError says what is wrong."""
+    """Label and (index, value) pairs, or None where no document is; ValueError says what is wrong."""
     content = line.split(b"#", 1)[0].strip(b" \t\r\n")
     if not content:
         return None
     label, *fields = _BLANKS.split(content)
+    if fields and _QUERY.fullmatch(fields[0]):
+        del fields[0]
     if b":" in label:
-        raise ValueError(f"no label before '{_shown(label)}'; begin each line with the document's label")
+        raise ValueError(f"no label before '{quoted(label)}'; begin each line with the document's label")
     if b"," in label:
-        raise ValueError(f"'{_shown(label)}' is several labels; keep only documents with exactly one")
+        raise ValueError(f"'{quoted(label)}' is several labels; keep only documents with exactly one")
     seen: dict[int, float] = {}
     for field in fields:
         index, value = _parse_pair(field)
         if index in seen:
             raise ValueError(f"index {index} is there twice; each index may occur once in a line")
         seen[index] = value
-    return label, [(index - 1, value) for index, value in sorted(seen.items()) if np.float32(value) != 0]
+    return label, [(index, value) for index, value in sorted(seen.items()) if np.float32(value) != 0]
 
 
 def _parse_pair(field: bytes) -> tuple[int, float]:
     left, colon, right = field.partition(b":")
-    if re.fullmatch(rb"-?0*|-[0-9]+", left) and left.strip(b"-") and colon:
-        raise ValueError(f"index {_shown(left)} in '{_shown(field)}' is below 1; svmlight counts features from 1")
+    if re.fullmatch(rb"-[0-9]+", left) and colon:
+        raise ValueError(f"index {quoted(left)} in '{quoted(field)}' is below 0; number the features from 1")
     if not re.fullmatch(rb"[0-9]+", left) or not colon:
-        raise ValueError(f"'{_shown(field)}' is not index:value; is the line cut off?")
-    if len(left) > 4000 or int(left) > MAX_INDEX:
-        raise ValueError(f"index {_shown(left)} is above {MAX_INDEX}; number the features from 1 without gaps")
+        raise ValueError(f"'{quoted(field)}' is not index:value; is the line cut off?")
+    if len(left.lstrip(b"0")) > len(str(MAX_INDEX)):
+        raise ValueError(f"index {quoted(left)} is above {MAX_INDEX}; number the features from 1")
     if _NOT_FINITE.fullmatch(right):
-        raise ValueError(f"value {_shown(right)} of index {_shown(left)} is not finite; remove it")
+        raise ValueError(f"value {quoted(right)} of index {quoted(left)} is not finite; remove it")
     if not _NUMBER.fullmatch(right):
-        raise ValueError(f"value '{_shown(right)}' of index {_shown(left)} is not a number; is the line cut off?")
+        raise ValueError(f"value '{quoted(right)}' of index {quoted(left)} is not a number; is the line cut off?")
     value = float(right)
     if abs(value) >= TOO_LARGE:
-        raise ValueError(f"value {_shown(right)} of index {_shown(left)} is too large for float32; scale the features")
-    return int(left), value
+        raise ValueError(f"value {quoted(right)} of index {quoted(left)} is too large for float32; scale the features")
+    return int(left.lstrip(b"0") or b"0"), value
 
 
 def _complaint(line: bytes) -> str:
@@ -150,35 +162,34 @@ def _complaint(line: bytes) -> str:
     return "is not 'label index:value ...'"
 
 
-def _shown(raw: bytes) -> str:
-    text = raw.decode("utf-8", "replace")
-    return text if len(text) <= 40 else text[:40] + "..."
-
-
 def _decoded(raw: bytes, where: str) -> str:
     try:
         return raw.decode("utf-8")
     except UnicodeDecodeError:
-        raise DataError(where, f"label '{_shown(raw)}' is not UTF-8 text; convert the file first") from None
+        raise DataError(where, f"label '{quoted(raw)}' is not UTF-8 text; convert the file first") from None
 
 
-def _whole_lines(path: str | os.PathLike[str]) -> Iterator[bytes]:
+def _whole_lines(path: str | os.PathLike[str], stream: IO[bytes] | None = None) -> Iterator[bytes]:
     """The file in blocks of whole lines, every one ended."""
     number = 1
-    with open_bytes(path) as stream:
-        try:
-            carry = stream.read(3).removeprefix(b"\xef\xbb\xbf")
-            while chunk := stream.read(_BLOCK):
-                carry += chunk
-                cut = carry.rfind(b"\n") + 1
-                if cut:
-                    block, carry = carry[:cut], carry[cut:]
-                    number += block.count(b"\n")
-                    yield block
-        except (OSError, EOFError, lzma.LZMAError, zlib.error) as error:
-            raise DataError(f"{path}:{number}", f"cannot be read on ({error}); is the file cut off?") from None
-    if carry:
-        yield carry + b"\n"
+    with open_bytes(path) if stream is None else nullcontext(stream) as source:
+        with reading(path, number):
+            carry = [source.read(3).removeprefix(b"\xef\xbb\xbf")]  # the beginning of a line
+        while True:
+            with reading(path, number):
+                chunk = source.read(_BLOCK)
+            if not chunk:
+                break
+            cut = chunk.rfind(b"\n") + 1
+            carry.append(chunk[:cut] if cut else chunk)
+            if not cut and sum(map(len, carry)) > limits.LINE:
+                refuse_line(path, number)
+            if cut:
+                block, carry = b"".join(carry), [chunk[cut:]]
+                number += block.count(b"\n")
+                yield block
+    if any(carry):
+        yield b"".join([*carry, b"\n"])
 
 
 def write_svmlight(
@@ -216,7 +227,8 @@ def write_svmlight(
         stop = min(start + rows, len(vectors))
         label_of = np.array([names[label] for label in labels[start:stop]], np.int64)
         indptr = vectors.indptr[start : stop + 1]
-        room = int(indptr[-1] - indptr[0]) * 48 + int((np.diff(name_ends)[label_of] + 1).sum())
-        text = np.empty(room, np.uint8)
-        size = print_rows(indptr, vectors.indices, vectors.values, label_of, name_bytes, name_ends, text)
+        indices = vectors.indices[indptr[0] : indptr[-1]].astype(np.int64, copy=False)
+        values = vectors.values[indptr[0] : indptr[-1]]
+        text = np.empty(len(indices) * 56 + int((np.diff(name_ends)[label_of] + 1).sum()), np.uint8)
+        size = print_rows(indptr - indptr[0], indices, values, label_of, name_bytes, name_ends, text)
         target.write(text[:size].tobytes())

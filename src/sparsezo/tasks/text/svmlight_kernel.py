@@ -1,6 +1,6 @@
 """svmlight text to arrays and back, byte by byte; ``sparsezo.tasks.text.svmlight`` reads and writes files with it.
 
-documents, wrong = parse_block(text, indices, values, ends, line_of, label_at)   # wrong: a line, or -1
+documents, queries, wrong = parse_block(text, indices, values, ends, line_of, label_at)   # wrong: a line, or -1
 size = print_rows(indptr, indices, values, label_of, names, name_ends, text)
 """
 
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from sparsezo.kernels.jit import standalone_kernel
 
-MAX_INDEX = 2**31 - 1
+MAX_INDEX = 10**18 - 1  # whatever 18 digits can say
 TOO_LARGE = 2.0**128 - 2.0**103  # from here on float64 rounds to infinity in float32
 _POWERS = 10.0 ** np.arange(23)  # exact in float64: one multiplication or division then rounds correctly
 
@@ -19,17 +19,17 @@ _POWERS = 10.0 ** np.arange(23)  # exact in float64: one multiplication or divis
 @standalone_kernel
 def parse_block(
     text: NDArray[np.uint8],
-    indices: NDArray[np.int32],
+    indices: NDArray[np.int64],
     values: NDArray[np.float32],
     ends: NDArray[np.int64],
     line_of: NDArray[np.int64],
     label_at: NDArray[np.int64],
-) -> tuple[int, int]:
-    """Parse lines that all end in a newline; gives the documents found and the line that is wrong, or -1.
+) -> tuple[int, int, int]:
+    """Parse lines that all end in a newline; gives the documents found, those with a qid, the wrong line or -1.
 
     Fills for document i: the end of its pairs in ``indices`` and ``values``, its line, its label's bytes.
     """
-    at, line, document, filled = 0, 0, 0, 0
+    at, line, document, filled, queries = 0, 0, 0, 0, 0
     while at < len(text):
         while text[at] == 32 or text[at] == 9 or text[at] == 13:
             at += 1
@@ -37,35 +37,38 @@ def parse_block(
             label_at[document, 0] = at
             at, good = _parse_label(text, at)
             if not good:
-                return document, line
+                return document, queries, line
             label_at[document, 1] = at
-            start, last, ordered, zeros = filled, 0, True, False
+            after = _skip_query(text, at)
+            queries += after > at
+            at = after
+            start, last, ordered, zeros = filled, -1, True, False
             while True:
                 while text[at] == 32 or text[at] == 9 or text[at] == 13:
                     at += 1
                 if text[at] == 10 or text[at] == 35:
                     break
                 index, digits = 0, 0
-                while 48 <= text[at] <= 57 and index <= MAX_INDEX:
+                while 48 <= text[at] <= 57 and index <= MAX_INDEX // 10:
                     index = index * 10 + (text[at] - 48)
                     digits += 1
                     at += 1
-                if digits == 0 or text[at] != 58 or index < 1 or index > MAX_INDEX:
-                    return document, line
+                if digits == 0 or text[at] != 58:  # another digit: above MAX_INDEX
+                    return document, queries, line
                 at, value, good = _parse_number(text, at + 1)
                 c = text[at]
                 if not good or (c != 32 and c != 9 and c != 13 and c != 10 and c != 35):
-                    return document, line
+                    return document, queries, line
                 ordered = ordered and index > last
                 last = index
-                indices[filled] = index - 1
+                indices[filled] = index
                 values[filled] = value
                 zeros = zeros or values[filled] == 0
                 filled += 1
             if zeros or not ordered:
                 filled = _tidy_pairs(indices, values, start, filled, ordered)
                 if filled < 0:
-                    return document, line
+                    return document, queries, line
             ends[document] = filled
             line_of[document] = line
             document += 1
@@ -73,7 +76,7 @@ def parse_block(
             at += 1
         at += 1
         line += 1
-    return document, -1
+    return document, queries, -1
 
 
 @standalone_kernel
@@ -89,7 +92,24 @@ def _parse_label(text: NDArray[np.uint8], at: int) -> tuple[int, bool]:
 
 
 @standalone_kernel
-def _tidy_pairs(indices: NDArray[np.int32], values: NDArray[np.float32], start: int, stop: int, ordered: bool) -> int:
+def _skip_query(text: NDArray[np.uint8], at: int) -> int:
+    """Where ``qid:17`` ends, if that is what stands after the blanks at ``at``; ``at`` itself if not."""
+    start = at
+    while text[at] == 32 or text[at] == 9 or text[at] == 13:
+        at += 1
+    for c in (113, 105, 100, 58):  # a line ends in a newline, so this never runs past the text
+        if text[at] != c:
+            return start
+        at += 1
+    digits = at
+    while 48 <= text[at] <= 57:
+        at += 1
+    c = text[at]
+    return at if at > digits and (c == 32 or c == 9 or c == 13 or c == 10 or c == 35) else start
+
+
+@standalone_kernel
+def _tidy_pairs(indices: NDArray[np.int64], values: NDArray[np.float32], start: int, stop: int, ordered: bool) -> int:
     """Put one document's pairs in order and leave out its zeros; gives their new end, or -1 if an index comes twice."""
     if not ordered:
         order = np.argsort(indices[start:stop])
@@ -162,14 +182,14 @@ def _parse_number(text: NDArray[np.uint8], at: int) -> tuple[int, float, bool]:
 @standalone_kernel
 def print_rows(
     indptr: NDArray[np.int64],
-    indices: NDArray[np.int32],
+    indices: NDArray[np.int64],
     values: NDArray[np.float32],
     label_of: NDArray[np.int64],
     names: NDArray[np.uint8],
     name_ends: NDArray[np.int64],
     text: NDArray[np.uint8],
 ) -> int:
-    """Rows as lines, the label of row i being name ``label_of[i]``; gives the bytes written. 48 a pair are enough."""
+    """Rows as lines, the label of row i being name ``label_of[i]``; gives the bytes written. 56 a pair are enough."""
     at = 0
     for row in range(len(label_of)):
         for k in range(name_ends[label_of[row]], name_ends[label_of[row] + 1]):
@@ -177,7 +197,7 @@ def print_rows(
             at += 1
         for k in range(indptr[row], indptr[row + 1]):
             text[at] = 32
-            at = _print_whole(text, at + 1, int(indices[k]) + 1, 1)
+            at = _print_whole(text, at + 1, indices[k], 1)
             text[at] = 58
             at = _print_number(text, at + 1, values[k])
         text[at] = 10

@@ -72,9 +72,11 @@ class TextClassification:
         )
         task = cls(classes, vectoriser)
         prepared = Prepared(train, vectoriser.fit_transform(train))
-        if task.n_features * task.n_labels > _MOST_WEIGHTS:
+        weights = task.n_features * task.n_labels
+        if weights > _MOST_WEIGHTS:
             raise UsageError(
-                f"{task.n_features:,} features x {task.n_labels} classes are too many weights; use a higher `min_count`"
+                f"{task.n_features:,} features x {task.n_labels:,} classes are {weights:,} weights of at most "
+                f"{_MOST_WEIGHTS:,}; leave out rare features with a higher `min_count`, or join rare classes"
             )
         return task, prepared
 
@@ -120,6 +122,14 @@ class TextClassification:
         result = score_classes(documents.labels, self.words(outputs))
         return Scores(self.metric, result.accuracy, {**result.as_dict(), "documents": len(documents)})
 
+    def feature_names(self) -> list[str]:
+        """Of each row of the weights: the word, or the index as it is written in svmlight files."""
+        return self.vectoriser.vocabulary
+
+    def label_names(self) -> list[str]:
+        """Of each column of the weights."""
+        return list(self.classes)
+
     def words(self, outputs: NDArray[np.int32]) -> list[str]:
         """Class names of outputs."""
         return [self.classes[k] for k in outputs.tolist()]
@@ -133,7 +143,13 @@ class TextClassification:
 
     @classmethod
     def from_arrays(cls, settings: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> TextClassification:
-        return cls(tuple(settings["classes"]), TextVectoriser.from_arrays(arrays, settings["vectoriser"]))
+        """ValueError where these are not what ``to_arrays`` can have given."""
+        classes = settings["classes"]
+        if not isinstance(classes, list) or not all(isinstance(name, str) for name in classes):
+            raise ValueError("classes are not a list of names")
+        if len(set(classes)) != len(classes) or len(classes) < 2:
+            raise ValueError(f"{len(classes)} classes, {len(set(classes))} of them different")
+        return cls(tuple(classes), TextVectoriser.from_arrays(arrays, settings["vectoriser"]))
 
 
 def _documents(data: Documents | Prepared) -> Documents:

@@ -1,0 +1,361 @@
+"""Importing n-best lists: found again by content, from pipes too, by several at once; nothing half-built is left."""
+
+from __future__ import annotations
+
+import gzip
+import lzma
+import os
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from small_lists import leftovers, write
+
+from sparsezo import notes
+from sparsezo.errors import DamagedError, DataError, SparsezoError, UsageError
+from sparsezo.storage import limits, locks
+from sparsezo.tasks.rerank import importing
+from sparsezo.tasks.rerank.importing import default_references, default_store_dir, import_nbest
+from sparsezo.tasks.rerank.store import NBestStore
+
+
+def test_found_again_by_content(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = write(tmp_path)
+    store = import_nbest(path, store_dir=tmp_path / "s")
+    other = path.rename(tmp_path / "other.nbest")
+    with monkeypatch.context() as patch:
+        patch.setattr(importing, "read_nbest", None)  # reading again would fail
+        assert import_nbest(other, tmp_path / "x.ref", store_dir=tmp_path / "s").folder == store.folder
+    (tmp_path / "other.ref").write_text("the cat\ndogs\nthe end .\n")
+    changed = import_nbest(other, store_dir=tmp_path / "s")
+    assert changed.folder != store.folder
+    assert changed.losses[0] > 0
+
+
+def test_the_key_is_of_all_contents_in_their_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, stores = write(tmp_path), tmp_path / "s"
+    second = tmp_path / "second.ref"
+    second.write_text("a cat\nnaïve dogs\nan end\n", encoding="utf-8")
+    one_way, other_way = [tmp_path / "x.ref", second], [second, tmp_path / "x.ref"]
+    folders = [import_nbest(path, references, stores).folder for references in (None, one_way, other_way)]
+    path.write_text(path.read_text(encoding="utf-8").replace("A=4", "A=5"), encoding="utf-8")
+    folders.append(import_nbest(path, store_dir=stores).folder)
+    folders.append(import_nbest(path, store_dir=stores, keep_segmentation=True).folder)
+    monkeypatch.setattr(importing, "FORMAT", 3)
+    folders.append(import_nbest(path, store_dir=stores).folder)
+    assert len(set(folders)) == 6
+    assert all(folder.parent == stores for folder in folders)
+
+
+def test_each_list_is_scored_against_its_own_reference(tmp_path: Path) -> None:
+    lists = [[("a b c d", "A=1"), ("e f g h", "A=2")], [("a b c d", "A=1"), ("e f g h", "A=2")]]
+    store = import_nbest(write(tmp_path, lists, ["a b c d", "e f g h"]), store_dir=tmp_path / "s")
+    assert store.losses.tolist() == [0, 1, 1, 0]
+
+
+@pytest.fixture
+def said(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    lines: list[str] = []
+    monkeypatch.setattr(notes, "_sayer", lines.append)
+    return lines
+
+
+def test_lists_for_some_of_the_references(tmp_path: Path, said: list[str]) -> None:
+    """By id, of every set; the others' lines are not in the store."""
+    lists = [[("a b c d", "A=1")], [("a b c d", "A=1"), ("e f g h", "A=2")], [("i j k l", "A=2")]]
+    lines = ["no"] * 5 + ["a b c d", "no", "e f g h", "no", "i j k l", "no"]
+    path = write(tmp_path, lists, lines, ids=[5, 7, 9])
+    second = tmp_path / "second.ref"
+    second.write_text("".join(f"{i} z\n" for i in range(11)))
+    store = import_nbest(path, [tmp_path / "x.ref", second], tmp_path / "s")
+    assert store.losses.tolist() == [0, 1, 0, 0]
+    assert store.references == (("a b c d", "e f g h", "i j k l"), ("5 z", "7 z", "9 z"))
+    assert (len(store), store.reference_lines) == (3, 11)
+    assert said == [f"{path}: 3 lists for 11 references; they are taken by id"]
+    assert len(import_nbest(path, [tmp_path / "x.ref", second], tmp_path / "s")) == 3
+    assert len(said) == 2
+
+
+def test_marks_of_segmentation_do_not_count_as_words(tmp_path: Path, said: list[str]) -> None:
+    lists = [[("the cat sat down", "A=1")], [("the cat |0-1| sat down |2-3|", "A=1"), ("a | b |0-1|", "A=2")]] * 2
+    path = write(tmp_path, lists, ["the cat sat down"] * 4)
+    store = import_nbest(path, store_dir=tmp_path / "s")
+    assert store.losses[[0, 1, 3, 4]].tolist() == [0, 0, 0, 0]
+    assert [store.hypothesis(j) for j in (1, 2)] == ["the cat sat down", "a | b"]
+    text = ":2: Moses' marks of segmentation, |0-1|, are left out of the hypotheses, here and in 2 lists in all; "
+    assert said == [f"{path}{text}`keep_segmentation` keeps them"]
+    import_nbest(path, store_dir=tmp_path / "s")
+    assert len(said) == 2  # also of a store that is found again
+    kept = import_nbest(path, store_dir=tmp_path / "s", keep_segmentation=True)
+    assert kept.hypothesis(1) == "the cat |0-1| sat down |2-3|"
+    assert kept.losses[0] == 0 < kept.losses[1]
+    assert kept.folder != store.folder
+    assert len(said) == 2
+
+
+def read_from(raw: bytes) -> int:
+    """A pipe's end from which these bytes can be read."""
+    end, other = os.pipe()
+    with open(other, "wb") as stream:
+        stream.write(raw)
+    return end
+
+
+@pytest.mark.parametrize("pack", [bytes, gzip.compress, lzma.compress])
+def test_pipes_are_files(tmp_path: Path, pack: Callable[[bytes], bytes]) -> None:
+    """Read once, lists and references; the store is that of the files, packed or not as they were."""
+    path, stores = write(tmp_path), tmp_path / "s"
+    raw, ref = pack(path.read_bytes()), (tmp_path / "x.ref").read_bytes()
+    ends = [read_from(raw), read_from(ref)]
+    try:
+        store = import_nbest(f"/dev/fd/{ends[0]}", f"/dev/fd/{ends[1]}", stores)
+    finally:
+        for end in ends:
+            os.close(end)
+    assert [store.hypothesis(j) for j in (0, 3)] == ["the cat sat on the mat", "naïve dogs"]
+    assert leftovers(stores) == [store.folder.name]
+    if pack is bytes:
+        assert import_nbest(path, store_dir=stores).folder == store.folder
+
+
+def test_standard_input(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, stores = write(tmp_path), tmp_path / "s"
+    with open(read_from(path.read_bytes())) as stdin:
+        monkeypatch.setattr("sys.stdin", stdin)
+        store = import_nbest("-", tmp_path / "x.ref", stores)
+        assert (len(store), store.source) == (3, "standard input")
+        assert import_nbest(path, store_dir=stores).folder == store.folder
+        with pytest.raises(UsageError, match=r"standard input \(-\) can be read only once"):
+            import_nbest("-", tmp_path / "x.ref", stores)
+    with pytest.raises(UsageError, match=r"^standard input: does not end in \.nbest.*; name their file"):
+        import_nbest("-", store_dir=stores)
+
+
+def test_a_file_that_changes_while_it_is_read(tmp_path: Path) -> None:
+    """Its sum is another one's then: nothing is stored under it."""
+    path, stores = write(tmp_path), tmp_path / "s"
+
+    def change(done: int, _: int) -> None:
+        path.write_text(path.read_text(encoding="utf-8") + "2 ||| more ||| A=1 ||| 0\n", encoding="utf-8")
+
+    with pytest.raises(DataError, match=r"x\.nbest: changed while it was read; begin again when it is written"):
+        import_nbest(path, store_dir=stores, progress=change)
+    assert leftovers(stores) == []
+
+
+@pytest.mark.parametrize("damaged", [False, True])
+def test_several_at_the_same_time_all_end_well(tmp_path: Path, damaged: bool) -> None:
+    path, stores = write(tmp_path), tmp_path / "s"
+    if damaged:
+        flip(import_nbest(path, store_dir=stores).folder / "losses.f64")
+    gate = threading.Barrier(4)
+
+    def go(_: int) -> NBestStore:
+        return import_nbest(path, store_dir=stores, progress=lambda done, _: gate.wait(20) if done == 3 else None)
+
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(go, range(4)))
+    assert {store.folder for store in found} == {found[0].folder}
+    assert all(store.losses[0] == 0 for store in found)
+    assert leftovers(stores) == [found[0].folder.name]
+
+
+def flip(file: Path, place: int = 3) -> None:
+    raw = bytearray(file.read_bytes())
+    raw[place] ^= 1
+    file.write_bytes(raw)
+
+
+STORED = ["features.f32", "statistics.i16", "losses.f64", "offsets.i64", "hypotheses.txt", "hypotheses.i64"]
+
+
+@pytest.mark.parametrize("name", [*STORED, "references.1.txt", "meta.json"])
+def test_a_flipped_bit_is_found_and_mended(tmp_path: Path, name: str, said: list[str]) -> None:
+    path = write(tmp_path)
+    folder = import_nbest(path, store_dir=tmp_path / "s").folder
+    whole = {file.name: file.read_bytes() for file in folder.iterdir()}
+    words = whole[name].find(b'"A"') + 1 if name == "meta.json" else whole[name].find(b"cat")
+    flip(folder / name, words if words > 0 else len(whole[name]) // 2)
+    with pytest.raises(DamagedError, match=rf"{name}: is damaged \(.*\); remove the folder, and the lists are"):
+        NBestStore.open(folder)
+    again = import_nbest(path, store_dir=tmp_path / "s")
+    assert {file.name: file.read_bytes() for file in again.folder.iterdir()} == whole
+    assert len(said) == 1
+    assert said[0].startswith(f"{folder / name}: is damaged (")
+    assert said[0].endswith(f"); it is built anew from {path}")
+    assert leftovers(tmp_path / "s") == [folder.name]
+
+
+def test_interrupted_import_leaves_nothing(tmp_path: Path) -> None:
+    def interrupt(done: int, _: int) -> None:
+        assert leftovers(tmp_path / "s")  # it is being built
+        if done == 2:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        import_nbest(write(tmp_path), store_dir=tmp_path / "s", progress=interrupt)
+    assert leftovers(tmp_path / "s") == []
+
+
+def test_import_that_was_killed_is_cleared_away(tmp_path: Path) -> None:
+    """At once, also where nothing is built; one that is at work holds its lock."""
+    path, stores = write(tmp_path), tmp_path / "s"
+    for kind in ("dead", "busy", "older"):
+        folder = stores / f".{kind}.tmp"
+        folder.mkdir(parents=True)
+        (folder / "features.f32").write_bytes(b"1234")
+        if kind != "older":
+            (folder / "lock").touch()
+    with open(stores / ".busy.tmp" / "lock") as lock:
+        assert locks.take(lock.fileno())
+        store = import_nbest(path, store_dir=stores)
+        assert leftovers(stores) == [".busy.tmp", store.folder.name]
+    import_nbest(path, store_dir=stores)
+    assert leftovers(stores) == [store.folder.name]
+    assert "lock" not in leftovers(store.folder)
+
+
+def test_an_importer_holds_its_lock(tmp_path: Path) -> None:
+    path, stores = write(tmp_path), tmp_path / "s"
+    other = write_other(tmp_path)
+
+    def another(done: int, _: int) -> None:
+        import_nbest(other, store_dir=stores)  # clears away what nobody holds
+
+    assert len(import_nbest(path, store_dir=stores, progress=another)) == 3
+    assert len(leftovers(stores)) == 2
+
+
+def write_other(folder: Path) -> Path:
+    (folder / "other").mkdir()
+    return write(folder / "other", [[("x", "A=1")]], ["x"])
+
+
+def test_a_folder_that_was_cleared_away_before_it_was_locked_is_made_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, stores = write(tmp_path), tmp_path / "s"
+    made = importing.tempfile.mkdtemp
+    times = iter(range(9))
+
+    def cleared(**how: object) -> str:
+        folder = made(**how)
+        if next(times) == 0:
+            importing._remove_abandoned(stores)
+        return folder
+
+    monkeypatch.setattr(importing.tempfile, "mkdtemp", cleared)
+    assert len(import_nbest(path, store_dir=stores)) == 3
+    assert next(times) == 2
+
+
+def test_the_quicker_of_two_imports_stays(tmp_path: Path) -> None:
+    path = write(tmp_path)
+    inner: list[NBestStore] = []
+    places: list[int] = []
+
+    def overtake(done: int, _: int) -> None:
+        if done == 2:
+            inner.append(import_nbest(path, store_dir=tmp_path / "s"))
+            places.append(inner[0].folder.stat().st_ino)
+
+    store = import_nbest(path, store_dir=tmp_path / "s", progress=overtake)
+    assert places == [store.folder.stat().st_ino]
+    assert store.folder == inner[0].folder
+    assert store.losses.tolist() == inner[0].losses.tolist()
+    assert leftovers(tmp_path / "s") == [store.folder.name]
+
+
+def test_default_places(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert default_references("d/a.b.nbest.xz") == Path("d/a.b.ref")
+    assert default_references("a.nbest.gz") == default_references("a.nbest") == Path("a.ref")
+    monkeypatch.setenv("XDG_CACHE_HOME", "/c")
+    assert default_store_dir() == Path("/c/sparsezo/nbest")
+    monkeypatch.delenv("XDG_CACHE_HOME")
+    assert default_store_dir() == Path.home() / ".cache/sparsezo/nbest"
+
+
+@pytest.mark.parametrize(
+    ("ids", "references", "message"),
+    [
+        ([0, 1, 2], 2, r"x\.nbest:3: list 2 has no reference: .*x\.ref ends with line 2"),
+        ([1, 2, 3], 3, r"x\.nbest:3: list 3 has no reference: .*x\.ref ends with line 3, that of list 2"),
+        ([0, 9], 3, r"x\.nbest:2: list 9 has no reference: .*x\.ref ends with line 3"),
+        ([5, 7, 5], 9, r"x\.nbest:3: id 5 comes after id 7; sort the candidates by id"),
+        ([0, 0, 1, 0], 2, r"x\.nbest:4: id 0 comes after id 1"),
+        ([0], 0, r"x\.ref: is empty; it needs a reference line for each list"),
+        ([], 1, r"x\.nbest: is empty"),
+    ],
+)
+def test_lists_and_references_that_do_not_match(tmp_path: Path, ids: list[int], references: int, message: str) -> None:
+    path = write(tmp_path)
+    path.write_text("".join(f"{i} ||| x ||| A=1 ||| 0\n" for i in ids))
+    (tmp_path / "x.ref").write_text("x\n" * references)
+    with pytest.raises(DataError, match=message) as caught:
+        import_nbest(path, store_dir=tmp_path / "s")
+    assert "\n" not in str(caught.value)
+    assert leftovers(tmp_path / "s") == []
+
+
+def test_other_bad_input(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = write(tmp_path)
+    stores = tmp_path / "s"
+    (tmp_path / "short.ref").write_text("x\n")
+    with pytest.raises(DataError, match=r"short\.ref: has 1 lines but .*x\.ref has 3; give a line for each list"):
+        import_nbest(path, [tmp_path / "x.ref", tmp_path / "short.ref"], store_dir=stores)
+    with pytest.raises(DataError, match=r"none\.ref: no such file"):
+        import_nbest(path, tmp_path / "none.ref", store_dir=stores)
+    with pytest.raises(DataError, match=r"none\.nbest: no such file"):
+        import_nbest(tmp_path / "none.nbest", store_dir=stores)
+    with pytest.raises(
+        UsageError, match=r"x\.ref: does not end in \.nbest\[\.gz\|\.xz\], so its references are not known"
+    ):
+        import_nbest(tmp_path / "x.ref", store_dir=stores)
+    with pytest.raises(UsageError, match=r"no reference files are named; name at least one"):
+        import_nbest(path, [], store_dir=stores)
+    assert leftovers(stores) == []
+    (tmp_path / "file").write_text("")
+    with pytest.raises(
+        SparsezoError, match=r"file: the n-best store cannot be written \(.*\); free some space or set XDG"
+    ):
+        import_nbest(path, store_dir=tmp_path / "file")
+    write(tmp_path, [[("x", "")]], ["x"])
+    with pytest.raises(DataError, match=r"x\.nbest: names no feature on any line"):
+        import_nbest(path, store_dir=stores)
+    write(tmp_path, [[("x " * 40000, "A=1")]], ["x"])
+    with pytest.raises(DataError, match=r"x\.nbest:1: list 0 has a sentence of 40000 tokens; at most 32767"):
+        import_nbest(path, store_dir=stores)
+    assert leftovers(stores) == []
+
+
+def test_sizes_that_can_only_be_a_mistake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before memory or disk is taken for them."""
+    lists = [[("x", " ".join(f"f{i}.{k}=1" for k in range(50)))] for i in range(40)]
+    path = write(tmp_path, lists, ["x"] * 40)
+    monkeypatch.setattr(limits, "ARRAYS", 1 << 16)
+    monkeypatch.setattr(limits, "SWELLING", 2)
+    with pytest.raises(DataError, match=r"x\.nbest:19: 19 candidates and 950 features so far take 0\.0 GB.*`insist`"):
+        import_nbest(path, store_dir=tmp_path / "s")
+    with limits.insisting():
+        assert import_nbest(path, store_dir=tmp_path / "s").features.shape == (40, 2000)
+    (tmp_path / "x.ref").write_text("x\n" * 7 + "y" * (1 << 20) + "z\n")
+    with pytest.raises(DataError, match=r"x\.ref:8: a reference of 1,048,577 characters: is this a text"):
+        import_nbest(path, store_dir=tmp_path / "s")
+    (tmp_path / "x.ref").write_text("a b c d e f\n" * 10_000)
+    with pytest.raises(DataError, match=r"x\.ref:5958: more than 0 GB of references so far"):
+        import_nbest(path, store_dir=tmp_path / "s")
+
+
+def test_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(
+        SparsezoError, match=r"cannot be written \(No space left on device\); free some space"
+    ) as caught:
+        import_nbest(write(tmp_path), store_dir=tmp_path / "s")
+    assert caught.value.exit_code == 1
+    assert leftovers(tmp_path / "s") == []
