@@ -4,29 +4,42 @@
     proposal = learner.ask()                            # two outputs for some input
     learner.tell(proposal, "candidate")                 # a person liked the first better
     learner.run(gold, steps=100_000)                    # the same, compiled, with gold as the judge
+    learner.run(gold, answers=1000)                     # until a person would have answered so many in all
 
 It is an ``Optimizer`` whose proposals are a model's outputs. ``tell`` never sees gold. A proposal can be answered at
 any later time: its perturbation is a function of the run's seed, its step and its input. ``ask``/``tell`` and ``run``
-give the same weights bit for bit (Algorithm 1, SZO-SP).
+give the same weights bit for bit (Algorithm 1, SZO-SP). Nobody is asked which of two equal outputs is better.
+
+Rules part, label, pair and rate ask a ``Question`` instead, where the model is unsure, and climb the likelihood of its
+answer under the model's own distribution (docs/answers.md).
 """
 
 from __future__ import annotations
 
 import math
 import operator
+from collections.abc import Mapping
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sparsezo.errors import DivergedError, UsageError
-from sparsezo.kernels import loop, random
+from sparsezo.errors import DivergedError, SparsezoError, UsageError
+from sparsezo.kernels import answering, codes, loop, random
 from sparsezo.optimizer import Asked, Optimizer, settings_of, workspace
-from sparsezo.proposals import Proposal
+from sparsezo.proposals import Info, Proposal
+from sparsezo.questions import Question, answer_code, answer_name
 from sparsezo.rules import RULES
 from sparsezo.settings import Settings
 from sparsezo.storage.container import unpack
 from sparsezo.tasks.base import Problem
+
+NO_END = 2**62
+_SLICE = 1_000_000  # steps between looks at whether there is anything to ask at all
+_LOOKS = 10_000  # likewise in ``ask``, where a person may lose patience
+_SILENCE, _SILENCE_A_INPUT = 1_000_000, 20  # steps in a row without a question, from which on there will be none
+_TRIES = 100  # to find two outputs for an input that was named
+_LEAST_MEMORY = 1024  # answers
 
 
 class Learner(Optimizer):
@@ -37,6 +50,10 @@ class Learner(Optimizer):
         self.problem = problem
         self._inputs, self._task = problem.private()
         self.workspace = _workspace(problem)
+        self._asks = RULES[settings.rule].asks
+        if self._asks:
+            _check_offered(problem, settings)
+            self.state.q[...] = problem.adagrad_start - 1
 
     def _copy(self) -> NDArray[Any]:
         """Features x labels."""
@@ -44,34 +61,152 @@ class Learner(Optimizer):
 
     # Learning
 
-    def run(self, gold: Any, steps: int) -> None:
-        """``steps`` steps on inputs drawn at random, with feedback computed from gold."""
+    def run(self, gold: Any, steps: int | None = None, answers: int | None = None) -> None:
+        """``steps`` steps on inputs drawn at random, with feedback computed from gold.
+
+        ``answers``: the run ends when so many have been given in all, also before; it then needs no ``steps``.
+        """
+        if answers is not None and not self.asks_people:
+            raise UsageError(f"{_nobody(self.settings)}; leave out `answers`")
+        if steps is None and answers is None:
+            raise UsageError("give `steps`, `answers` or both")
         with self._lock:
-            args = (self._inputs, self._task, gold, self._params, len(self.problem))
-            if not loop.run(*args, self.step + steps, self.state, self.workspace):
-                raise self._not_finite(int(self.state.counts[loop.ASKED]))
+            stop = NO_END if steps is None else self.step + steps
+            end = NO_END if answers is None else answers
+            while True:
+                last = min(stop, self.step + _SLICE)
+                self._run(gold, last, min(end, self._room_for_answers(end)))
+                if self.step >= stop or self.answers >= end:
+                    return
+                self._refuse_silence()
+
+    def _run(self, gold: Any, stop: int, answers: int) -> None:
+        args = (self._inputs, self._task, gold, self._params, len(self.problem), stop, answers)
+        compiled = answering.run if self._asks else loop.run
+        if not compiled(*args, self.state, self.workspace):
+            raise self._not_finite(int(self.state.counts[loop.ASKED]))
+
+    @property
+    def asks_people(self) -> bool:
+        """Whether a person could answer: not for gold itself, nor for expected losses."""
+        return self.settings.rule != "supervised" and self.settings.criterion == "map"
+
+    def _refuse_silence(self) -> None:
+        if self.asks_people and self.state.counts[loop.PASSED] > _SILENCE + _SILENCE_A_INPUT * len(self.problem):
+            passed = int(self.state.counts[loop.PASSED])
+            why = "the model says the same of each" if RULES[self.settings.rule].zeroth_order else "it is sure of all"
+            raise SparsezoError(f"looked at {passed:,} inputs in a row and found nothing to ask: {why}")
 
     def next_input(self) -> int:
         """The input that ``run`` would look at next."""
         step = self.state.counts[loop.ASKED]
-        return int(random.below(self._params.keys[random.INPUTS], step, len(self.problem)))
+        order = random.permuted if self._asks else random.below
+        return int(order(self._params.keys[random.INPUTS], step, len(self.problem)))
 
-    def ask(self, x: int | None = None) -> Proposal:  # type: ignore[override]
-        """A proposal for input x, or for the one that is next in the run's own order."""
+    def ask(self, x: int | None = None) -> Any:  # type: ignore[override]
+        """A ``Proposal``, or a ``Question`` where the rule asks them, about input x.
+
+        Without x it is about the one that is next in the run's own order, or the next after it where there is something
+        to ask: no two outputs shown are the same.
+        """
         if self.settings.rule == "supervised":
             raise UsageError("rule supervised asks for no feedback; use run() with gold")
         if self.settings.criterion != "map":
             raise UsageError("the annealed criterion needs the losses of all outputs; ask() goes with criterion map")
         with self._lock:
-            x = self.next_input() if x is None else self._input(x)
-            step = int(self.state.counts[loop.ASKED])
-            work = self.workspace
-            score = loop.propose(self._inputs, self._task, self._params, x, step, self.state, work)
-            if not math.isfinite(score):
-                raise self._not_finite(step)
+            own = x is None
+            x, value = self._seek(-1 if x is None else self._input(x))
+            step, work = int(self.state.counts[loop.ASKED]), self.workspace
             n = int(self.problem.output_start[x + 1] - self.problem.output_start[x])
+            if self._asks:
+                return self._opened(self._question(step, x, n, value), own=own)
             incumbent = work.incumbent[:n].copy() if RULES[self.settings.rule].incumbent else None
-            return self._opened(Proposal(self.id, step, x, work.y[:n].copy(), incumbent))
+            return self._opened(Proposal(self.id, step, x, work.y[:n].copy(), incumbent), own=own)
+
+    def _seek(self, x: int) -> tuple[int, float]:
+        """(input, score or chance) of what is to be asked next, about x or, where that is -1, about any."""
+        params, most = self._params, _LOOKS
+        if x >= 0:
+            params, most = params._replace(ask=codes.AT_RANDOM), _TRIES
+        compiled = answering.seek if self._asks else loop.seek
+        while True:
+            args = (self._inputs, self._task, params, len(self.problem), x, most)
+            found, value = compiled(*args, self.state, self.workspace)
+            if found >= 0:
+                break
+            if x >= 0:
+                raise UsageError(f"input {x}: the model has one output for it in {_TRIES} tries; ask about another")
+            self._refuse_silence()
+        if not math.isfinite(value):
+            raise self._not_finite(int(self.state.counts[loop.ASKED]))
+        return int(found), float(value)
+
+    def _question(self, step: int, x: int, n: int, chance: float) -> Question:
+        """What compiled code has left in the workspace."""
+        settings, work = self.settings, self.workspace
+        shown = {"pair": (work.y, work.incumbent), "rate": (work.y,)}.get(settings.rule, ())
+        answers = self.problem.questions[settings.rule, settings.about]
+        return Question(
+            self.id,
+            step,
+            x,
+            settings.rule,
+            settings.about,
+            tuple(work.q.tolist()),
+            tuple(output[:n].copy() for output in shown),
+            chance,
+            tuple(answers),
+            tuple(answers.values()),
+        ).frozen()
+
+    def tell(self, proposal: Any, feedback: Any) -> Info:
+        """Learn from the answer: to a ``Question`` one of its choices, to a ``Proposal`` what ``Optimizer.tell`` says."""
+        if not self._asks:
+            return super().tell(proposal, feedback)
+        with self._lock:
+            question: Question = self._asked(proposal).proposal
+            code = answer_code(question, feedback)
+            self._room_for_answers(self.answers + 1)
+            work, state = self.workspace, self.state
+            work.q[:] = question.numbers
+            for room, output in zip((work.y, work.incumbent), question.outputs, strict=False):
+                room[: output.size] = output
+            args = (self._inputs, self._task, self._params, question.x, code, state, work)
+            if not answering.answered(*args):
+                raise self._not_finite(question.step)
+            state.counts[loop.STEP] += 1
+            state.sums[loop.LOSS] += _told_loss(question, code)
+            del self._open[question.step]
+            if self.on_event is not None:
+                said = answer_name(question, code)
+                self.on_event({"event": "tell", "step": question.step, "feedback": said})
+            return Info(question.step, self._params.h, self.average_loss)
+
+    # Answers that are gone over again
+
+    def _room_for_answers(self, wanted: int) -> int:
+        """Grow the memory of answers, towards so many; returns how many there may be in all before the next call."""
+        if not self.settings.rehearse or not self._asks:
+            return NO_END
+        size = self.state.said.size
+        if size <= self.answers:
+            self._resize(min(max(2 * size, _LEAST_MEMORY), max(wanted, self.answers + 1)))
+        return self.state.said.size
+
+    def _resize(self, size: int) -> None:
+        whole = self.settings.rule in ("pair", "rate")  # questions that show outputs keep them
+        width = answering.QUESTION + (2 * self.problem.max_outputs if whole else 0)
+        old = self.state
+        questions = np.zeros((size, width), np.int32)
+        about, said = np.zeros(size, np.int32), np.zeros(size)
+        n = min(size, old.said.size)
+        if n:
+            questions[:n], about[:n], said[:n] = old.questions[:n], old.about[:n], old.said[:n]
+        self.state = old._replace(questions=questions, about=about, said=said)
+
+    def make_room_for(self, arrays: Mapping[str, NDArray[Any]]) -> None:
+        if self.settings.rehearse and self._asks and "said" in arrays:
+            self._resize(arrays["said"].size)
 
     def _input(self, x: object) -> int:
         try:
@@ -112,6 +247,30 @@ def predict(problem: Problem, W: NDArray[Any]) -> NDArray[np.int32]:
     if not loop.decode_all(inputs, task, W, work.S, work.y, 0, len(problem), problem.output_start, out):
         raise DivergedError("the model's weights give scores that are not finite; train it again with a smaller h")
     return out
+
+
+def _check_offered(problem: Problem, settings: Settings) -> None:
+    offered = problem.questions
+    if (settings.rule, settings.about) in offered:
+        return
+    rules = list(dict.fromkeys(rule for rule, _ in offered))
+    if settings.rule in rules:
+        raise UsageError(f"`about` {settings.about}: there are no chunks here to ask about; use `about` token")
+    here = f"it asks {', '.join(rules)}" if rules else "it asks no questions"
+    raise UsageError(f"rule {settings.rule} is not offered by this task; {here}")
+
+
+def _nobody(settings: Settings) -> str:
+    what = "rule supervised" if settings.rule == "supervised" else f"the {settings.criterion} criterion"
+    return f"{what} asks nobody"
+
+
+def _told_loss(question: Question, code: float) -> float:
+    """Of what was shown, by the answer; of two outputs a worse one has lost."""
+    if question.kind == "rate":
+        return code
+    right = {"part": codes.YES, "label": question.numbers[1]}.get(question.kind)
+    return float(code == codes.SECOND if right is None else code != right)
 
 
 def _workspace(problem: Problem) -> loop.Workspace:

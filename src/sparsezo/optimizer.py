@@ -24,7 +24,7 @@ import operator
 import secrets
 import threading
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -34,20 +34,23 @@ from sparsezo.kernels import lazy, loop, random
 from sparsezo.kernels.coefficient import coefficient
 from sparsezo.kernels.inputs.one import OneInput
 from sparsezo.proposals import Feedback, Info, Proposal, as_json, losses_of
+from sparsezo.questions import Question
 from sparsezo.rules import RULES
 from sparsezo.settings import Settings
 from sparsezo.storage.container import pack, unpack
 
-Event = dict[str, Any]  # {"event": "ask", "step", "x"}, {"event": "tell", "step", "feedback"} or {"event": "read"}
+Event = dict[str, Any]  # {"event": "ask", "step", "x"}, {"event": "tell", "step", "feedback"} or {"event": "read"};
+# "next" in an ask says that the learner chose the input itself
 
 _BLOCK = 1024  # rows that are settled with one call of the generator
 _EMPTY = np.zeros((0, 0))
+P = TypeVar("P", Proposal, Question)
 
 
 class Asked(NamedTuple):
     """An open proposal, and the input it is about where only the caller had it."""
 
-    proposal: Proposal
+    proposal: Any  # a Proposal, or a Question
     inputs: Any = None
 
 
@@ -101,11 +104,23 @@ class Optimizer:
 
     @property
     def average_loss(self) -> float:
-        """The average cumulative loss of the candidates so far (paper Sec. 5)."""
-        return float(self.state.sums[loop.LOSS]) / max(self.step, 1)
+        """The average cumulative loss of the candidates so far (paper Sec. 5); of what was asked, for rules that ask."""
+        counts = self.state.counts
+        known = counts[loop.ANSWERS] if RULES[self.settings.rule].asks else counts[loop.STEP] - counts[loop.SILENT]
+        return float(self.state.sums[loop.LOSS]) / max(int(known), 1)
 
     @property
-    def open_proposals(self) -> list[Proposal]:
+    def questions(self) -> int:
+        """What a person has been asked: where two outputs are equal, or nothing is worth a question, nothing."""
+        return int(self.state.counts[loop.QUESTIONS])
+
+    @property
+    def answers(self) -> int:
+        """How many of these have been answered."""
+        return int(self.state.counts[loop.ANSWERS])
+
+    @property
+    def open_proposals(self) -> list[Any]:
         """Those that wait for their answer, oldest first."""
         with self._lock:
             return [asked.proposal for _, asked in sorted(self._open.items())]
@@ -167,6 +182,7 @@ class Optimizer:
             F_plus, F_incumbent = losses_of(self.settings.rule, feedback)
             params, state = self._params, self.state
             mean = loop.count_step(params, F_plus, F_plus, state)
+            state.counts[loop.ANSWERS] += 1
             c = float(coefficient(params.rule, params.h, params.mu, F_plus, F_incumbent, mean))
             del self._open[asked.proposal.step]
             if c != 0:
@@ -175,14 +191,17 @@ class Optimizer:
                 self.on_event({"event": "tell", "step": asked.proposal.step, "feedback": as_json(feedback)})
             return Info(asked.proposal.step, c, self.average_loss)
 
-    def _opened(self, proposal: Proposal, inputs: Any = None) -> Proposal:
+    def _opened(self, proposal: P, inputs: Any = None, *, own: bool = False) -> P:
+        """``own``: the learner chose the input itself."""
         self.state.counts[loop.ASKED] += 1
+        loop.count_question(self.state)
         self._open[proposal.step] = Asked(proposal, inputs)
         if self.on_event is not None:
-            self.on_event({"event": "ask", "step": proposal.step, "x": np.asarray(proposal.x).tolist()})
+            event = {"event": "ask", "step": proposal.step, "x": np.asarray(proposal.x).tolist()}
+            self.on_event({**event, "next": True} if own else event)
         return proposal
 
-    def _asked(self, proposal: Proposal) -> Asked:
+    def _asked(self, proposal: Proposal | Question) -> Asked:
         """The open proposal as it was made; says why where there is none."""
         if proposal.owner != self.id:
             raise UsageError(f"step {proposal.step}: this proposal is of another learner ({proposal.owner})")
@@ -243,7 +262,11 @@ class Optimizer:
         optimizer._restore(meta, arrays)
         return optimizer
 
+    def make_room_for(self, arrays: Mapping[str, NDArray[Any]]) -> None:
+        """Before a state is taken over that may have grown."""
+
     def _restore(self, meta: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
+        self.make_room_for(arrays)
         for name, mine in self.state._asdict().items():
             its = arrays.get(name)
             if its is None or its.shape != mine.shape or its.dtype != mine.dtype:
@@ -251,7 +274,7 @@ class Optimizer:
             mine[...] = its
         self.id = str(meta["id"])
         for given in meta["open"]:
-            proposal = Proposal.from_json(given)
+            proposal: Any = (Question if "kind" in given else Proposal).from_json(given)
             basis = arrays.get(f"basis.{proposal.step}")
             inputs = None if basis is None else OneInput(proposal.x, np.ascontiguousarray(basis))
             self._open[proposal.step] = Asked(proposal, inputs)
@@ -262,13 +285,13 @@ def replay(optimizer: Optimizer, events: Iterable[Event], features: Callable[[An
 
     ``features``, for an Optimizer with score: the active weights' numbers to C, which no event holds.
     """
-    asked: dict[int, Proposal] = {}
+    asked: dict[int, Any] = {}
     for event in events:
         kind = event.get("event")
         if kind == "ask":
             x = event["x"]
             given = (x,) if features is None else (x, features(x))
-            proposal = optimizer.ask(*given)
+            proposal: Any = optimizer.ask(*(() if event.get("next") else given))
             if proposal.step != event["step"]:
                 raise UsageError(f"step {event['step']} of the log would be step {proposal.step} here: not its start")
             asked[proposal.step] = proposal

@@ -146,13 +146,13 @@ class _Remembering:
 
     def __init__(self, task: Task) -> None:
         self._task = task
-        self._problems: dict[tuple[int, bool, bool], Problem] = {}
+        self._problems: dict[tuple[int, bool, bool, bool], Problem] = {}
         self._gold: dict[int, Any] = {}
 
-    def problem(self, data: Any, *, learn: bool = True, risk: bool = False) -> Problem:
-        key = (id(data), learn, risk)
+    def problem(self, data: Any, *, learn: bool = True, risk: bool = False, asks: bool = False) -> Problem:
+        key = (id(data), learn, risk, asks)
         if key not in self._problems:
-            self._problems[key] = self._task.problem(data, learn=learn, risk=risk)
+            self._problems[key] = self._task.problem(data, learn=learn, risk=risk, asks=asks)
         return self._problems[key]
 
     def gold(self, data: Any) -> Any:

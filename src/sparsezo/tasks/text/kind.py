@@ -8,6 +8,8 @@ from sparsezo.tasks.text.options import TextOptions, TextPredicting, TextReading
 
 def defaults(rule: str, step: str, perturb: str | None) -> tuple[float, float]:
     """The more weights move, the smaller their steps (docs/results)."""
+    if rule in ("part", "label", "pair", "rate"):
+        return 0.3, 1.0
     if perturb is None:
         return 1.0, 1.0
     return (0.3 if step == "adagrad" else {"all": 1e-3, "active": 0.01}.get(perturb, 0.1)), 1.0
