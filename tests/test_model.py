@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 
 from sparsezo import model as module
-from sparsezo.errors import DataError, UsageError
+from sparsezo.errors import DamagedError, DataError, UsageError
 from sparsezo.model import Model, load_model
 from sparsezo.storage.container import read_container, write_container
+from sparsezo.tasks.chunking.generate import chunking_corpus
 from sparsezo.tasks.chunking.task import Chunking
 from sparsezo.tasks.registry import kind, names
 from sparsezo.tasks.rerank.task import Reranking
@@ -92,6 +93,112 @@ def test_task_settings_of_another_kind_are_damage(path, settings):
     changed(path, meta={"task_settings": settings})
     with pytest.raises(DataError, match=r"is damaged \(.*\); make it anew or copy it again"):
         load_model(path)
+
+
+@pytest.mark.parametrize("part", ["task_settings", "settings", "result"])
+@pytest.mark.parametrize("value", [None, 3, "x", [1]])
+def test_parts_of_the_head_are_tables(path, part, value):
+    changed(path, meta={part: value})
+    with pytest.raises(DamagedError, match=rf"is damaged \({part} is no table\)"):
+        load_model(path)
+
+
+@pytest.mark.parametrize("kind", [np.int32, np.uint8, bool])
+def test_weights_of_another_type_are_refused(path, kind):
+    changed(path, arrays={"W": np.ones((3, 1), kind)})
+    with pytest.raises(DamagedError, match=rf"weights of type {np.dtype(kind)}"):
+        load_model(path)
+
+
+@pytest.mark.parametrize("names", [["LM", "LM", "Late"], ["LM", 3, "Late"], ["LM", "Words"], [[], "a", "b"]])
+def test_features_have_names_each_its_own(path, names):
+    changed(path, meta={"task_settings": {"names": names}})
+    with pytest.raises(DamagedError):
+        load_model(path)
+
+
+@pytest.mark.parametrize("init", [np.zeros(2), np.zeros((3, 1)), np.zeros(3, int), np.array([0, 0, np.nan])])
+def test_initial_weights_that_do_not_fit(path, init):
+    changed(path, arrays={"task.init": init})
+    with pytest.raises(DamagedError):
+        load_model(path)
+
+
+@pytest.fixture
+def chunker(tmp_path):
+    task, corpus = Chunking.fit(chunking_corpus(5, seed=5), min_count=2)
+    path = tmp_path / "chunker.szo"
+    Model(task, np.zeros((task.n_features, task.n_labels), np.float32), {}, {}).save(path)
+    load_model(path).predict(corpus)
+    return path
+
+
+def moved(name, change):
+    def array(arrays):
+        values = arrays[name].copy()
+        change(values)
+        return {name: values}
+
+    return array
+
+
+def put(place, value):
+    def change(values):
+        values[place] = value
+
+    return change
+
+
+@pytest.mark.parametrize(
+    "craft",
+    [
+        moved("task.numbers", put(0, 10**6)),
+        moved("task.numbers", put(0, -5)),
+        moved("task.numbers", put(slice(0, 2), 1)),
+        moved("task.keys", put(3, -1)),
+        moved("task.keys", put(0, 2**62)),
+        moved("task.key_stops", put(0, 10**6)),
+        moved("task.key_stops", put(-1, 3)),
+        moved("task.n_ranks", put(0, 1)),
+        moved("task.n_ranks", put(0, -1)),
+        lambda arrays: {"task.numbers": arrays["task.numbers"][:-1]},
+        lambda arrays: {"task.numbers": arrays["task.numbers"].astype(np.float64)},
+        lambda arrays: {"task.key_stops": arrays["task.key_stops"][:-1]},
+        lambda arrays: {"task.n_ranks": arrays["task.n_ranks"][:-1]},
+        lambda arrays: {"task.vocabulary_0": np.frombuffer(b"a\na", np.uint8)},
+        lambda arrays: {"task.vocabulary_0": np.frombuffer(b"\xff", np.uint8)},
+    ],
+)
+def test_a_chunker_whose_attributes_are_beyond_its_weights(chunker, craft):
+    """Compiled code believes these numbers."""
+    changed(chunker, arrays=craft(read_container(chunker, "model")[1]))
+    with pytest.raises(DamagedError):
+        load_model(chunker)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"tags": ["B-NP", "I-NP"]},
+        {"tags": []},
+        {"tags": ["O", "O", "O"]},
+        {"tags": ["B-NP", 3, "O"]},
+        {"order": 3},
+        {"order": "2"},
+        {"n_columns": 7},
+        {"only": 3},
+        {"templates": ["U00:%x[0,9]"]},
+        {"templates": ["U00:%x["]},
+        {"templates": 5},
+        {"templates": []},
+    ],
+    ids=str,
+)
+def test_a_chunker_whose_settings_cannot_be(chunker, settings):
+    meta, _ = read_container(chunker, "model")
+    changed(chunker, meta={"task_settings": {**meta["task_settings"], **settings}})
+    with pytest.raises(DamagedError, match=r"chunker\.szo: is damaged"):
+        load_model(chunker)
 
 
 def test_a_model_of_another_task_is_refused(path):

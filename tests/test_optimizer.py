@@ -5,18 +5,22 @@ from __future__ import annotations
 import json
 import threading
 from dataclasses import replace
+from decimal import Decimal
+from fractions import Fraction
 
 import numpy as np
 import pytest
 
-from sparsezo.errors import DataError, SparsezoError, UsageError
+from sparsezo.errors import DamagedError, DataError, SparsezoError, UsageError
+from sparsezo.events import replay
 from sparsezo.kernels import loop, random
 from sparsezo.learner import Learner
-from sparsezo.optimizer import Optimizer, replay
+from sparsezo.optimizer import Optimizer
 from sparsezo.perturbations import PERTURBATIONS
 from sparsezo.proposals import Proposal
 from sparsezo.rules import RULES
 from sparsezo.settings import Settings
+from sparsezo.storage.container import pack, unpack
 from sparsezo.tasks.chunking.generate import chunking_corpus
 from sparsezo.tasks.chunking.task import Chunking
 
@@ -244,8 +248,30 @@ def test_a_log_that_does_not_fit_is_refused():
         replay(optimizer, [{"event": "tell", "step": 3, "feedback": [0, 1]}])
     with pytest.raises(UsageError, match="step 4 of the log would be step 0 here"):
         replay(optimizer, [{"event": "ask", "step": 4, "x": [1, 2]}])
-    with pytest.raises(UsageError, match="a log has ask, tell and read"):
-        replay(optimizer, [{"event": "sing"}])
+
+
+@pytest.mark.parametrize(
+    ("event", "why"),
+    [
+        ({"event": "sing"}, "it is 'sing', and a log has ask, tell and read"),
+        ({"event": ["ask"]}, "and a log has ask, tell and read"),
+        ({}, "it is None, and a log has"),
+        (None, "it is None"),
+        ("ask", "it is 'ask'"),
+        ({"event": "ask", "step": 0}, "it has no x"),
+        ({"event": "tell", "feedback": [0, 1]}, "it has no step"),
+        ({"event": "tell", "step": 0}, "it has no feedback"),
+        ({"event": "tell", "step": [0], "feedback": [0, 1]}, r"its step is \[0\]"),
+        ({"event": "ask", "step": True, "x": [1]}, "its step is True"),
+        ({"event": "ask", "step": "0", "x": [1]}, "its step is '0'"),
+    ],
+)
+def test_an_event_that_none_is_is_damage(event, why):
+    optimizer = Optimizer(N, Settings("two-point", "active", h=0.1))
+    good = {"event": "ask", "step": 0, "x": [1, 2]}
+    with pytest.raises(DamagedError, match=rf"event 2 of the log: is damaged \(.*{why}"):
+        replay(optimizer, [good, event])
+    assert (optimizer.step, len(optimizer.open_proposals)) == (0, 1)
 
 
 # To bytes and back
@@ -380,3 +406,162 @@ def test_what_an_optimizer_needs():
         Optimizer(N, Settings(), np.zeros(N + 1))
     with pytest.raises(UsageError, match="finite"):
         Optimizer(N, Settings(), np.full(N, np.inf))
+
+
+# Odd types
+
+
+ODD = [
+    None,
+    "a",
+    b"0.5",
+    [],
+    {},
+    {1},
+    1j,
+    np.complex64(1),
+    object(),
+    np.array([0.5]),
+    np.array([[1, 2]]),
+    10**400,
+    "9" * 5000,
+]
+
+
+@pytest.mark.parametrize("feedback", [*ODD, *((each, 0.5) for each in ODD), (0.5,) * 3, 10**5000], ids=lambda each: "")
+@pytest.mark.parametrize("rule", ZEROTH)
+def test_tell_with_odd_types(rule, feedback):
+    optimizer = Optimizer(N, Settings(rule, "active"))
+    proposal = optimizer.ask([1, 2])
+    with pytest.raises(UsageError, match=r"^feedback .{,90}: rule"):
+        optimizer.tell(proposal, feedback)
+    assert optimizer.open_proposals == [proposal]
+
+
+@pytest.mark.parametrize("half", [0.5, np.float32(0.5), np.float64(0.5), np.array(0.5), Fraction(1, 2), Decimal("0.5")])
+def test_numbers_of_all_kinds_are_losses(half):
+    optimizer, log = Optimizer(N, Settings("baseline", "active")), []
+    optimizer.on_event = log.append
+    optimizer.tell(optimizer.ask([1, 2]), half)
+    assert optimizer.average_loss == 0.5
+    assert json.loads(json.dumps(log[-1])) == {"event": "tell", "step": 0, "feedback": 0.5}
+
+
+@pytest.mark.parametrize(
+    "proposal", [None, 3, "a", {}, Proposal("x", "0", 1, None, None), Proposal("x", [], 1, None, None)]
+)
+def test_tell_takes_proposals(proposal):
+    with pytest.raises(UsageError, match=r"tell\(\) takes a proposal as ask\(\) gave it"):
+        Optimizer(N, Settings()).tell(proposal, (0.0, 1.0))
+
+
+@pytest.mark.parametrize("losses", [(1e308, -1e308), (1.7e308, 0.0)])
+def test_losses_that_make_a_step_without_end_change_nothing(losses):
+    optimizer = Optimizer(N, Settings("two-point", "active", h=10.0))
+    proposal = optimizer.ask([1, 2])
+    before = optimizer.to_bytes()
+    with pytest.raises(SparsezoError, match="such losses make a step that is not finite"):
+        optimizer.tell(proposal, losses)
+    assert optimizer.to_bytes() == before
+
+
+@pytest.mark.parametrize(
+    "active", [1.5, "a", None, 10**30, [10**30], [2**63], [[1], [1, 2]], {1}, ["1"], [True, False]]
+)
+def test_ask_with_odd_types(active):
+    optimizer = Optimizer(N, Settings("two-point", "active"))
+    with pytest.raises(UsageError, match="active"):
+        optimizer.ask(active)
+    assert optimizer.open_proposals == []
+
+
+@pytest.mark.parametrize("x", [1.5, "a", -1, 10**30, 10**5000, np.array([1]), b"1", {}], ids=lambda x: "")
+def test_a_learner_asked_with_odd_types(problem, x):
+    with pytest.raises(UsageError, match=r"there is no input .{,60}; inputs are 0 to 29"):
+        Learner(problem[0], Settings()).ask(x)
+
+
+@pytest.mark.parametrize("C", ["a", [[1], [1, 2]], [["a", "b"]], [[1j, 2]], [[None, 1]], 5])
+def test_a_basis_of_odd_types(C):
+    with pytest.raises(UsageError, match="C "):
+        Optimizer(N, Settings()).ask([1, 2], C)
+
+
+@pytest.mark.parametrize("n", [10**30, 10**5000, 2**62, 1.5, "3", None, True], ids=lambda n: "")
+def test_a_number_of_weights_that_cannot_be(n):
+    with pytest.raises(UsageError, match=r"^n .{,60}: "):
+        Optimizer(n, Settings("two-point", "active"))
+
+
+def test_what_was_asked_cannot_be_changed(problem):
+    """First-order follows the output that it is told: a tag that there is not would be read from anywhere."""
+    for optimizer, ask in both(problem, Settings(h=0.1)):
+        proposal = ask(0)
+        for part in (proposal.candidate, proposal.incumbent):
+            with pytest.raises(ValueError, match="read-only"):
+                part[0] = 99
+        optimizer.tell(proposal, (0.0, 1.0))
+    learner = Learner(problem[0], Settings("first-order", None, 0.1, None))
+    proposal = learner.ask()
+    for tag in (-1, 3, 10**6):
+        wrong = np.full_like(proposal.candidate, tag)
+        with pytest.raises(UsageError, match="this is not what was asked"):
+            learner.tell(replace(proposal, candidate=wrong), 0.5)
+
+
+@pytest.mark.parametrize("raw", ["a", None, 3, [1, 2]])
+def test_a_state_is_bytes(raw, problem):
+    with pytest.raises(UsageError, match="a state is bytes"):
+        Optimizer.from_bytes(raw)
+    with pytest.raises(UsageError, match="a state is bytes"):
+        Learner.from_bytes(raw, problem[0])
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"candidate": [3]},
+        {"candidate": [-1]},
+        {"candidate": [0.5]},
+        {"candidate": []},
+        {"x": 30},
+        {"x": [1]},
+        {"step": 5},
+        {"step": -1},
+        {"incumbent": [99]},
+    ],
+    ids=str,
+)
+def test_an_open_proposal_in_a_state_is_checked(problem, change):
+    learner = Learner(problem[0], Settings(h=0.1))
+    learner.ask()
+    meta, arrays = unpack(learner.to_bytes(), "state", "it")
+    given = dict(meta["open"][0])
+    for name, value in change.items():
+        given[name] = value * len(given[name]) if isinstance(value, list) and name != "x" and len(value) else value
+    with pytest.raises(DamagedError, match="the state: is damaged"):
+        Learner.from_bytes(pack("state", {**meta, "open": [given]}, arrays), problem[0])
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("W", np.nan), ("q", -1.0), ("sums", np.inf), ("counts", -1)],
+)
+def test_numbers_of_a_state_are_checked(name, value):
+    optimizer = Optimizer(N, Settings("two-point", "active", step="adagrad"))
+    meta, arrays = unpack(optimizer.to_bytes(), "state", "it")
+    arrays[name].reshape(-1)[0] = value
+    with pytest.raises(DamagedError):
+        Optimizer.from_bytes(pack("state", meta, arrays))
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [None, [], {"g": 1}, {"h": 10**400}, {"h": "x"}, {"rule": []}, {"seed": 1.5}, {"feedback": 3}, {"baseline": "x"}],
+    ids=str,
+)
+def test_settings_of_a_state_are_checked(settings):
+    meta, arrays = unpack(Optimizer(N, Settings("two-point", "active")).to_bytes(), "state", "it")
+    given = {**meta["settings"], **settings} if isinstance(settings, dict) else settings
+    with pytest.raises(DamagedError):
+        Optimizer.from_bytes(pack("state", {**meta, "settings": given}, arrays))

@@ -18,13 +18,14 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 _PUBLIC = {
-    "sparsezo.errors": ("DataError", "DivergedError", "SparsezoError", "UsageError"),
+    "sparsezo.errors": ("DamagedError", "DataError", "DivergedError", "SparsezoError", "UsageError"),
+    "sparsezo.events": ("replay",),
     "sparsezo.experiments.plan": ("Experiment", "LearnerSpec", "read_experiment"),
     "sparsezo.experiments.reproduce": ("reproduce",),
     "sparsezo.learner": ("Learner", "predict"),
     "sparsezo.minimization": ("minimize",),
     "sparsezo.model": ("Model", "load_model"),
-    "sparsezo.optimizer": ("Optimizer", "replay"),
+    "sparsezo.optimizer": ("Optimizer",),
     "sparsezo.perturbations": ("PERTURBATIONS",),
     "sparsezo.proposals": ("Info", "Proposal"),
     "sparsezo.reports.report": ("write_report",),
@@ -60,13 +61,14 @@ def __dir__() -> list[str]:
 
 
 if TYPE_CHECKING:
-    from sparsezo.errors import DataError, DivergedError, SparsezoError, UsageError
+    from sparsezo.errors import DamagedError, DataError, DivergedError, SparsezoError, UsageError
+    from sparsezo.events import replay
     from sparsezo.experiments.plan import Experiment, LearnerSpec, read_experiment
     from sparsezo.experiments.reproduce import reproduce
     from sparsezo.learner import Learner, predict
     from sparsezo.minimization import minimize
     from sparsezo.model import Model, load_model
-    from sparsezo.optimizer import Optimizer, replay
+    from sparsezo.optimizer import Optimizer
     from sparsezo.perturbations import PERTURBATIONS
     from sparsezo.proposals import Info, Proposal
     from sparsezo.reports.report import write_report

@@ -7,6 +7,8 @@ them: control characters are escaped, and what is too long for a screen is cut.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 MOST_QUOTED = 40  # characters of a file's content in a message
 _MOST_SHOWN = 1200  # characters of a whole message
 
@@ -15,6 +17,14 @@ def quoted(data: str | bytes) -> str:
     """The beginning of a piece of data, for a message."""
     text = data[: 4 * MOST_QUOTED + 4].decode("utf-8", "replace") if isinstance(data, bytes) else data
     return text if len(text) <= MOST_QUOTED else text[:MOST_QUOTED] + "..."
+
+
+def shown(value: object, how: Callable[[object], str] = str) -> str:
+    """Anything that a caller gave, for a message: short, and also where it has no words of its own."""
+    try:
+        return quoted(how(value))
+    except Exception:  # a number of more than 4,300 digits, or an object whose __repr__ fails
+        return f"of type {type(value).__name__}"
 
 
 def one_line(message: str) -> str:
@@ -59,3 +69,7 @@ class UsageError(SparsezoError):
     """The call was wrong: a setting out of range, parts that do not go together. Exit code 2."""
 
     exit_code = 2
+
+
+class NotInstalledError(UsageError):
+    """An optional package is needed and is not there."""

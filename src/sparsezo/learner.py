@@ -18,20 +18,20 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sparsezo.errors import DivergedError, SparsezoError, UsageError
+from sparsezo import bounds
+from sparsezo.errors import DivergedError, SparsezoError, UsageError, shown
 from sparsezo.kernels import answering, codes, loop, random
-from sparsezo.optimizer import Asked, Optimizer, settings_of, workspace
+from sparsezo.optimizer import Asked, Optimizer, state_of, whole, workspace
 from sparsezo.proposals import Info, Proposal
-from sparsezo.questions import Question, answer_code, answer_name
+from sparsezo.questions import WHICH, Question, answer_code, answer_name
 from sparsezo.rules import RULES
 from sparsezo.settings import Settings
-from sparsezo.storage.container import unpack
 from sparsezo.tasks.base import Problem
 
 NO_END = 2**62
@@ -40,12 +40,19 @@ _LOOKS = 10_000  # likewise in ``ask``, where a person may lose patience
 _SILENCE, _SILENCE_A_INPUT = 1_000_000, 20  # steps in a row without a question, from which on there will be none
 _TRIES = 100  # to find two outputs for an input that was named
 _LEAST_MEMORY = 1024  # answers
+_SHOWN = {"pair": 2, "rate": 1}  # outputs that a question shows; the others are about a part
 
 
 class Learner(Optimizer):
     """One learner on one problem, which it only reads: a problem serves any number of learners and threads."""
 
     def __init__(self, problem: Problem, settings: Settings, W: NDArray[Any] | None = None) -> None:
+        if not problem.learn:
+            raise UsageError("this problem was made to decode only; make it by task.problem(data)")
+        if settings.criterion == "annealed" and not problem.risk:
+            raise UsageError("the annealed criterion needs task.problem(data, risk=True)")
+        if not len(problem):
+            raise UsageError("the problem has no inputs to learn from")
         self._begin(settings, problem.n_features, problem.n_labels, problem.dtype, W)
         self.problem = problem
         self._inputs, self._task = problem.private()
@@ -54,6 +61,7 @@ class Learner(Optimizer):
         if self._asks:
             _check_offered(problem, settings)
             self.state.q[...] = problem.adagrad_start - 1
+        self._gold: Any = object()  # the one that was checked
 
     def _copy(self) -> NDArray[Any]:
         """Features x labels."""
@@ -71,8 +79,10 @@ class Learner(Optimizer):
         if steps is None and answers is None:
             raise UsageError("give `steps`, `answers` or both")
         with self._lock:
-            stop = NO_END if steps is None else self.step + steps
-            end = NO_END if answers is None else answers
+            if gold is not self._gold:
+                self._check(gold)
+            stop = min(self.step + whole("steps", NO_END if steps is None else steps, 0), NO_END)
+            end = NO_END if answers is None else whole("answers", answers, 0)
             while True:
                 last = min(stop, self.step + _SLICE)
                 self._run(gold, last, min(end, self._room_for_answers(end)))
@@ -97,6 +107,14 @@ class Learner(Optimizer):
             why = "the model says the same of each" if RULES[self.settings.rule].zeroth_order else "it is sure of all"
             raise SparsezoError(f"looked at {passed:,} inputs in a row and found nothing to ask: {why}")
 
+    def _check(self, gold: Any) -> None:
+        """Compiled code believes that gold is of this problem's inputs."""
+        if not isinstance(gold, tuple):
+            raise UsageError(f"gold is a {type(gold).__name__}; give what task.gold(data) gives")
+        if hasattr(gold, "check"):
+            gold.check(self.problem, self.settings.rule == "supervised")
+        self._gold = gold
+
     def next_input(self) -> int:
         """The input that ``run`` would look at next."""
         step = self.state.counts[loop.ASKED]
@@ -116,8 +134,7 @@ class Learner(Optimizer):
         with self._lock:
             own = x is None
             x, value = self._seek(-1 if x is None else self._input(x))
-            step, work = int(self.state.counts[loop.ASKED]), self.workspace
-            n = int(self.problem.output_start[x + 1] - self.problem.output_start[x])
+            step, work, n = int(self.state.counts[loop.ASKED]), self.workspace, self._length(x)
             if self._asks:
                 return self._opened(self._question(step, x, n, value), own=own)
             incumbent = work.incumbent[:n].copy() if RULES[self.settings.rule].incumbent else None
@@ -144,7 +161,7 @@ class Learner(Optimizer):
     def _question(self, step: int, x: int, n: int, chance: float) -> Question:
         """What compiled code has left in the workspace."""
         settings, work = self.settings, self.workspace
-        shown = {"pair": (work.y, work.incumbent), "rate": (work.y,)}.get(settings.rule, ())
+        outputs = (work.y, work.incumbent)[: _SHOWN.get(settings.rule, 0)]
         answers = self.problem.questions[settings.rule, settings.about]
         return Question(
             self.id,
@@ -153,14 +170,14 @@ class Learner(Optimizer):
             settings.rule,
             settings.about,
             tuple(work.q.tolist()),
-            tuple(output[:n].copy() for output in shown),
+            tuple(output[:n].copy() for output in outputs),
             chance,
             tuple(answers),
             tuple(answers.values()),
         ).frozen()
 
     def tell(self, proposal: Any, feedback: Any) -> Info:
-        """Learn from the answer: to a ``Question`` one of its choices, to a ``Proposal`` what ``Optimizer.tell`` says."""
+        """Learn from the answer: to a ``Question`` one of its choices; to a ``Proposal`` as in ``Optimizer.tell``."""
         if not self._asks:
             return super().tell(proposal, feedback)
         with self._lock:
@@ -194,8 +211,7 @@ class Learner(Optimizer):
         return self.state.said.size
 
     def _resize(self, size: int) -> None:
-        whole = self.settings.rule in ("pair", "rate")  # questions that show outputs keep them
-        width = answering.QUESTION + (2 * self.problem.max_outputs if whole else 0)
+        width = answering.QUESTION + (2 * self.problem.max_outputs if self.settings.rule in _SHOWN else 0)
         old = self.state
         questions = np.zeros((size, width), np.int32)
         about, said = np.zeros(size, np.int32), np.zeros(size)
@@ -214,7 +230,7 @@ class Learner(Optimizer):
         except TypeError:
             number = -1
         if not 0 <= number < len(self.problem):
-            raise UsageError(f"there is no input {x}; inputs are 0 to {len(self.problem) - 1}")
+            raise UsageError(f"there is no input {shown(x)}; inputs are 0 to {len(self.problem) - 1}")
         return number
 
     def _move(self, asked: Asked, c: float) -> None:
@@ -233,19 +249,75 @@ class Learner(Optimizer):
     def from_bytes(cls, raw: bytes, problem: Problem | None = None) -> Self:
         if problem is None:
             raise UsageError("a learner's state needs its problem: Learner.from_bytes(raw, problem)")
-        meta, arrays = unpack(raw, "state", "the state")
-        learner = cls(problem, settings_of(meta))
+        meta, arrays, settings = state_of(raw)
+        learner = cls(problem, settings)
         learner._restore(meta, arrays)
         return learner
+
+    def _reopened(self, proposal: Any, basis: NDArray[Any] | None) -> Asked:
+        """As ``ask`` made it, from bytes."""
+        if isinstance(proposal, Question) != self._asks:
+            raise ValueError("an open proposal of another rule")
+        x = self._input(proposal.x)
+        if isinstance(proposal, Question):
+            answers = self.problem.questions[self.settings.rule, self.settings.about]
+            if (proposal.kind, proposal.about) != (self.settings.rule, self.settings.about):
+                raise ValueError("an open question of another rule")
+            if (proposal.choices, proposal.codes) != (tuple(answers), tuple(answers.values())):
+                raise ValueError("an open question with other answers")
+            self._check_shown(x, proposal.numbers, proposal.outputs)
+            return Asked(proposal)
+        outputs = [self._output(x, each) for each in (proposal.candidate, proposal.incumbent) if each is not None]
+        incumbent = outputs[1] if len(outputs) > 1 else None
+        return Asked(Proposal(proposal.owner, proposal.step, x, outputs[0], incumbent).frozen())
+
+    def _output(self, x: int, given: NDArray[Any]) -> NDArray[np.int32]:
+        """An output of x as somebody else has it."""
+        bounds.array("an output", given, "iu", (self._length(x),))
+        bounds.below("an output", given, self._most(x))
+        return given.astype(np.int32)
+
+    def _length(self, x: int) -> int:
+        return int(self.problem.output_start[x + 1] - self.problem.output_start[x])
+
+    def _most(self, x: int) -> int:
+        """The numbers of an output are below this."""
+        return int(self._task.most(x)) if hasattr(self._task, "most") else 2**31
+
+    def _check_shown(self, x: int, numbers: Sequence[int], outputs: Sequence[NDArray[Any]]) -> None:
+        """A question from elsewhere: compiled code believes its numbers."""
+        if len(numbers) != answering.QUESTION or len(outputs) != _SHOWN.get(self.settings.rule, 0):
+            raise ValueError("a question of another rule")
+        first, label, last, rest = numbers
+        if not (0 <= first <= last < self._length(x) and 0 <= label < self._most(x) and rest == 0):
+            raise ValueError("a question about what is not there")
+        for output in outputs:
+            self._output(x, output)
+
+    def check_state(self) -> None:
+        super().check_state()
+        state, n = self.state, self.answers
+        if not state.said.size:
+            return
+        if n > state.said.size or not ((state.said >= 0) & (state.said < self.problem.n_labels + len(WHICH))).all():
+            raise ValueError("answers that nobody has given")
+        begin, shown_outputs = answering.QUESTION, _SHOWN.get(self.settings.rule, 0)
+        for x, row in zip(state.about[:n].tolist(), state.questions[:n], strict=True):
+            size = self._length(self._input(x))
+            outputs = [row[begin + k * size : begin + (k + 1) * size] for k in range(shown_outputs)]
+            self._check_shown(x, row[:begin].tolist(), outputs)
 
 
 def predict(problem: Problem, W: NDArray[Any]) -> NDArray[np.int32]:
     """The best output of every input, one after the other, as Problem.output_start says."""
+    W = bounds.weights("the weights", W, (problem.n_features, problem.n_labels), problem.dtype)
+    if not bounds.all_finite(W):
+        raise _not_finite()
     inputs, task = problem.private()
     work = _workspace(problem)
     out = np.empty(int(problem.output_start[-1]), np.int32)
     if not loop.decode_all(inputs, task, W, work.S, work.y, 0, len(problem), problem.output_start, out):
-        raise DivergedError("the model's weights give scores that are not finite; train it again with a smaller h")
+        raise _not_finite()
     return out
 
 
@@ -271,6 +343,10 @@ def _told_loss(question: Question, code: float) -> float:
         return code
     right = {"part": codes.YES, "label": question.numbers[1]}.get(question.kind)
     return float(code == codes.SECOND if right is None else code != right)
+
+
+def _not_finite() -> DivergedError:
+    return DivergedError("the model's weights give scores that are not finite; train it again with a smaller h")
 
 
 def _workspace(problem: Problem) -> loop.Workspace:

@@ -30,7 +30,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sparsezo.errors import SparsezoError, UsageError
+from sparsezo.errors import SparsezoError, UsageError, shown
 from sparsezo.optimizer import Optimizer, whole
 from sparsezo.proposals import Proposal
 from sparsezo.settings import Settings
@@ -158,6 +158,8 @@ def _optimizer(n: int, settings: Settings, w0: ArrayLike | None, state: bytes | 
 def _inputs(sample: Callable[[int], Any] | Iterable[Any], k: int, steps: int) -> Iterator[Any]:
     if callable(sample):
         yield from (sample(j) for j in range(k, k + steps))
+    elif not isinstance(sample, Iterable):
+        raise UsageError(f"sample is a {type(sample).__name__}; give a function of the step, or inputs one by one")
     else:
         for _, x in zip(range(steps), sample, strict=False):
             yield x
@@ -168,12 +170,21 @@ def _value(value: object, k: int) -> float:
         value = value.item()
     if not isinstance(value, Real):
         raise UsageError(f"step {k}: F must return a number, not {type(value).__name__}")
-    if not math.isfinite(value):
-        raise SparsezoError(f"step {k}: F is {float(value)}, not finite; if h is too large, try a tenth of it")
-    return float(value)
+    number = _float(value)
+    if not math.isfinite(number):
+        raise SparsezoError(f"step {k}: F is {number}, not finite; if h is too large, try a tenth of it")
+    return number
 
 
 def _number(name: str, value: object) -> float:
     if not isinstance(value, Real):
-        raise UsageError(f"{name} {value}: must be positive and finite")
-    return float(value)
+        raise UsageError(f"{name} {shown(value)}: must be positive and finite")
+    return _float(value)
+
+
+def _float(value: Real) -> float:
+    """Infinite where a number of Python's own is larger than any float."""
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf

@@ -14,9 +14,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sparsezo import bounds
 from sparsezo.errors import DataError, UsageError
 from sparsezo.learner import predict
-from sparsezo.storage.container import read_container, write_container
+from sparsezo.storage.container import damage, read_container, write_container
 from sparsezo.tasks.base import Task
 from sparsezo.tasks.registry import kind, names
 
@@ -55,13 +56,18 @@ def load_model(path: str | os.PathLike[str], task: str | None = None) -> Model:
         raise DataError(str(path), f"is a model of task {name}, not of {task}")
     if name not in names():
         raise UsageError(f"{path}: is a model of task {name}; this sparsezo knows {', '.join(names())}")
-    try:
+    with damage(path):
+        for part in ("task_settings", "settings", "result"):
+            if not isinstance(meta[part], dict):
+                raise ValueError(f"{part} is no table")
         own = {key.removeprefix(_TASK): values for key, values in arrays.items() if key.startswith(_TASK)}
         loaded = kind(str(name)).from_arrays(meta["task_settings"], own)
         W = arrays["W"]
+        if W.dtype.kind != "f":
+            raise ValueError(f"weights of type {W.dtype}")
         if W.shape != (loaded.n_features, loaded.n_labels):
             raise ValueError(f"weights of shape {W.shape} for {loaded.n_features} features, {loaded.n_labels} labels")
         curve = {key.removeprefix("curve."): values for key, values in arrays.items() if key.startswith("curve.")}
+        for key, values in curve.items():
+            bounds.array(f"curve.{key}", values, "iuf", (None,))
         return Model(loaded, W, meta["settings"], meta["result"], curve)
-    except (KeyError, ValueError, TypeError, IndexError) as error:
-        raise DataError(str(path), f"is damaged ({error}); make it anew or copy it again") from None

@@ -20,30 +20,33 @@ decoding: it shows outputs of a model instead of weights. Three rules hold for b
 
 from __future__ import annotations
 
+import math
 import operator
 import secrets
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any, NamedTuple, Self, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sparsezo.errors import DataError, SparsezoError, UsageError
+from sparsezo import bounds
+from sparsezo.errors import DataError, SparsezoError, UsageError, shown
+from sparsezo.events import Event
 from sparsezo.kernels import lazy, loop, random
 from sparsezo.kernels.coefficient import coefficient
 from sparsezo.kernels.inputs.one import OneInput
+from sparsezo.options import make_options
 from sparsezo.proposals import Feedback, Info, Proposal, as_json, losses_of
 from sparsezo.questions import Question
 from sparsezo.rules import RULES
 from sparsezo.settings import Settings
-from sparsezo.storage.container import pack, unpack
-
-Event = dict[str, Any]  # {"event": "ask", "step", "x"}, {"event": "tell", "step", "feedback"} or {"event": "read"};
-# "next" in an ask says that the learner chose the input itself
+from sparsezo.storage.container import damage, pack, unpack
 
 _BLOCK = 1024  # rows that are settled with one call of the generator
 _EMPTY = np.zeros((0, 0))
+STATE = "the state"  # what it is called in messages
 P = TypeVar("P", Proposal, Question)
 
 
@@ -74,16 +77,19 @@ class Optimizer:
         self._lock = threading.RLock()
         self._open: dict[int, Asked] = {}
         self._work: loop.Workspace | None = None
-        self.state = loop.State(
-            W=np.zeros((n, L), dtype) if W is None else _start(W, n, L, dtype),
-            q=np.zeros((n if settings.step == "adagrad" else 0, L), dtype),
-            Q_row=np.zeros(n if settings.perturb == "all" else 0),
-            counts=np.zeros(loop.N_COUNTS, np.int64),
-            sums=np.zeros(loop.N_SUMS),
-            questions=np.zeros((0, 0), np.int32),
-            about=np.zeros(0, np.int32),
-            said=np.zeros(0),
-        )
+        try:
+            self.state = loop.State(
+                W=np.zeros((n, L), dtype) if W is None else _start(W, n, L, dtype),
+                q=np.zeros((n if settings.step == "adagrad" else 0, L), dtype),
+                Q_row=np.zeros(n if settings.perturb == "all" else 0),
+                counts=np.zeros(loop.N_COUNTS, np.int64),
+                sums=np.zeros(loop.N_SUMS),
+                questions=np.zeros((0, 0), np.int32),
+                about=np.zeros(0, np.int32),
+                said=np.zeros(0),
+            )
+        except (MemoryError, ValueError, OverflowError):
+            raise UsageError(f"n {shown(n)}: this machine has no room for so many weights") from None
 
     # What it has done
 
@@ -104,7 +110,7 @@ class Optimizer:
 
     @property
     def average_loss(self) -> float:
-        """The average cumulative loss of the candidates so far (paper Sec. 5); of what was asked, for rules that ask."""
+        """The average cumulative loss of the candidates so far (paper Sec. 5); rules that ask: of what they showed."""
         counts = self.state.counts
         known = counts[loop.ANSWERS] if RULES[self.settings.rule].asks else counts[loop.STEP] - counts[loop.SILENT]
         return float(self.state.sums[loop.LOSS]) / max(int(known), 1)
@@ -169,7 +175,7 @@ class Optimizer:
             S, V = work.S[: indices.size, 0], work.V[: indices.size, 0]
             mu, incumbent = self._params.mu, RULES[self.settings.rule].incumbent
             before = {"w": S.copy(), "w - mu u": S - mu * V}.get(incumbent or "")
-            return self._opened(Proposal(self.id, step, indices, S + mu * V, before), inputs)
+            return self._opened(Proposal(self.id, step, indices.view(), S + mu * V, before), inputs)
 
     def tell(self, proposal: Proposal, feedback: Feedback) -> Info:
         """Learn from the answer to a proposal. What an answer is depends on the rule (``RULES[...].feedback``):
@@ -181,9 +187,13 @@ class Optimizer:
             asked = self._asked(proposal)
             F_plus, F_incumbent = losses_of(self.settings.rule, feedback)
             params, state = self._params, self.state
+            counts, sums = state.counts.copy(), state.sums.copy()
             mean = loop.count_step(params, F_plus, F_plus, state)
             state.counts[loop.ANSWERS] += 1
             c = float(coefficient(params.rule, params.h, params.mu, F_plus, F_incumbent, mean))
+            if not math.isfinite(c + state.sums[loop.LOSS]):
+                state.counts[:], state.sums[:] = counts, sums
+                raise SparsezoError(f"feedback {shown(feedback, repr)}: such losses make a step that is not finite")
             del self._open[asked.proposal.step]
             if c != 0:
                 self._move(asked, c)
@@ -195,7 +205,7 @@ class Optimizer:
         """``own``: the learner chose the input itself."""
         self.state.counts[loop.ASKED] += 1
         loop.count_question(self.state)
-        self._open[proposal.step] = Asked(proposal, inputs)
+        self._open[proposal.step] = Asked(proposal.frozen(), inputs)
         if self.on_event is not None:
             event = {"event": "ask", "step": proposal.step, "x": np.asarray(proposal.x).tolist()}
             self.on_event({**event, "next": True} if own else event)
@@ -203,6 +213,8 @@ class Optimizer:
 
     def _asked(self, proposal: Proposal | Question) -> Asked:
         """The open proposal as it was made; says why where there is none."""
+        if not isinstance(proposal, Proposal | Question) or not isinstance(proposal.step, int):
+            raise UsageError(f"tell() takes a proposal as ask() gave it, not {shown(proposal)}")
         if proposal.owner != self.id:
             raise UsageError(f"step {proposal.step}: this proposal is of another learner ({proposal.owner})")
         asked = self._open.get(proposal.step)
@@ -224,12 +236,21 @@ class Optimizer:
             return _EMPTY
         if C is None:
             raise UsageError("perturb score needs C, where the loss reads w through C w[active] alone")
-        rows = np.asarray(C, np.float64)
-        if rows.ndim != 2 or rows.shape[1] != active.size:
-            raise UsageError(f"C has shape {rows.shape}; make it rows x {active.size}, as active is long")
+        try:
+            given = np.asarray(C)
+        except (ValueError, TypeError):
+            raise UsageError(f"C is no table of numbers; make it rows x {active.size}") from None
+        if given.dtype.kind not in "fiub":
+            raise UsageError(f"C is {given.dtype}; make it a table of numbers, rows x {active.size}")
+        if given.ndim != 2 or given.shape[1] != active.size:
+            raise UsageError(f"C has shape {given.shape}; make it rows x {active.size}, as active is long")
+        rows = given.astype(np.float64)
         if not np.isfinite(rows).all():
             raise SparsezoError("C is not finite")
-        _, sizes, directions = np.linalg.svd(rows, full_matrices=False)
+        try:
+            _, sizes, directions = np.linalg.svd(rows, full_matrices=False)
+        except np.linalg.LinAlgError:
+            raise SparsezoError("C has no singular values; are its numbers far too large?") from None
         rank = int((sizes > max(rows.shape) * np.finfo(float).eps * sizes.max(initial=0)).sum())
         return np.ascontiguousarray(directions[:rank].T)
 
@@ -257,8 +278,9 @@ class Optimizer:
 
     @classmethod
     def from_bytes(cls, raw: bytes) -> Self:
-        meta, arrays = unpack(raw, "state", "the state")
-        optimizer = cls(len(arrays["W"]), settings_of(meta))
+        meta, arrays, settings = state_of(raw)
+        with damage(STATE):
+            optimizer = cls(len(arrays["W"]), settings)
         optimizer._restore(meta, arrays)
         return optimizer
 
@@ -270,39 +292,32 @@ class Optimizer:
         for name, mine in self.state._asdict().items():
             its = arrays.get(name)
             if its is None or its.shape != mine.shape or its.dtype != mine.dtype:
-                raise DataError("the state", f"is of another problem or settings: {name} does not fit")
+                raise DataError(STATE, f"is of another problem or settings: {name} does not fit")
             mine[...] = its
-        self.id = str(meta["id"])
-        for given in meta["open"]:
-            proposal: Any = (Question if "kind" in given else Proposal).from_json(given)
-            basis = arrays.get(f"basis.{proposal.step}")
-            inputs = None if basis is None else OneInput(proposal.x, np.ascontiguousarray(basis))
-            self._open[proposal.step] = Asked(proposal, inputs)
+        with damage(STATE):
+            self.check_state()
+            self.id = str(meta["id"])
+            for given in meta["open"]:
+                proposal: Any = (Question if "kind" in given else Proposal).from_json(given)
+                self._open[proposal.step] = self._reopened(proposal, arrays.get(f"basis.{proposal.step}"))
+            asked, told = self.state.counts[[loop.ASKED, loop.STEP]].tolist()
+            if len(self._open) != asked - told or not all(0 <= step < asked for step in self._open):
+                raise ValueError("its open proposals are not those that wait for an answer")
 
+    def check_state(self) -> None:
+        """Whether a state that was taken over can be one of this optimizer's."""
+        check_state(self.state)
 
-def replay(optimizer: Optimizer, events: Iterable[Event], features: Callable[[Any], ArrayLike] | None = None) -> None:
-    """Do again what ``on_event`` told of: asks, tells and readings in their order. The weights end the same.
-
-    ``features``, for an Optimizer with score: the active weights' numbers to C, which no event holds.
-    """
-    asked: dict[int, Any] = {}
-    for event in events:
-        kind = event.get("event")
-        if kind == "ask":
-            x = event["x"]
-            given = (x,) if features is None else (x, features(x))
-            proposal: Any = optimizer.ask(*(() if event.get("next") else given))
-            if proposal.step != event["step"]:
-                raise UsageError(f"step {event['step']} of the log would be step {proposal.step} here: not its start")
-            asked[proposal.step] = proposal
-        elif kind == "tell":
-            if event["step"] not in asked:
-                raise UsageError(f"step {event['step']}: the log answers what it never asked")
-            optimizer.tell(asked.pop(event["step"]), event["feedback"])
-        elif kind == "read":
-            optimizer.weights()
-        else:
-            raise UsageError(f"event {kind!r}: a log has ask, tell and read")
+    def _reopened(self, proposal: Any, basis: NDArray[Any] | None) -> Asked:
+        """As ``ask`` made it, from bytes."""
+        active = _indices(proposal.x, self.state.W.shape[0])
+        for values in (proposal.candidate, proposal.incumbent):
+            if values is not None:
+                bounds.array("a proposal's weights", values, "if", active.shape)
+        bounds.array("a basis", basis, "f", (active.size, None) if self.settings.perturb == "score" else _EMPTY.shape)
+        if basis is None or basis.shape[1] > active.size or not np.isfinite(basis).all():
+            raise ValueError("a basis that spans nothing")
+        return Asked(replace(proposal, x=active.view()).frozen(), OneInput(active, basis.astype(np.float64)))
 
 
 def workspace(rows: int, columns: int, L: int, outputs: int, dtype: Any) -> loop.Workspace:
@@ -326,11 +341,24 @@ def workspace(rows: int, columns: int, L: int, outputs: int, dtype: Any) -> loop
     )
 
 
-def settings_of(meta: Mapping[str, Any]) -> Settings:
-    try:
-        return Settings(**meta["settings"])
-    except (KeyError, TypeError) as error:
-        raise DataError("the state", f"is damaged ({error!r})") from None
+def state_of(raw: bytes) -> tuple[dict[str, Any], dict[str, NDArray[Any]], Settings]:
+    """(head, arrays, settings) of a state as ``to_bytes`` wrote it."""
+    if not isinstance(raw, bytes | bytearray | memoryview):
+        raise UsageError(f"a state is bytes, as to_bytes() gives them, not a {type(raw).__name__}")
+    meta, arrays = unpack(bytes(raw), "state", STATE)
+    with damage(STATE):
+        settings = make_options(Settings, meta["settings"], STATE)
+    return meta, arrays, settings
+
+
+def check_state(state: loop.State) -> None:
+    """Numbers that a run can come to."""
+    for name in ("W", "q", "Q_row", "sums", "said"):
+        bounds.finite(name, getattr(state, name))
+    if (state.counts < 0).any() or (state.q <= -1).any():
+        raise UsageError("counts or sums of squares below 0")
+    if state.Q_row.size and not 0 <= state.Q_row.min() <= state.Q_row.max() <= state.sums[loop.Q_TOTAL]:
+        raise UsageError("weights that are owed less than nothing")
 
 
 def whole(name: str, value: object, least: int) -> int:
@@ -339,22 +367,22 @@ def whole(name: str, value: object, least: int) -> int:
     except TypeError:
         number = least - 1
     if number < least or isinstance(value, bool):
-        raise UsageError(f"{name} {value}: must be a whole number, {least} or more")
+        raise UsageError(f"{name} {shown(value)}: must be a whole number, {least} or more")
     return number
 
 
 def _start(W: Any, n: int, L: int, dtype: Any) -> NDArray[Any]:
     """A copy of the weights to start from."""
-    start = np.array(W, dtype, order="C")
-    if start.shape != (n, L) and not (L == 1 and start.shape == (n,)):
-        raise UsageError(f"the weights to start from have shape {start.shape}; make it {(n, L)}")
-    if not np.isfinite(start).all():
-        raise UsageError("the weights to start from must all be finite")
-    return start.reshape(n, L)
+    start = bounds.weights("the weights to start from", W, (n, L), dtype)
+    bounds.finite("the weights to start from", start)
+    return start.copy()
 
 
 def _indices(given: ArrayLike, n: int) -> NDArray[np.int64]:
-    a = np.asarray(given)
+    try:
+        a = np.asarray(given)
+    except (ValueError, TypeError):
+        raise UsageError("active must be one row of whole numbers") from None
     if a.ndim != 1 or (a.size and a.dtype.kind not in "iu"):
         raise UsageError(f"active must be one row of whole numbers, not {a.dtype} of shape {a.shape}")
     a = a.astype(np.int64)

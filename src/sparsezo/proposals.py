@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sparsezo.errors import SparsezoError, UsageError
+from sparsezo.errors import SparsezoError, UsageError, shown
 from sparsezo.rules import RULES
 
 Feedback = float | tuple[float, float] | list[float] | bool | str
@@ -42,12 +42,19 @@ class Proposal:
             return cls(
                 str(given["owner"]),
                 operator.index(given["step"]),
-                operator.index(x) if not isinstance(x, list) else np.array(x, np.int64),
-                np.array(candidate),
-                None if incumbent is None else np.array(incumbent),
+                operator.index(x) if not isinstance(x, list) else _row(x).astype(np.int64, casting="safe"),
+                _row(candidate),
+                None if incumbent is None else _row(incumbent),
             )
         except (KeyError, TypeError, ValueError, OverflowError) as error:
             raise UsageError(f"not a proposal: {error!r}") from None
+
+    def frozen(self) -> Proposal:
+        """Its arrays read-only: what was asked stays what was asked."""
+        for part in (self.x, self.candidate, self.incumbent):
+            if isinstance(part, np.ndarray):
+                part.flags.writeable = False
+        return self
 
     def _arrays(self) -> dict[str, NDArray[Any] | None]:
         return {"candidate": self.candidate, "incumbent": self.incumbent}
@@ -56,6 +63,14 @@ class Proposal:
         """Whether both ask the same."""
         mine, its = (self.x, self.candidate, self.incumbent), (other.x, other.candidate, other.incumbent)
         return self.step == other.step and all(np.array_equal(a, b) for a, b in zip(mine, its, strict=True))
+
+
+def _row(given: Any) -> NDArray[Any]:
+    """Numbers from JSON."""
+    row = np.array(given)
+    if row.ndim != 1 or (row.size and row.dtype.kind not in "if"):
+        raise ValueError(f"{shown(given)} is no row of numbers")
+    return row if row.size else row.astype(np.int64)
 
 
 @dataclass(frozen=True)
@@ -83,22 +98,33 @@ def losses_of(rule: str, feedback: object) -> tuple[float, float]:
     elif not pair:
         losses = _numbers((feedback, 0.0))
     if losses is None:
-        raise UsageError(f"feedback {feedback!r}: rule {rule} takes {RULES[rule].feedback}")
+        raise UsageError(f"feedback {shown(feedback, repr)}: rule {rule} takes {RULES[rule].feedback}")
     if not all(math.isfinite(loss) for loss in losses):
-        raise SparsezoError(f"feedback {feedback!r}: a loss must be finite")
+        raise SparsezoError(f"feedback {shown(feedback, repr)}: a loss must be finite")
     return losses
 
 
 def _numbers(pair: Iterable[Any]) -> tuple[float, float] | None:
     try:
-        first, second = (float(each) for each in pair if not isinstance(each, str))
+        first, second = map(_number, pair)
     except (TypeError, ValueError, OverflowError):
         return None
     return first, second
+
+
+def _number(given: Any) -> float:
+    """A real number of anybody's, Python's or NumPy's; text and arrays are none, though float() would take them."""
+    if isinstance(given, float):
+        return given
+    if not hasattr(given, "__float__") or getattr(given, "ndim", 0) != 0 or np.iscomplexobj(given):
+        raise TypeError
+    return float(given)
 
 
 def as_json(feedback: Any) -> Any:
     """As JSON has it."""
     if isinstance(feedback, tuple | list):
         return [float(each) for each in feedback]
-    return feedback if isinstance(feedback, str | bool) else np.asarray(feedback).item()
+    if isinstance(feedback, bool | np.bool_):
+        return bool(feedback)
+    return str(feedback) if isinstance(feedback, str) else float(feedback)

@@ -23,14 +23,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sparsezo import __version__
+from sparsezo import __version__, bounds
 from sparsezo.errors import UsageError
 from sparsezo.interrupts import CHECKPOINT_SECONDS, DeferredSignals
+from sparsezo.kernels import loop
 from sparsezo.kernels.loop import State
 from sparsezo.learner import Learner, predict
 from sparsezo.model import Model
+from sparsezo.rules import RULES
 from sparsezo.settings import Settings
-from sparsezo.storage.container import read_container, write_container
+from sparsezo.storage.container import damage, like, read_container, write_container
 from sparsezo.tasks.base import Problem, Scores, Task
 from sparsezo.tasks.loading import Data
 
@@ -84,7 +86,9 @@ class Training:
         self.evaluate_every = evaluate_every or default_interval(iterations)
         self.checkpoint = Path(checkpoint) if checkpoint is not None else None
         self.checkpoint_seconds = checkpoint_seconds
-        self.problem = task.problem(data.train, risk=settings.criterion == "annealed")
+        self.problem = task.problem(
+            data.train, risk=settings.criterion == "annealed", asks=RULES[settings.rule].asks
+        )
         self.gold = task.gold(data.train)
         self._dev = _Dev(task, data.dev) if data.dev is not None else None
         self.learner = Learner(self.problem, settings, W)
@@ -218,20 +222,37 @@ class Training:
         if self.checkpoint is None or not self.checkpoint.exists():
             return
         meta, arrays = read_container(self.checkpoint, "checkpoint")
-        mine, its = self._identity(), meta["identity"]
-        different = [name for name in mine if mine[name] != its.get(name)]
+        mine, its = self._identity(), meta.get("identity")
+        different = [name for name in mine if not isinstance(its, dict) or mine[name] != its.get(name)]
         if different:
             raise UsageError(
                 f"{self.checkpoint}: is of a run with other {', '.join(different)}; "
                 "resume with the same command, or remove the file to start anew"
             )
-        for name in State._fields:
-            getattr(self.learner.state, name)[...] = arrays[name]
-        self.best[...] = arrays["best"]
-        self.best_value, self.best_iteration = meta["best_value"], meta["best_iteration"]
-        self.seconds = meta["seconds"]
-        columns = (arrays[name].tolist() for name in ("iterations", "average_loss", "dev"))
-        self.curve = list(zip(*columns, strict=True))
+        with damage(self.checkpoint):
+            self._take_over(meta, arrays)
+
+    def _take_over(self, meta: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
+        """What a checkpoint of this very run holds."""
+        self.learner.make_room_for(arrays)
+        state = self.learner.state
+        kept = {name: like(arrays, name, getattr(state, name)) for name in State._fields}
+        if kept["counts"][loop.STEP] > self.iterations:
+            raise ValueError("more steps than the run has")
+        for name, values in kept.items():
+            getattr(state, name)[...] = values
+        self.learner.check_state()
+        self.best[...] = like(arrays, "best", self.best)
+        best, iteration, seconds = meta["best_value"], meta["best_iteration"], meta["seconds"]
+        if not isinstance(iteration, int) or not isinstance(seconds, float | int):
+            raise ValueError("best_iteration or seconds is no number")
+        self.best_value, self.best_iteration = None if best is None else float(best), iteration
+        self.seconds = float(seconds)
+        columns = [arrays[name] for name in ("iterations", "average_loss", "dev")]
+        for column, kinds in zip(columns, ("iu", "f", "f"), strict=True):
+            bounds.array("the curve", column, kinds, (None,))
+        bounds.below("the curve", columns[0], self.iterations + 1)
+        self.curve = list(zip(*(column.tolist() for column in columns), strict=True))
 
     def finish(self) -> None:
         """The model is saved: the checkpoint has served."""

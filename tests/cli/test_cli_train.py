@@ -66,8 +66,14 @@ OPTIONS = {
     "chunking": (
         "--column 2 --scheme iob1 --only VP --order 1 --features ner --template tpl --format columns --min-count 3",
         {
-            "column": "2", "scheme": "iob1", "only": "VP", "order": 1, "features": "ner", "template": "tpl",
-            "format": "columns", "min_count": 3,
+            "column": "2",
+            "scheme": "iob1",
+            "only": "VP",
+            "order": 1,
+            "features": "ner",
+            "template": "tpl",
+            "format": "columns",
+            "min_count": 3,
         },
     ),
     "text": (

@@ -56,6 +56,7 @@ def tiny():
             row=f(L),
             y=np.zeros(R, np.int32),
             incumbent=np.zeros(R, np.int32),
+            q=np.zeros(4, np.int32),
         )
 
     def memory(W, lazy=False, adagrad=False):
@@ -65,6 +66,7 @@ def tiny():
             Q_row=np.zeros(len(W) if lazy else 0),
             counts=np.zeros(loop.N_COUNTS, np.int64),
             sums=np.zeros(loop.N_SUMS),
+            **twins.no_questions(),
         )
 
     return SimpleNamespace(

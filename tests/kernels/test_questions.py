@@ -1,4 +1,4 @@
-"""What an answer says of a tag path, against enumeration: likelihoods, gradients, truths and the choice of questions."""
+"""What an answer says of a tag path, against enumeration: likelihoods, gradients, truths, choice of questions."""
 
 from __future__ import annotations
 

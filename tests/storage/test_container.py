@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import io
 import json
+import re
+import warnings
+import zipfile
 
 import numpy as np
 import pytest
 
 from sparsezo import __version__
-from sparsezo.errors import DataError, SparsezoError
+from sparsezo.errors import DamagedError, DataError, SparsezoError
 from sparsezo.model import load_model
 from sparsezo.settings import Settings
 from sparsezo.storage import container
@@ -142,7 +146,7 @@ def test_objects_are_neither_written_nor_read(tmp_path):
     assert list(tmp_path.iterdir()) == []
     write_npz(tmp_path / "evil.szo", HEAD, W=objects)
     with pytest.raises(
-        DataError, match=r"evil\.szo: is damaged \(.*allow_pickle=False.*\); make it anew or copy it again"
+        DamagedError, match=r"evil\.szo: is damaged \(W\.npy is no array of numbers\); make it anew or copy it again"
     ):
         read_container(tmp_path / "evil.szo", "model")
 
@@ -197,3 +201,165 @@ def test_a_full_disk_leaves_nothing_behind(tmp_path, monkeypatch):
         write_container(path, "model", {}, {"W": np.zeros(3)})
     assert path.read_bytes() == b"the old one"
     assert [p.name for p in tmp_path.iterdir()] == ["model.szo"]
+
+
+# Crafted files: everything is right but one thing
+
+
+def npy(array):
+    stream = io.BytesIO()
+    np.lib.format.write_array(stream, np.asarray(array), allow_pickle=True)
+    return stream.getvalue()
+
+
+def zipped(path, members, compression=zipfile.ZIP_STORED):
+    """A zip with right sums of its own, of (name, bytes)."""
+    with zipfile.ZipFile(path, "w", compression) as archive, warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of names that are there twice
+        for name, content in members:
+            archive.writestr(name, content)
+    return path
+
+
+GOOD_HEAD = ("meta.npy", npy(np.frombuffer(json.dumps(HEAD).encode(), np.uint8)))
+GOOD = ("W.npy", npy(np.zeros((2, 3), np.float32)))
+
+
+def refused(path):
+    with pytest.raises(DamagedError) as caught:
+        read_container(path, "model")
+    found = re.fullmatch(
+        rf"{re.escape(str(path))}: is damaged \((.*)\); make it anew or copy it again", str(caught.value)
+    )
+    assert caught.value.exit_code == 1
+    return found[1]
+
+
+def test_files_of_before_have_no_sums_of_their_own(tmp_path):
+    meta, arrays = read_container(zipped(tmp_path / "old.szo", [GOOD_HEAD, GOOD]), "model")
+    assert meta == HEAD
+    np.testing.assert_array_equal(arrays["W"], np.zeros((2, 3), np.float32))
+
+
+def test_packed_files_are_read_too(tmp_path):
+    with open(tmp_path / "some.szo", "wb") as stream:
+        np.savez_compressed(stream, meta=np.frombuffer(json.dumps(HEAD).encode(), np.uint8), W=np.arange(5))
+    np.testing.assert_array_equal(read_container(tmp_path / "some.szo", "model")[1]["W"], np.arange(5))
+
+
+@pytest.mark.parametrize(
+    ("members", "why"),
+    [
+        ([("meta.npy", b"hello"), GOOD], "meta.npy is no array of numbers"),
+        ([("meta.npy", b""), GOOD], "meta.npy is no array of numbers"),
+        ([GOOD_HEAD, ("W.npy", b"1 2 3")], "W.npy is no array of numbers"),
+        ([GOOD_HEAD, ("W.txt", b"1 2 3")], "a member 'W.txt'"),
+        ([GOOD_HEAD, (".npy", GOOD[1])], "a member '.npy'"),
+        ([GOOD_HEAD, GOOD, GOOD], "a member 'W.npy'"),
+        ([GOOD_HEAD, ("W.npy", GOOD[1] + b"x")], r"W.npy is not as long as its shape \(2, 3\) says"),
+        ([GOOD_HEAD, ("W.npy", GOOD[1][:-1])], r"W.npy is not as long as its shape \(2, 3\) says"),
+        ([GOOD_HEAD, ("W.npy", npy(np.zeros(3, complex)))], "W.npy is of type c16"),
+        ([GOOD_HEAD, ("W.npy", npy(np.zeros(3, np.float16)))], "W.npy is of type f2"),
+        ([GOOD_HEAD, ("W.npy", npy(np.array(["a", "b"])))], "W.npy is of type U1"),
+        ([GOOD_HEAD, ("W.npy", npy(np.zeros(3, [("a", "i4")])))], "W.npy is no array of numbers"),
+        ([GOOD_HEAD, ("W.npy", npy(np.array([None])))], "W.npy is no array of numbers"),
+        ([GOOD_HEAD, ("W.npy", npy(np.zeros(3, "M8[s]")))], "W.npy is no array of numbers"),
+        ([GOOD_HEAD, ("W.npy", GOOD[1].replace(b"(2, 3)", b"(9, 9)"))], r"W.npy is not as long as its shape"),
+        ([GOOD_HEAD, ("W.npy", GOOD[1].replace(b"(2, 3)", b"(-2,-3"))], "W.npy is no array of numbers"),
+    ],
+)
+def test_members_that_are_no_arrays(tmp_path, members, why):
+    assert re.match(why, refused(zipped(tmp_path / "some.szo", members)))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [b"[" * 100_000, b'{"a": ' * 100_000, b'{"a": ' + b"9" * 5000 + b"}", b'{"a": "\\ud800", "format": "sparsezo"}'],
+)
+def test_heads_that_json_chokes_on(tmp_path, text):
+    """Brackets without end, a number of 5,000 digits, half a character."""
+    assert refused(zipped(tmp_path / "some.szo", [("meta.npy", npy(np.frombuffer(text, np.uint8))), GOOD]))
+
+
+def test_a_zip_that_says_it_is_encrypted(tmp_path):
+    path = zipped(tmp_path / "some.szo", [GOOD_HEAD, GOOD])
+    content = bytearray(path.read_bytes())
+    for magic, at in ((b"PK\x03\x04", 6), (b"PK\x01\x02", 8)):
+        content[content.rindex(magic) + at] |= 1
+    path.write_bytes(content)
+    assert refused(path) == "W is encrypted"
+
+
+@pytest.mark.parametrize("compression", [zipfile.ZIP_LZMA, zipfile.ZIP_BZIP2])
+def test_a_zip_packed_in_another_way(tmp_path, compression):
+    assert refused(zipped(tmp_path / "some.szo", [GOOD_HEAD, GOOD], compression)) == "meta is packed in an unknown way"
+
+
+def test_arrays_come_back_in_this_machines_order_and_in_c_order(tmp_path):
+    W = np.arange(6.0).reshape(2, 3)
+    for stored in (W.astype(">f8"), np.asfortranarray(W)):
+        path = zipped(tmp_path / "some.szo", [GOOD_HEAD, ("W.npy", npy(stored))])
+        read = read_container(path, "model")[1]["W"]
+        assert read.dtype.isnative
+        assert read.flags.c_contiguous
+        np.testing.assert_array_equal(read, W)
+        write_container(path, "model", {}, {"W": stored})
+        np.testing.assert_array_equal(read_container(path, "model")[1]["W"], W)
+
+
+def with_member(path, name, content):
+    """The file with one member replaced, and the zip's own sums put right."""
+    with zipfile.ZipFile(path) as archive:
+        members = [(each, content if each == name else archive.read(each)) for each in archive.namelist()]
+    return zipped(path, members)
+
+
+def test_a_flipped_bit_that_the_zip_does_not_notice(tmp_path):
+    path = tmp_path / "some.szo"
+    given = np.arange(10, dtype=np.int64)
+    write_container(path, "model", {"task": "chunking"}, {"W": given, "v": given})
+    other = given.copy()
+    other[3] ^= 1
+    assert refused(with_member(path, "W.npy", npy(other))) == "the check sum of W is wrong"
+    write_container(path, "model", {"task": "chunking"}, {"W": given, "v": given})
+    assert refused(with_member(path, "W.npy", npy(given.reshape(2, 5)))) == "the check sum of W is wrong"
+    write_container(path, "model", {"task": "chunking"}, {"W": given, "v": given})
+    assert refused(with_member(path, "W.npy", npy(given.view(np.uint64)))) == "the check sum of W is wrong"
+    write_container(path, "model", {"task": "chunking"}, {"W": given, "v": given})
+    with zipfile.ZipFile(path) as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    less = {name: content for name, content in members.items() if name != "v.npy"}
+    assert refused(zipped(path, less.items())) == "v is missing or does not belong to it"
+    assert (
+        refused(zipped(path, {**members, "x.npy": members["v.npy"]}.items())) == "x is missing or does not belong to it"
+    )
+    head = members["meta.npy"].replace(b'"chunking"', b'"chunkinG"')
+    assert refused(zipped(path, {**members, "meta.npy": head}.items())) == "the check sum of its head is wrong"
+
+
+def test_a_small_file_that_holds_gigabytes(tmp_path, monkeypatch):
+    """It is refused before memory is taken, and says how much it would be; whoever insists gets it."""
+    path = tmp_path / "bomb.szo"
+    zipped(path, [GOOD_HEAD, ("W.npy", npy(np.zeros((300, 1000))))], zipfile.ZIP_DEFLATED)
+    monkeypatch.setattr(container.limits, "ARRAYS", 1_000_000)
+    with monkeypatch.context() as patched:
+        patched.setattr(container.np, "empty", None)
+        with pytest.raises(
+            DataError, match=r"bomb\.szo: holds 0\.0 GB in a file of 0\.0 MB: is it a trap\?; if it is meant"
+        ):
+            read_container(path, "model")
+    with container.limits.insisting():
+        assert read_container(path, "model")[1]["W"].shape == (300, 1000)
+    monkeypatch.setattr(container.limits, "ARRAYS", 3_000_000)
+    assert read_container(path, "model")[1]["W"].shape == (300, 1000)
+
+
+def test_a_machine_without_the_memory_for_it(tmp_path, monkeypatch):
+    path = zipped(tmp_path / "some.szo", [GOOD_HEAD, GOOD])
+
+    def full(*_args):
+        raise MemoryError
+
+    monkeypatch.setattr(container.np, "empty", full)
+    with pytest.raises(DataError, match="holds more than this machine has memory for"):
+        read_container(path, "model")

@@ -137,9 +137,8 @@ def said(params: Any, step: Any, right: Any, options: Any) -> Any:
         return perceived(params.feedback, params.noise, params.bias, params.levels, key, step, right, 0)
     if params.feedback != FLIP or uniform(key, step, 5) >= params.noise:
         return right
-    stride = (
-        2 if params.rule == LABEL and params.about == ABOUT_CHUNK else 1
-    )  # a chunk's labels are B of each type, and O
+    of_chunk = params.rule == LABEL and params.about == ABOUT_CHUNK
+    stride = 2 if of_chunk else 1  # its labels are B of each type, and O
     other = np.float64(stride * int(uniform(key, step, 6) * (options - 1)))
     return other if other < right else other + stride
 

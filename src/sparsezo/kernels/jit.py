@@ -12,11 +12,14 @@ compiles it anew. What stands alone, such as a reader's parser (``@standalone_ke
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import hashlib
 import os
 import shutil
+import stat
 import tempfile
+import warnings
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, TypeVar
@@ -46,24 +49,69 @@ def _fingerprint(sources: Iterable[Path]) -> str:
 
 
 def _cache_folder(unit: str, sources: Iterable[Path]) -> Path:
-    """The first place that can be written: the user's own choice, the user's cache, the temporary folder."""
-    bases = [Path(numba.config.CACHE_DIR) / "sparsezo" / "jit"] if numba.config.CACHE_DIR else []
-    with contextlib.suppress(RuntimeError):
-        bases.append(cache_folder("jit"))
-    user = os.getuid() if hasattr(os, "getuid") else "user"
-    bases.append(Path(tempfile.gettempdir()) / f"sparsezo-{user}" / "sparsezo" / "jit")
+    """The first place that is safe: the user's own choice, the user's cache, the temporary folder; or one for once.
+
+    Numba's index files are pickles: whoever can write there can make us run anything. So each folder is this user's,
+    and nobody else may write to it or to what it stands in.
+    """
     name = f"{unit}-{_fingerprint(sources)}"
-    for base in bases:
-        folder = base / name
+    for place, ours in _places():
         with contextlib.suppress(OSError):
-            if not folder.is_dir():
-                folder.mkdir(parents=True, exist_ok=True)
-                _prune(base, unit)
-            if os.access(folder, os.W_OK):
+            place.mkdir(parents=True, exist_ok=True)
+            base = _own_folder(Path(os.path.realpath(place)), ours)
+            known = base is not None and (base / name).exists()
+            folder = None if base is None else _own_folder(base, (name,))
+            if folder is not None and os.access(folder, os.W_OK):
+                if not known:
+                    _prune(folder.parent, unit)
                 return folder
-    raise OSError(
-        f"no folder for compiled code can be written, tried {', '.join(map(str, bases))}; set NUMBA_CACHE_DIR"
-    )
+            if base is None and str(place) == numba.config.CACHE_DIR:
+                warnings.warn(f"NUMBA_CACHE_DIR: others can write to {place}; the cache is elsewhere", stacklevel=2)
+    folder = Path(tempfile.mkdtemp(prefix="sparsezo-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
+
+
+def _places() -> Iterator[tuple[Path, tuple[str, ...]]]:
+    """Folders of others, and what of ours stands in each."""
+    if numba.config.CACHE_DIR:
+        yield Path(numba.config.CACHE_DIR), ("sparsezo", "jit")
+    with contextlib.suppress(RuntimeError):
+        cache = cache_folder("jit")
+        yield cache.parent.parent, cache.parts[-2:]
+    user = os.getuid() if hasattr(os, "getuid") else "user"
+    yield Path(tempfile.gettempdir()), (f"sparsezo-{user}", "sparsezo", "jit")
+
+
+def _own_folder(place: Path, names: Iterable[str]) -> Path | None:
+    """place/names, made for this user alone where it is not there; None where it is not safe."""
+    if not all(map(_safe, (place, *place.parents))):
+        return None
+    for name in names:
+        place = place / name
+        with contextlib.suppress(FileExistsError):
+            place.mkdir(mode=0o700)
+        if not _safe(place, strict=True):
+            return None
+    return place
+
+
+def _safe(folder: Path, strict: bool = False) -> bool:
+    """Whether nobody but this user (or root) can put a file there; no link. ``strict``: this user's own.
+
+    In a folder like /tmp others may write, but not replace what is ours. A group that is this user's own is let pass
+    where the user made the folder: many systems have such groups, with this user alone in them.
+    """
+    if not hasattr(os, "getuid"):
+        return True
+    found = os.lstat(folder)
+    user, mode = os.getuid(), found.st_mode
+    if not stat.S_ISDIR(mode) or found.st_uid not in ({user} if strict else {user, 0, os.lstat("/").st_uid}):
+        return False
+    if strict:
+        return not mode & (stat.S_IWGRP | stat.S_IWOTH)
+    shared = mode & stat.S_IWOTH or (mode & stat.S_IWGRP and found.st_gid not in (0, os.getgid()))
+    return not shared or bool(mode & stat.S_ISVTX)
 
 
 def _prune(base: Path, unit: str) -> None:

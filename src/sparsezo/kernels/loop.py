@@ -19,8 +19,8 @@ from sparsezo.kernels.jit import inlined_kernel, kernel
 from sparsezo.kernels.random import COMPLEMENT, DEBT, FEEDBACK, INPUTS, OUTPUT, PERTURBATION, below
 from sparsezo.kernels.raters import flipped, perceived
 
-# Places in State.counts and State.sums. QUESTIONS, ANSWERS: what a person is asked, and has answered. PASSED: steps since
-# the last question. SILENT: steps whose loss nobody told, since there was nothing to ask.
+# Places in State.counts and State.sums. QUESTIONS, ANSWERS: what a person is asked, and has answered. PASSED: steps
+# since the last question. SILENT: steps whose loss nobody told, since there was nothing to ask.
 ASKED, STEP, SETTLEMENTS, UPDATES, READINGS, QUESTIONS, ANSWERS, PASSED, SILENT = range(N_COUNTS := 9)
 LOSS, TOLD, Q_TOTAL = range(N_SUMS := 3)
 
@@ -237,7 +237,7 @@ def pass_over(state: Any) -> None:
 def seek(inputs: Any, task: Any, params: Any, N: Any, x: Any, most: Any, state: Any, work: Any) -> Any:
     """(input, score) of the next proposal with two outputs that differ; -1 where none comes in so many steps.
 
-    x: the input that it is about, or -1 for any, in the run's own order. A step with two equal outputs is done as it is.
+    x: the input that it is about, or -1 for any, in the run's own order. A step with two equal outputs is done at that.
     """
     for _ in range(most):
         step = state.counts[ASKED]

@@ -35,6 +35,12 @@ Tasks whose outputs people are asked about (DESIGN 3a); q is the question, of pa
     evidence(task, x, S, kind, about, q, y, other, answer, e0, e1, D)    D = d log Pr(answer) / dS; returns Pr(answer)
     options(task, x, kind, about)          how many answers there are to choose from
     truth(gold, task, x, kind, about, q, y, other)       what somebody answers who knows
+
+Compiled code checks no bounds. Each NamedTuple may have, as plain methods, what is called once before it gets there:
+
+    inputs.check(problem), task.check(problem)      UsageError where arrays and the problem's numbers do not fit
+    gold.check(problem, supervised)                 likewise, for gold of other inputs
+    task.most(x)                                    the numbers of an output of x are below this
 """
 
 from __future__ import annotations

@@ -14,6 +14,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from sparsezo import bounds
 from sparsezo.questions import Questions
 
 Arrays = Mapping[str, NDArray[Any]]
@@ -35,6 +36,17 @@ class Problem:
     dtype: type[np.floating[Any]] = np.float32  # of the weights and scores
     questions: Questions = field(default_factory=dict)  # (rule, what it is about) -> the answers to choose from
     adagrad_start: float = 1.0  # under the root of Adagrad's step, where a rule learns from answers
+    learn: bool = True  # False: to decode only
+    risk: bool = True  # it has the annealed criterion's room
+
+    def __post_init__(self) -> None:
+        """Compiled code believes all of it, so it is looked at here."""
+        bounds.offsets("output_start", self.output_start)
+        bounds.at_least("n_features", self.n_features, 1)
+        bounds.at_least("n_labels", self.n_labels, 1)
+        for part in (self.inputs, self.task):
+            if hasattr(part, "check"):
+                part.check(self)
 
     def __len__(self) -> int:
         return self.output_start.size - 1

@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from sparsezo import bounds
 from sparsezo.kernels import protocol
 from sparsezo.kernels.adagrad import adagrad
 from sparsezo.kernels.jit import allocating_kernel, kernel
@@ -45,6 +46,14 @@ class DenseInputs(NamedTuple):
     solve: NDArray[np.float64]  # [N, M, M]: (C_B')^+ in the first rows. These three are empty where nothing is learned
     scale: NDArray[np.float64]  # of steps along C' D: 1 over each feature's spread within lists; or empty, for 1
     scratch: DenseScratch
+
+    def check(self, problem: Any) -> None:
+        """``dense_inputs`` has looked at the arrays; whether the problem has room for them."""
+        M = self.features.shape[1]
+        bounds.offsets("offsets", self.offsets, n=len(problem), end=len(self.features))
+        bounds.at_least("n_features", problem.n_features, M)
+        bounds.at_least("max_rows", problem.max_rows, int(np.diff(self.offsets).max(initial=0)))
+        bounds.at_least("max_columns", problem.max_columns, M)
 
 
 # ---- S = C W: eight rows at a time ----
@@ -271,6 +280,9 @@ def dense_inputs(
     ``scaled``: steps along C' D as if every feature had spread 1 within lists.
     """
     features, offsets = read_only(features), np.ascontiguousarray(offsets, np.int64)
+    bounds.array("features", features, "f", (None, None))
+    bounds.offsets("offsets", offsets, end=len(features))
+    bounds.finite("features", features)
     N, M = offsets.size - 1 if learn else 0, features.shape[1]
     ranks, basis, solve = np.zeros(N, np.int64), np.zeros((N, M), np.int32), np.zeros((N, M, M))
     if learn:

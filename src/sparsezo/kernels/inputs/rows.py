@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from sparsezo import bounds
 from sparsezo.errors import UsageError
 from sparsezo.kernels import protocol
 from sparsezo.kernels.adagrad import adagrad
@@ -34,6 +35,13 @@ class RowInputs(NamedTuple):
     columns: NDArray[np.int32]  # one an entry
     values: NDArray[np.float32]  # one an entry
     norm: NDArray[np.float32]  # N: ||x||, which is K
+
+    def check(self, problem: Any) -> None:
+        """``row_inputs`` has looked at the arrays; whether the problem has room for them."""
+        bounds.offsets("indptr", self.indptr, n=len(problem), end=self.columns.size)
+        bounds.below("columns", self.columns, problem.n_features)
+        bounds.at_least("max_rows", problem.max_rows, 1)
+        bounds.at_least("max_columns", problem.max_columns, int(np.diff(self.indptr).max(initial=0)))
 
 
 @implements(protocol.rows, RowInputs)
@@ -203,6 +211,8 @@ def row_inputs(X: Any) -> RowInputs:
         np.ascontiguousarray(X.data, np.float32),
         norm,
     )
+    bounds.offsets("indptr", inputs.indptr, n=X.shape[0], end=inputs.columns.size)
+    bounds.array("values", inputs.values, "f", (inputs.columns.size,))
     wrong = _measure(inputs.indptr, inputs.columns, inputs.values, X.shape[1], norm)
     if wrong >= 0:
         raise UsageError(f"row {wrong} names a column twice, a column that is not there, or a value that is not finite")

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from sparsezo import bounds
 from sparsezo.kernels import protocol
 from sparsezo.kernels.adagrad import adagrad
 from sparsezo.kernels.inputs.products import combine, gather, scatter, weight
@@ -47,6 +48,13 @@ class SparseInputs(NamedTuple):
     chol: NDArray[np.float32]
     inverse: NDArray[np.float32]
     scratch: SparseScratch
+
+    def check(self, problem: Any) -> None:
+        """``sparse_inputs`` has looked at the arrays; whether the problem has room for them."""
+        bounds.offsets("row_start", self.row_start, n=len(problem))
+        bounds.below("columns", self.columns, problem.n_features)
+        bounds.at_least("max_rows", problem.max_rows, int(np.diff(self.row_start).max(initial=0)))
+        bounds.at_least("max_columns", problem.max_columns, int(np.diff(self.col_start).max(initial=0)))
 
 
 @kernel
@@ -304,6 +312,13 @@ def sparse_inputs(
 
     ``factor_up_to``: inputs with more rows are learned from without K.
     """
+    bounds.offsets("row_start", row_start, end=row_ptr.size - 1)
+    bounds.offsets("row_ptr", row_ptr, end=columns.size)
+    bounds.array("columns", columns, "iu", (None,))
+    bounds.below("columns", columns, n_cols)
+    if values is not None:
+        bounds.array("values", values, "f", (columns.size,))
+        bounds.finite("values", values)
     slots, col_start, cols = distinct(row_start, row_ptr, columns, n_cols)
     R = np.diff(row_start)
     long = factor_up_to < R

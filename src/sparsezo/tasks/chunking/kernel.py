@@ -10,6 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from sparsezo import bounds
+from sparsezo.errors import UsageError
 from sparsezo.kernels import protocol
 from sparsezo.kernels.jit import kernel
 from sparsezo.kernels.protocol import implements
@@ -51,12 +53,40 @@ class ChunkTask(NamedTuple):
     weights: NDArray[np.float64]
     scratch: ChunkScratch
 
+    def check(self, problem: Any) -> None:
+        K = self.n_tags
+        bounds.array("tokens", self.tokens, "iu", (len(problem),))
+        if not np.array_equal(self.tokens, np.diff(problem.output_start)):
+            raise UsageError("tokens must be as output_start says")
+        bounds.array("kind", self.kind, "iu", (None,))
+        bounds.array("chunk_type", self.chunk_type, "iu", (self.kind.size,))
+        bounds.at_least("the number of kinds", self.kind.size, K)
+        bounds.below("start", np.array([self.start]), K)
+        if problem.n_labels != (K * K if self.order == 2 else K):
+            raise UsageError(f"n_labels is {problem.n_labels}, and there are {K} tags of order {self.order}")
+        most = problem.max_outputs if problem.output_start[-1] else 0
+        behind = 0 if self.order == 2 or not most else K + (most * K if self.bigram_attributes else 0)
+        bounds.at_least("max_rows", problem.max_rows, most + behind)
+        bounds.at_least("the scratch", len(self.scratch.best), most)
+
+    def most(self, x: int) -> int:
+        """An output of x is of numbers below this."""
+        return self.n_tags
+
 
 class ChunkGold(NamedTuple):
     """The correct tags: only the feedback sees them."""
 
     offsets: NDArray[np.int64]
     tags: NDArray[np.int16]
+
+    def check(self, problem: Any, supervised: bool) -> None:
+        """Gold of these inputs; ``supervised`` learns from its tags, so they must be tags that can be predicted."""
+        bounds.array("the gold's offsets", self.offsets, "iu", (None,))
+        if not isinstance(problem.task, ChunkTask) or not np.array_equal(self.offsets, problem.output_start):
+            raise UsageError("this gold is of other inputs; make it by task.gold of the problem's own data")
+        bounds.array("the gold's tags", self.tags, "iu", (int(self.offsets[-1]),))
+        bounds.below("the gold's tags", self.tags, problem.task.n_tags if supervised else problem.task.kind.size)
 
 
 @kernel

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sparsezo import bounds
 from sparsezo.errors import DataError, UsageError, quoted
 from sparsezo.kernels.inputs.sparse import FACTORED_ROWS, ranks, sparse_inputs
 from sparsezo.notes import say
@@ -131,6 +132,8 @@ class Chunking:
     def problem(self, data: Corpus, *, learn: bool = True, risk: bool = False, asks: bool = False) -> Problem:
         if len(data.columns) != self.n_columns:
             raise DataError(data.path, f"has {len(data.columns)} columns before the tag, the model {self.n_columns}")
+        for column in data.columns:
+            bounds.offsets("the corpus's offsets", data.offsets, end=len(column))
         rows, row_start = self.index.rows(data), data.offsets
         start = len(self.tags) - 1
         if self.order == 1:
@@ -152,8 +155,10 @@ class Chunking:
             output_start=data.offsets,
             n_active=np.diff(inputs.col_start) * self.n_labels,
             n_score=n_score * self.n_labels,
-            max_rows=int(np.diff(row_start).max()),
-            max_columns=int(np.diff(inputs.col_start).max()),
+            max_rows=int(np.diff(row_start).max(initial=0)),
+            max_columns=int(np.diff(inputs.col_start).max(initial=0)),
+            learn=learn,
+            risk=risk,
             questions=self._questions(),
         )
 
@@ -182,6 +187,9 @@ class Chunking:
         return ChunkGold(data.offsets, np.array(tags, np.int16))
 
     def quality(self, problem: Problem, gold: ChunkGold, outputs: NDArray[np.int32]) -> float:
+        gold.check(problem, False)
+        bounds.array("the outputs", outputs, "iu", (int(problem.output_start[-1]),))
+        bounds.below("the outputs", outputs, problem.task.n_tags)
         if self.scheme == PLAIN:
             return float((outputs == gold.tags).mean())
         predicted, correct, both = corpus_counts(gold, problem.task, outputs)

@@ -10,6 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from sparsezo import bounds
+from sparsezo.errors import UsageError
 from sparsezo.kernels import protocol
 from sparsezo.kernels.jit import kernel
 from sparsezo.kernels.protocol import implements
@@ -29,6 +31,18 @@ class RankTask(NamedTuple):
     offsets: NDArray[np.int64]  # N + 1
     scratch: RankScratch
 
+    def check(self, problem: Any) -> None:
+        if problem.n_labels != 1 or not (np.diff(problem.output_start) == 1).all():
+            raise UsageError(f"n_labels is {problem.n_labels}, and an output is one place in a list")
+        bounds.offsets("offsets", self.offsets, n=len(problem))
+        most = int(np.diff(self.offsets).max(initial=0))
+        bounds.at_least("max_rows", problem.max_rows, most)
+        bounds.at_least("the scratch", self.scratch.p.size, most)
+
+    def most(self, x: int) -> int:
+        """An output of x is a number below this."""
+        return int(self.offsets[x + 1] - self.offsets[x])
+
 
 class RankGold(NamedTuple):
     """Delta of every candidate, and the BLEU statistics that it comes from: only the feedback sees them."""
@@ -36,6 +50,13 @@ class RankGold(NamedTuple):
     offsets: NDArray[np.int64]  # N + 1
     losses: NDArray[np.float64]  # [candidates]
     statistics: NDArray[np.int16]  # [candidates, 10]
+
+    def check(self, problem: Any, supervised: bool) -> None:
+        bounds.array("the gold's offsets", self.offsets, "iu", (None,))
+        if not isinstance(problem.task, RankTask) or not np.array_equal(self.offsets, problem.task.offsets):
+            raise UsageError("this gold is of other lists; make it by task.gold of the problem's own data")
+        bounds.array("the gold's losses", self.losses, "f", (int(self.offsets[-1]),))
+        bounds.finite("the gold's losses", self.losses)
 
 
 @implements(protocol.outputs, RankTask)

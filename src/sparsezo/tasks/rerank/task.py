@@ -128,10 +128,11 @@ class Reranking:
             output_start=np.arange(N + 1, dtype=np.int64),
             n_active=np.full(N, M, np.int64),
             n_score=inputs.ranks if learn else np.zeros(N, np.int64),
-            max_rows=int(np.diff(data.offsets).max()),
+            max_rows=int(np.diff(data.offsets).max(initial=0)),
             max_columns=M,
             dtype=np.float64,
             questions={("pair", "token"): WHICH},
+            learn=learn,
         )
 
     def gold(self, data: NBestStore) -> RankGold:

@@ -12,6 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from sparsezo import bounds
+from sparsezo.errors import UsageError
 from sparsezo.kernels import protocol
 from sparsezo.kernels.exponential import exp_nonpositive
 from sparsezo.kernels.jit import kernel
@@ -27,11 +29,25 @@ class ClassTask(NamedTuple):
     n_classes: int
     scratch: ClassScratch
 
+    def check(self, problem: Any) -> None:
+        if problem.n_labels != self.n_classes or not (np.diff(problem.output_start) == 1).all():
+            raise UsageError(f"n_labels is {problem.n_labels}, and an output is one of {self.n_classes} classes")
+
+    def most(self, x: int) -> int:
+        """An output of x is a number below this."""
+        return self.n_classes
+
 
 class ClassGold(NamedTuple):
     """The correct classes: only the feedback sees them."""
 
     labels: NDArray[np.int32]
+
+    def check(self, problem: Any, supervised: bool) -> None:
+        if not isinstance(problem.task, ClassTask) or self.labels.size != len(problem):
+            raise UsageError("this gold is of other inputs; make it by task.gold of the problem's own data")
+        bounds.array("the gold's labels", self.labels, "iu", (len(problem),))
+        bounds.below("the gold's labels", self.labels, problem.n_labels)
 
 
 def class_task(n_classes: int) -> ClassTask:

@@ -40,7 +40,7 @@ def _look(
         if uniform(key, step, 0) >= chance:
             return 0.0
     shown = best
-    if kind == PART or kind == RATE:  # drawn in proportion to p^2: now and then another than the best is right
+    if kind in (PART, RATE):  # drawn in proportion to p^2: now and then another than the best is right
         total = 0.0
         for k in range(L):
             total += np.float64(p[k]) * p[k]

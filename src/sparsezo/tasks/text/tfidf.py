@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparsezo import notes
-from sparsezo.errors import DataError, UsageError
+from sparsezo.errors import DataError, NotInstalledError, UsageError
 from sparsezo.tasks.text.documents import Documents
 from sparsezo.tasks.text.indices import columns_of, kept_indices
 from sparsezo.tasks.text.svmlight import Vectors
@@ -207,8 +207,8 @@ class TextVectoriser:
         )
 
 
-def _missing() -> UsageError:
-    return UsageError("text classification needs scikit-learn; install it with: pip install 'sparsezo[text]'")
+def _missing() -> NotInstalledError:
+    return NotInstalledError("text classification needs scikit-learn; install it with: pip install 'sparsezo[text]'")
 
 
 def _checked_words(text: NDArray[Any], idf: NDArray[Any]) -> tuple[list[str], NDArray[Any]]:
