@@ -11,6 +11,8 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 
+import twins
+
 from sparsezo.kernels import loop
 from sparsezo.kernels.inputs.sparse import sparse_inputs
 from sparsezo.tasks.chunking.kernel import ChunkGold, chunk_task

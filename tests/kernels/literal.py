@@ -181,7 +181,8 @@ def some_law(rng, rule, perturbation, criterion=codes.MAP, control=0, model=code
     keys = np.array([random.stream_key(int(rng.integers(2**40)), stream) for stream in range(KEYS)], np.uint64)
     h, mu, gamma = (float(rng.uniform(*ends)) for ends in [(0.1, 0.5), (0.5, 2.5), (0.3, 3.0)])
     noise, bias, levels = float(rng.uniform(0.1, 0.4)), float(rng.uniform(0.1, 0.4)), int(rng.integers(2, 8))
-    law = loop.StepParams(rule, perturbation, criterion, control, h, mu, gamma, model, noise, bias, levels, *NO_QUESTIONS, keys)
+    numbered = (rule, perturbation, criterion, control, h, mu, gamma, model, noise, bias, levels)
+    law = loop.StepParams(*numbered, *NO_QUESTIONS, keys)
     return law._replace(**numbers)
 
 
