@@ -21,7 +21,7 @@ shuffled: .venv/tests-installed
 	  $(BIN)/python -m pytest -n 2 -q -p random_order --random-order-bucket=global --random-order-seed=$$seed || exit 1; \
 	done
 
-# Long checks: the paper's figures on real data, laws with tighter tolerances.
+# Long checks: the paper's figures on real data, laws with tighter tolerances, a million damaged files.
 torture: .venv/tests-installed
 	$(BIN)/python -m pytest -m torture -s
 

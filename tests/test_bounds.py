@@ -222,7 +222,7 @@ def test_a_problem_whose_numbers_do_not_fit(chunking, change):
 
 def test_inputs_whose_arrays_do_not_fit():
     start, ptr, columns = np.array([0, 1, 2]), np.array([0, 2, 3]), np.array([0, 5, 2], np.int32)
-    sparse_inputs(start, ptr, columns, None, 6)
+    sparse_inputs(start, ptr, columns, None, 6, 2)
     values = np.ones(3, np.float32)
     for wrong in (
         (start, ptr, columns, None, 5),
@@ -237,7 +237,7 @@ def test_inputs_whose_arrays_do_not_fit():
         (start, ptr, columns, values * np.nan, 6),
     ):
         with pytest.raises(UsageError):
-            sparse_inputs(*wrong)
+            sparse_inputs(*wrong, 2)
     features = np.ones((5, 2), np.float32)
     for wrong in ((features, [0, 3]), (features, [0, 6]), (features, [0, 4, 3, 5]), (features[0], [0, 2])):
         with pytest.raises(UsageError):

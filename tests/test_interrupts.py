@@ -122,3 +122,15 @@ def test_other_threads_have_no_signals_to_defer(came):
     assert errors == []
     assert within == [before]
     assert came == []
+
+
+@pytest.mark.parametrize("first", BOTH)
+def test_the_first_signal_counts(came, first):
+    """Both are one wish: to stop. It has one exit code, and it is not wished again when it is granted."""
+    (second,) = set(BOTH) - {first}
+    with DeferredSignals() as signals:
+        for number in (first, second, first, second):
+            signal.raise_signal(number)
+        signals.deliver()
+        signals.deliver()
+    assert came == [(first, None)]

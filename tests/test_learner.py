@@ -200,7 +200,7 @@ def test_a_loss_that_is_not_finite_is_refused_and_nothing_is_counted(chunking, r
     assert not learner.weights().any()
 
 
-NOT_FINITE = "step {}: the scores or the loss are not finite; h {} is probably too large, try a tenth of it"
+NOT_FINITE = "step {}: the scores or the loss are not finite; `h` {} is probably too large, try a tenth of it"
 
 
 def test_weights_that_run_away_stop_the_run_with_the_step(chunking):

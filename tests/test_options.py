@@ -9,6 +9,7 @@ import pytest
 
 from sparsezo.errors import UsageError
 from sparsezo.options import Option, check_options, described, make_options, option
+from sparsezo.settings import Settings
 
 
 @dataclass(frozen=True)
@@ -135,3 +136,14 @@ def test_a_value_of_another_type_is_refused(name, value, wanted):
 def test_a_value_of_its_type_passes(name, value):
     made = make_options(Shop, {name: value}, "a shop")
     assert getattr(made, name) == (tuple(value) if isinstance(value, list) else value)
+
+
+@pytest.mark.parametrize("value", [10**400, 10**5000, -(10**5000), float("inf"), float("nan")], ids=lambda _: "")
+def test_numbers_beyond_a_float_are_refused_in_one_line(value):
+    """Python writes no whole number of more than 4,300 digits, not even into a message."""
+    for name in ("h", "mu", "gamma"):
+        with pytest.raises(UsageError, match=rf"^`{name}` .*: must be positive and finite$"):
+            Settings(**{name: value})
+    if isinstance(value, int):
+        with pytest.raises(UsageError, match=r"^`seed` .*: must be a whole number from 0 to 2\^63 - 1$"):
+            Settings(seed=value)

@@ -23,6 +23,7 @@ from sparsezo.raters import MODELS, Feedback, parse_feedback
         ("rating:7,0.2", "rating", 0.2, 0.1, 7),
         ("rating:3,0.3,0.5", "rating", 0.3, 0.5, 3),
         ("rating:3,0,0", "rating", 0.0, 0.0, 3),
+        ("rating:1000", "rating", 0.1, 0.1, 1000),
     ],
 )
 def test_what_is_written_is_what_is_meant(text, model, noise, bias, levels):
@@ -62,13 +63,19 @@ def test_what_is_written_is_what_is_meant(text, model, noise, bias, levels):
         "rating:5,0.1,nan",
         "rating:5,0.1,0.1,0.1",
         "rating:5,",
+        "rating:1001",
+        "rating:1e300",
+        "rating:٥",
+        "rating:²",
+        "exact:²",
     ],
 )
 def test_what_is_refused_says_what_can_be_written(text):
     with pytest.raises(UsageError) as caught:
         parse_feedback(text)
     assert str(caught.value) == (
-        f"`feedback` {text}: write exact, binary, flip:P with P from 0 to 1, or rating:K[,NOISE,BIAS] with K at least 2"
+        f"`feedback` {text}: write exact, binary, flip:P with P from 0 to 1, or rating:K[,NOISE,BIAS] with K "
+        "from 2 to 1000"
     )
 
 

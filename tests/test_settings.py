@@ -71,7 +71,7 @@ SUPERVISED = {"rule": "supervised", "perturb": None, "mu": None}
         (
             {"feedback": "loud"},
             "`feedback` loud: write exact, binary, flip:P with P from 0 to 1, "
-            "or rating:K[,NOISE,BIAS] with K at least 2",
+            "or rating:K[,NOISE,BIAS] with K from 2 to 1000",
         ),
     ],
 )

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import math
+import re
 import signal
 from dataclasses import replace
 from itertools import pairwise
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from sparsezo import __version__, training
-from sparsezo.errors import UsageError
+from sparsezo.errors import DamagedError, DataError, UsageError
 from sparsezo.kernels import loop
 from sparsezo.learner import Learner, predict
 from sparsezo.settings import Settings
-from sparsezo.storage.container import read_container
+from sparsezo.storage.container import read_container, write_container
 from sparsezo.tasks.chunking.generate import chunking_corpus
 from sparsezo.tasks.chunking.task import Chunking
 from sparsezo.tasks.loading import Data
@@ -601,12 +603,14 @@ def checkpoint(data, tmp_path_factory):
         ({"iterations": 301}, "iterations"),
         ({"evaluate_every": 101}, "evaluate_every"),
         ({"iterations": 301, "evaluate_every": 101}, "iterations, evaluate_every"),
-        ({"train": other_tag}, "data"),
-        ({"train": other_word}, "data"),
-        ({"dev": other_tag}, "data"),
-        ({"dev": no_data}, "data"),
-        ({"W": None}, "data"),
-        ({"W": 0.5}, "data"),
+        ({"train": other_tag}, "train"),
+        ({"train": other_word}, "train"),
+        ({"dev": other_tag}, "dev"),
+        ({"dev": other_word}, "dev"),
+        ({"dev": no_data}, "dev"),
+        ({"order": 1}, "features"),
+        ({"W": None}, "initial weights"),
+        ({"W": 0.5}, "initial weights"),
     ],
     ids=lambda value: value if isinstance(value, str) else "-".join(value),
 )
@@ -618,12 +622,72 @@ def test_a_checkpoint_of_another_run_is_refused(data, checkpoint, change, named)
     W = change.pop("W", 0.0)
     if W is not None:
         W = np.full((task.n_features, task.n_labels), W, np.float32)
-    task = Changed(task, name=change.pop("task", task.name))
+    own, arrays = task.to_arrays()
+    own["order"] = change.pop("order", own["order"])  # a setting of the task that shows in no array of its problems
+    task = Changed(task, name=change.pop("task", task.name), to_arrays=lambda: (own, arrays))
     with pytest.raises(UsageError) as caught:
         Training(task, parts, **FIRST | change, checkpoint=checkpoint, resume=True, W=W)
     assert str(caught.value) == (
         f"{checkpoint}: is of a run with other {named}; resume with the same command, or remove the file to start anew"
     )
+
+
+def rewritten(checkpoint, to, arrays=None, **meta):
+    """The checkpoint with something else in it, as a file of its own that is whole."""
+    head, parts = read_container(checkpoint, "checkpoint")
+    write_container(to, "checkpoint", head | meta, parts | (arrays or {}))
+    return to
+
+
+def test_a_checkpoint_of_an_older_version_is_refused_and_says_so(data, checkpoint, tmp_path):
+    """It knew less about its data, so nobody can say whether it is of this run."""
+    task, parts = data
+    older = dict.fromkeys(("task", "settings", "iterations", "evaluate_every", "data"))
+    W = np.zeros((task.n_features, task.n_labels))
+    path = rewritten(checkpoint, tmp_path / "older", identity=older)
+    with pytest.raises(UsageError) as caught:
+        Training(task, parts, **FIRST, checkpoint=path, resume=True, W=W)
+    assert str(caught.value) == (
+        f"{path}: was written by another version of sparsezo, which noted other things about its run; "
+        "go on with that version, or remove the file to start anew"
+    )
+
+
+def wrong(task):
+    W = np.zeros((task.n_features, task.n_labels), np.float32)
+    broken = W.copy()
+    broken[2, 2] = np.inf
+    return {
+        "W is float32 of shape (1, 1)": {"W": W[:1, :1]},  # which would be spread over all of it
+        "best is float64": {"best": W.astype(np.float64)},
+        "counts is float64": {"counts": np.zeros(5)},
+        "W is not finite": {"W": broken},
+        "zip() argument": {"dev": np.zeros(1)},
+    }
+
+
+@pytest.mark.parametrize("why", wrong(SimpleNamespace(n_features=3, n_labels=3)))
+def test_a_checkpoint_that_holds_something_else_is_damaged(data, checkpoint, tmp_path, why):
+    task, parts = data
+    W = np.zeros((task.n_features, task.n_labels))
+    path = rewritten(checkpoint, tmp_path / "wrong", wrong(task)[why])
+    with pytest.raises(
+        DamagedError, match=r"wrong: is damaged \(.*" + re.escape(why) + r".*\); remove it to start anew$"
+    ):
+        Training(task, parts, **FIRST, checkpoint=path, resume=True, W=W)
+
+
+def test_what_a_run_is_known_by_is_found_out_once(data, tmp_path, monkeypatch):
+    """All of the data goes into it: not at every checkpoint, and not at all where there is none."""
+    task, parts = data
+    seen = []
+    monkeypatch.setattr(training, "known_by", lambda *what: seen.append(len(what)) or "hash")
+    Training(task, parts, LIVELY, 300, evaluate_every=100).go()
+    assert seen == []
+    Training(
+        task, parts, LIVELY, 300, evaluate_every=50, checkpoint=tmp_path / "checkpoint", checkpoint_seconds=0.0
+    ).go()
+    assert len(seen) == 3
 
 
 def test_a_checkpoint_of_the_same_run_is_taken(data, checkpoint):
@@ -644,3 +708,67 @@ def test_a_run_from_given_weights_goes_on_after_they_have_moved(data, tmp_path):
     resumed = Training(task, parts, **options, resume=True)
     assert resumed.learner.step == 100
     np.testing.assert_array_equal(resumed.go().model.W, Training(task, parts, **FIRST, W=W).go().model.W)
+
+
+# The test set
+
+
+def test_what_is_wrong_with_the_test_set_is_said_before_the_run(data):
+    task, parts = data
+    for test, message in [
+        (replace(parts.test, tags=None), "has no tags to compare with"),
+        (replace(parts.test, columns=parts.test.columns[:1]), "has 1 columns before the tag, the model 2"),
+    ]:
+        with pytest.raises(DataError, match=message):
+            Training(task, replace(parts, test=test), LIVELY, 10)
+
+
+def test_where_testing_fails_all_the_same_the_learning_is_in_the_checkpoint(data, tmp_path):
+    task, parts = data
+
+    def scores(_data, _outputs):
+        raise MemoryError
+
+    options = {"evaluate_every": 100, "checkpoint": tmp_path / "checkpoint"}
+    with pytest.raises(MemoryError):
+        Training(Changed(task, scores=scores), parts, LIVELY, 300, **options).go()
+    resumed = Training(task, parts, LIVELY, 300, **options, resume=True)
+    assert resumed.learner.step == 300
+    whole = Training(task, parts, LIVELY, 300, evaluate_every=100).go()
+    outcome = resumed.go()
+    np.testing.assert_array_equal(outcome.model.W, whole.model.W)
+    assert outcome.result["test"] == whole.result["test"]
+
+
+def test_learned_and_tested_one_after_the_other_is_the_same(data):
+    task, parts = data
+    run = Training(task, parts, LIVELY, 300)
+    model = run.learn()
+    assert model.result["test"] is None
+    outcome = run.tested(model)
+    assert outcome.model.result["test"] == outcome.result["test"] == outcome.test.value
+    assert outcome.model.W is model.W
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_second_signal_does_not_disturb_the_checkpoint(data, ctrl_c, tmp_path, monkeypatch, number):
+    """It comes while the first one's checkpoint is being written."""
+    task, parts = data
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+
+    def write(*args):
+        signal.raise_signal(number)
+        write_container(*args)
+
+    monkeypatch.setattr(training, "write_container", write)
+    checkpoint = tmp_path / "checkpoint"
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            Training(task, parts, LIVELY, 300, evaluate_every=100, checkpoint=checkpoint).go(
+                lambda now: signal.raise_signal(signal.SIGINT)
+            )
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    assert (
+        Training(task, parts, LIVELY, 300, evaluate_every=100, checkpoint=checkpoint, resume=True).learner.step == 100
+    )

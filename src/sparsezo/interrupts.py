@@ -5,6 +5,8 @@ A run that is stopped in the middle of looking at dev, say, would not go on bit 
     with DeferredSignals() as signals:
         while work():
             signals.deliver()                   # KeyboardInterrupt, if there was a Ctrl-C since
+
+The first signal counts; those that come while it waits, and while the work is saved, change nothing.
 """
 
 from __future__ import annotations
@@ -37,7 +39,8 @@ class DeferredSignals:
             self.deliver()
 
     def _catch(self, number: int, _frame: FrameType | None) -> None:
-        self._caught = number
+        if self._caught is None:
+            self._caught = number
 
     def deliver(self) -> None:
         """Do now what a signal that came would have done."""

@@ -25,6 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparsezo import bounds
+from sparsezo.divergence import not_finite
 from sparsezo.errors import DivergedError, SparsezoError, UsageError, shown
 from sparsezo.kernels import answering, codes, loop, random
 from sparsezo.optimizer import Asked, Optimizer, state_of, whole, workspace
@@ -41,6 +42,7 @@ _SILENCE, _SILENCE_A_INPUT = 1_000_000, 20  # steps in a row without a question,
 _TRIES = 100  # to find two outputs for an input that was named
 _LEAST_MEMORY = 1024  # answers
 _SHOWN = {"pair": 2, "rate": 1}  # outputs that a question shows; the others are about a part
+_REHEARSED = 32  # steps
 
 
 class Learner(Optimizer):
@@ -75,7 +77,7 @@ class Learner(Optimizer):
         ``answers``: the run ends when so many have been given in all, also before; it then needs no ``steps``.
         """
         if answers is not None and not self.asks_people:
-            raise UsageError(f"{_nobody(self.settings)}; leave out `answers`")
+            raise UsageError(f"`answers` {shown(answers)}: {self.nobody}; give `steps` alone")
         if steps is None and answers is None:
             raise UsageError("give `steps`, `answers` or both")
         with self._lock:
@@ -86,9 +88,10 @@ class Learner(Optimizer):
             while True:
                 last = min(stop, self.step + _SLICE)
                 self._run(gold, last, min(end, self._room_for_answers(end)))
+                if answers is not None and self.answers < end:
+                    self._refuse_silence()
                 if self.step >= stop or self.answers >= end:
                     return
-                self._refuse_silence()
 
     def _run(self, gold: Any, stop: int, answers: int) -> None:
         args = (self._inputs, self._task, gold, self._params, len(self.problem), stop, answers)
@@ -100,6 +103,12 @@ class Learner(Optimizer):
     def asks_people(self) -> bool:
         """Whether a person could answer: not for gold itself, nor for expected losses."""
         return self.settings.rule != "supervised" and self.settings.criterion == "map"
+
+    @property
+    def nobody(self) -> str:
+        """Why no person is asked, where none is."""
+        supervised = self.settings.rule == "supervised"
+        return f"{'rule supervised' if supervised else 'the annealed criterion'} asks nobody"
 
     def _refuse_silence(self) -> None:
         if self.asks_people and self.state.counts[loop.PASSED] > _SILENCE + _SILENCE_A_INPUT * len(self.problem):
@@ -239,11 +248,22 @@ class Learner(Optimizer):
         args = (self._inputs, self._task, self._params, proposal.x, proposal.step, work.y, c)
         loop.answer(*args, self.state, work)
 
+    def rehearse(self, gold: Any) -> tuple[float, bool]:
+        """Some of the next steps, on a copy: the share of scores that mu u changes, and whether weights move."""
+        with self._lock:
+            state = loop.State._make(part.copy() for part in self.state)
+            args = (self._inputs, self._task, gold, self._params, len(self.problem))
+            perturbed = changed = 0
+            for _ in range(_REHEARSED):
+                work = _workspace(self.problem)  # 0 but for the rows of this one step's input
+                if not loop.run(*args, state.counts[loop.STEP] + 1, NO_END, state, work):
+                    raise self._not_finite(int(state.counts[loop.ASKED]))
+                perturbed += int(np.count_nonzero(work.V))
+                changed += int(np.count_nonzero(work.S != work.T))
+            return changed / max(perturbed, 1), bool(state.counts[loop.UPDATES] > self.updates)
+
     def _not_finite(self, step: int) -> DivergedError:
-        return DivergedError(
-            f"step {step}: the scores or the loss are not finite; h {self.settings.h:g} is probably too large, "
-            "try a tenth of it"
-        )
+        return not_finite(self.settings, step, self.workspace.S, self.workspace.T)
 
     @classmethod
     def from_bytes(cls, raw: bytes, problem: Problem | None = None) -> Self:
@@ -330,11 +350,6 @@ def _check_offered(problem: Problem, settings: Settings) -> None:
         raise UsageError(f"`about` {settings.about}: there are no chunks here to ask about; use `about` token")
     here = f"it asks {', '.join(rules)}" if rules else "it asks no questions"
     raise UsageError(f"rule {settings.rule} is not offered by this task; {here}")
-
-
-def _nobody(settings: Settings) -> str:
-    what = "rule supervised" if settings.rule == "supervised" else f"the {settings.criterion} criterion"
-    return f"{what} asks nobody"
 
 
 def _told_loss(question: Question, code: float) -> float:

@@ -30,12 +30,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sparsezo.errors import SparsezoError, UsageError, shown
+from sparsezo.errors import DivergedError, SparsezoError, UsageError, shown
 from sparsezo.optimizer import Optimizer, whole
 from sparsezo.proposals import Proposal
 from sparsezo.settings import Settings
 
 Vector = NDArray[np.float64]
+
+_TINY = 1e-10  # a mu below that is at fault where F never changes; above, F may be flat
+_MOST_UNHEARD = 100  # steps with perturbations that change no weight
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,20 +120,40 @@ def minimize(
             w[proposal.x] = kept
 
     history, moves = [], []
+    hearing = _Hearing(settings)
     for x in _inputs(sample, optimizer.step, whole("steps", steps, 1)):
         k = optimizer.step
         with _in_step(k):
             proposal = optimizer.ask(active(x), features(x) if perturb == "score" and features is not None else None)
+        changed = bool((proposal.candidate != w[proposal.x]).any())
         F_plus = value_at(proposal.candidate, proposal, x)
         feedback: Any = F_plus
         if proposal.incumbent is not None:
             feedback = (F_plus, value_at(proposal.incumbent, proposal, x))
         info = optimizer.tell(proposal, feedback)
+        hearing.note(k, proposal.x.size, changed, info.c)
         history.append(F_plus)
         moves.append(info.c)
         if callback is not None and callback(Step(k, x, F_plus, info.c, info.average_loss, optimizer)):
             break
     return Result(optimizer.weights(), optimizer.average_loss, np.array(history), np.array(moves), optimizer)
+
+
+class _Hearing:
+    """Counts steps, one after the other, that could tell nothing; too many of them are no chance."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings, self.unheard = settings, 0
+
+    def note(self, k: int, active: int, changed: bool, c: float) -> None:
+        h, mu = self.settings.h, self.settings.mu or 0.0
+        heard = changed and (mu >= _TINY or c != 0)
+        self.unheard = 0 if heard else self.unheard + (active > 0)
+        if self.unheard > _MOST_UNHEARD:
+            raise DivergedError(
+                f"step {k}: mu {mu:g} is so small beside the weights that it changes nothing: nothing can be learned; "
+                f"use a larger mu, or a smaller h than {h:g}"
+            )
 
 
 @contextmanager

@@ -15,9 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparsezo import bounds
-from sparsezo.errors import DataError, UsageError
+from sparsezo.divergence import is_finite
+from sparsezo.errors import DataError, DivergedError, UsageError
 from sparsezo.learner import predict
-from sparsezo.storage.container import damage, read_container, write_container
+from sparsezo.storage.container import Contents, damage, read_container, unpack, write_container
+from sparsezo.storage.files import STANDARD_INPUT, open_bytes, reading
 from sparsezo.tasks.base import Task
 from sparsezo.tasks.registry import kind, names
 
@@ -33,6 +35,8 @@ class Model:
     curve: dict[str, NDArray[Any]] = field(default_factory=dict)  # iterations, average_loss, dev
 
     def save(self, path: str | os.PathLike[str]) -> None:
+        if not is_finite(self.W):
+            raise DivergedError(f"{path}: the weights are not finite, so nothing was written; train with a smaller `h`")
         task_settings, task_arrays = self.task.to_arrays()
         meta = {
             "task": self.task.name,
@@ -50,7 +54,7 @@ class Model:
 
 
 def load_model(path: str | os.PathLike[str], task: str | None = None) -> Model:
-    meta, arrays = read_container(path, "model")
+    meta, arrays = _contents(path)
     name = meta.get("task")
     if task is not None and name != task:
         raise DataError(str(path), f"is a model of task {name}, not of {task}")
@@ -67,7 +71,16 @@ def load_model(path: str | os.PathLike[str], task: str | None = None) -> Model:
             raise ValueError(f"weights of type {W.dtype}")
         if W.shape != (loaded.n_features, loaded.n_labels):
             raise ValueError(f"weights of shape {W.shape} for {loaded.n_features} features, {loaded.n_labels} labels")
+        if not is_finite(W):
+            raise ValueError("weights that are not finite")
         curve = {key.removeprefix("curve."): values for key, values in arrays.items() if key.startswith("curve.")}
         for key, values in curve.items():
             bounds.array(f"curve.{key}", values, "iuf", (None,))
         return Model(loaded, W, meta["settings"], meta["result"], curve)
+
+
+def _contents(path: str | os.PathLike[str]) -> Contents:
+    if os.fspath(path) != STANDARD_INPUT:
+        return read_container(path, "model")
+    with open_bytes(path) as stream, reading(path):
+        return unpack(stream.read(), "model", STANDARD_INPUT)

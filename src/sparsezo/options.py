@@ -15,13 +15,13 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import math
+import sys
 import types
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
-from sparsezo.errors import UsageError
+from sparsezo.errors import UsageError, shown
 
 
 @dataclass(frozen=True)
@@ -89,11 +89,11 @@ def check_options(given: Any) -> None:
         if value is None and each.optional:
             continue
         if about.choices is not None and value not in about.choices:
-            raise UsageError(f"`{name}` {value}: choose from {', '.join(map(str, about.choices))}")
-        if about.positive and not (_is_number(value) and math.isfinite(value) and value > 0):
-            raise UsageError(f"`{name}` {value}: must be positive and finite")
+            raise UsageError(f"`{name}` {shown(value)}: choose from {', '.join(map(str, about.choices))}")
+        if about.positive and not (_is_number(value) and 0 < value <= sys.float_info.max):
+            raise UsageError(f"`{name}` {shown(value)}: must be positive and finite")
         if about.least is not None and not (_is_whole(value) and value >= about.least):
-            raise UsageError(f"`{name}` {value}: must be a whole number, {about.least} or more")
+            raise UsageError(f"`{name}` {shown(value)}: must be a whole number, {about.least} or more")
 
 
 T = TypeVar("T")
@@ -123,7 +123,7 @@ def _check_kind(known: Described, value: Any) -> None:
         fits = isinstance(value, str)
     if not (fits or (value is None and known.optional)):
         wanted = {bool: "true or false", int: "a whole number", float: "a number"}.get(known.kind, "text")
-        raise UsageError(f"`{known.name}` {value!r}: give {'a list of texts' if known.several else wanted}")
+        raise UsageError(f"`{known.name}` {shown(value, repr)}: give {'a list of texts' if known.several else wanted}")
 
 
 def _is_number(value: Any) -> bool:

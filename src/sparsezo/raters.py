@@ -15,10 +15,11 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from sparsezo.errors import UsageError
+from sparsezo.errors import UsageError, quoted
 from sparsezo.kernels import codes
 
 MODELS = {"exact": codes.EXACT, "flip": codes.FLIP, "rating": codes.RATING, "binary": codes.BINARY}
+_MOST_GRADES = 1000
 _SPREAD = 0.1  # of a rating's noise, and of raters' biases, where nothing is said
 
 
@@ -38,19 +39,21 @@ def parse_feedback(text: str) -> Feedback:
     """A model from the way it is written on the command line, which also stands in settings and signatures."""
     name, _, rest = text.partition(":")
     try:
+        rest.encode("ascii")  # float() reads the digits of other scripts, too
         numbers = [float(part) for part in rest.split(",")] if rest else []
         if name in ("exact", "binary") and not numbers:
             return Feedback(name)
         if name == "flip" and len(numbers) == 1 and 0 <= numbers[0] <= 1:
             return Feedback(name, noise=numbers[0])
-        if name == "rating" and 1 <= len(numbers) <= 3 and numbers[0] == int(numbers[0]) and numbers[0] >= 2:
+        if name == "rating" and 1 <= len(numbers) <= 3 and 2 <= numbers[0] <= _MOST_GRADES and numbers[0].is_integer():
             noise, bias = (*numbers[1:], *[_SPREAD] * (3 - len(numbers)))
             if all(math.isfinite(spread) and spread >= 0 for spread in (noise, bias)):
                 return Feedback(name, noise, bias, int(numbers[0]))
-    except (ValueError, OverflowError):
+    except ValueError:
         pass
     raise UsageError(
-        f"`feedback` {text}: write exact, binary, flip:P with P from 0 to 1, or rating:K[,NOISE,BIAS] with K at least 2"
+        f"`feedback` {quoted(text)}: write exact, binary, flip:P with P from 0 to 1, or rating:K[,NOISE,BIAS] with K "
+        f"from 2 to {_MOST_GRADES}"
     )
 
 

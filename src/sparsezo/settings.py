@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Self
 
-from sparsezo.errors import UsageError
+from sparsezo.errors import UsageError, shown
 from sparsezo.kernels import codes
 from sparsezo.options import check_options, described, option
 from sparsezo.perturbations import PERTURBATIONS
@@ -109,7 +109,7 @@ class Settings:
     def __post_init__(self) -> None:
         check_options(self)
         if not (isinstance(self.seed, int) and 0 <= self.seed < 2**63):
-            raise UsageError(f"`seed` {self.seed}: must be a whole number from 0 to 2^63 - 1")
+            raise UsageError(f"`seed` {shown(self.seed)}: must be a whole number from 0 to 2^63 - 1")
         rule = RULES[self.rule]
         if rule.zeroth_order:
             if self.perturb is None or self.mu is None:
@@ -192,7 +192,9 @@ class Settings:
         )
 
     def as_dict(self) -> dict[str, Any]:
-        return {name: value for name, value in asdict(self).items() if name in SETTINGS}
+        """Without what the rule has no use for."""
+        none = () if RULES[self.rule].asks else _OF_ANSWERS
+        return {name: value for name, value in asdict(self).items() if name in SETTINGS and name not in none}
 
     def __str__(self) -> str:
         """The signature that tables, plots and saved models carry."""

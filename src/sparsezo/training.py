@@ -1,8 +1,9 @@
 """One training run: learn, evaluate on dev at intervals, keep the best, survive being stopped (paper Sec. 5).
 
     run = Training(task, Data(train, dev, test), Settings(), iterations=4_000_000, checkpoint="model.szo.checkpoint")
-    outcome = run.go(progress=print)
+    outcome = run.go(progress=print)                # or run.learn(...), then run.tested(model)
     outcome.model.save("model.szo")
+    Training(task, data, settings, answers=5000)    # ends when a person would have answered so many questions
 
 The best model on dev is kept, the paper's online-to-batch selection. A run that was interrupted or killed goes on from
 its checkpoint with ``resume=True`` and ends with the same weights, bit for bit.
@@ -11,12 +12,12 @@ its checkpoint with ``resume=True`` and ends with the same weights, bit for bit.
 from __future__ import annotations
 
 import contextlib
-import hashlib
+import functools
 import math
 import os
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -24,11 +25,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparsezo import __version__, bounds
-from sparsezo.errors import UsageError
+from sparsezo.divergence import is_finite, refuse_not_finite, refuse_unheard
+from sparsezo.errors import UsageError, shown
+from sparsezo.identity import known_by
 from sparsezo.interrupts import CHECKPOINT_SECONDS, DeferredSignals
 from sparsezo.kernels import loop
 from sparsezo.kernels.loop import State
-from sparsezo.learner import Learner, predict
+from sparsezo.learner import NO_END, Learner, predict
 from sparsezo.model import Model
 from sparsezo.rules import RULES
 from sparsezo.settings import Settings
@@ -37,6 +40,7 @@ from sparsezo.tasks.base import Problem, Scores, Task
 from sparsezo.tasks.loading import Data
 
 EVALUATIONS = 100  # of the dev set in a run
+_CURVE: dict[str, Any] = {"iterations": np.int64, "average_loss": np.float64, "dev": np.float64, "answers": np.int64}
 _SLICE_SECONDS = 0.1  # of compiled work between looks at the clock
 
 
@@ -55,6 +59,8 @@ class Progress:
     best_iteration: int
     seconds: float  # of learning, also before an interruption
     steps_per_second: float
+    answers: int = 0
+    most_answers: int | None = None  # where the run ends by these
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,33 +76,37 @@ class Training:
         task: Task,
         data: Data,
         settings: Settings,
-        iterations: int,
+        iterations: int | None = None,
         *,
+        answers: int | None = None,
         evaluate_every: int | None = None,
         checkpoint: str | os.PathLike[str] | None = None,
         checkpoint_seconds: float = CHECKPOINT_SECONDS,
         resume: bool = False,
         W: NDArray[Any] | None = None,
     ) -> None:
-        if iterations < 1:
-            raise UsageError(f"`iterations` {iterations}: must be at least 1")
-        if evaluate_every is not None and evaluate_every < 1:
-            raise UsageError(f"`evaluate_every` {evaluate_every}: must be at least 1")
-        self.task, self.data, self.settings, self.iterations = task, data, settings, iterations
-        self.evaluate_every = evaluate_every or default_interval(iterations)
+        for name, value in (("iterations", iterations), ("answers", answers), ("evaluate_every", evaluate_every)):
+            if value is not None and value < 1:
+                raise UsageError(f"`{name}` {value}: must be at least 1")
+        if iterations is None and answers is None:
+            raise UsageError("give `iterations`, `answers` or both")
+        self.task, self.data, self.settings = task, data, settings
+        self.iterations, self.answers = iterations or NO_END, answers  # at most; the first that is reached ends the run
+        self.evaluate_every = evaluate_every or default_interval(answers or self.iterations)  # in answers, or steps
         self.checkpoint = Path(checkpoint) if checkpoint is not None else None
         self.checkpoint_seconds = checkpoint_seconds
-        self.problem = task.problem(
-            data.train, risk=settings.criterion == "annealed", asks=RULES[settings.rule].asks
-        )
+        self.problem = task.problem(data.train, risk=settings.criterion == "annealed", asks=RULES[settings.rule].asks)
         self.gold = task.gold(data.train)
-        self._dev = _Dev(task, data.dev) if data.dev is not None else None
+        self._dev = _Held(task, data.dev) if data.dev is not None else None
+        self._test = _Held(task, data.test) if data.test is not None else None  # what is wrong with it is said now
         self.learner = Learner(self.problem, settings, W)
-        self._start = self.learner.state.W.copy() if W is not None else None
+        if answers is not None and not self.learner.asks_people:
+            raise UsageError(f"`answers` {answers}: {self.learner.nobody}; give `iterations` alone")
+        self._start = known_by(self.learner.state.W) if W is not None else None
         self.best = self.learner.state.W.copy()
         self.best_value: float | None = None
         self.best_iteration = 0
-        self.curve: list[tuple[int, float, float]] = []  # iterations, average loss, dev (nan without a dev set)
+        self.curve: list[tuple[int, float, float, int]] = []  # iterations, average loss, dev (nan without), answers
         self.seconds = 0.0
         if resume:
             self._resume()
@@ -104,30 +114,40 @@ class Training:
     # The run
 
     def go(self, progress: Callable[[Progress], None] | None = None) -> Outcome:
+        """Learn to the end and look at the test set. What has been learned is in the checkpoint if that fails."""
+        model = self.learn(progress)
+        try:
+            return self.tested(model)
+        except BaseException:
+            self._save()
+            raise
+
+    def learn(self, progress: Callable[[Progress], None] | None = None) -> Model:
         """Learn to the end. On KeyboardInterrupt the checkpoint is written before it goes on its way."""
         self.learner.run(self.gold, 0)  # compiles, where that is still to do, before the clock starts
-        try:
-            with DeferredSignals() as signals:
+        with DeferredSignals() as signals:
+            try:
                 self._learn(progress, signals)
-        except KeyboardInterrupt:
-            if self.checkpoint is not None:
+            except KeyboardInterrupt:
                 self._save()
-            raise
-        return self._outcome()
+                raise
+        return self._model()
 
     def _learn(self, progress: Callable[[Progress], None] | None, signals: DeferredSignals) -> None:
         if self.learner.step == 0 and not self.curve:
             self._evaluate()
         size, saved = 1000, time.perf_counter()
-        while self.learner.step < self.iterations:
-            began = time.perf_counter()
-            due = (self.learner.step // self.evaluate_every + 1) * self.evaluate_every
-            steps = min(size, due - self.learner.step, self.iterations - self.learner.step)
-            self.learner.run(self.gold, steps)
-            took = time.perf_counter() - began
+        while not self._finished:
+            began, before = time.perf_counter(), self.learner.step
+            due = (self._done // self.evaluate_every + 1) * self.evaluate_every
+            if self.answers is None:
+                self.learner.run(self.gold, min(size, due - before, self.iterations - before))
+            else:
+                self.learner.run(self.gold, min(size, self.iterations - before), min(due, self.answers))
+            took, steps = time.perf_counter() - began, self.learner.step - before
             self.seconds += took
             size = max(1, min(2 * size, int(steps / max(took, 1e-9) * _SLICE_SECONDS)))
-            if self.learner.step == due or self.learner.step == self.iterations:
+            if self._done == due or self._finished:
                 self._evaluate()
             if progress is not None:
                 progress(self._progress(steps / max(took, 1e-9)))
@@ -136,15 +156,25 @@ class Training:
                 self._save()
                 saved = time.perf_counter()
 
+    @property
+    def _done(self) -> int:
+        """Of what looks at dev are counted by."""
+        return self.learner.step if self.answers is None else self.learner.answers
+
+    @property
+    def _finished(self) -> bool:
+        return self.learner.step >= self.iterations or self._done >= (self.answers or NO_END)
+
     def _evaluate(self) -> None:
         """A point of the curve; where dev is better than ever, keep the weights. Without dev the latest are kept."""
         W = self.learner.weights()
+        refuse_unheard(self.learner, self.gold, W)
         value = self._dev.value(W) if self._dev else math.nan
         if self._dev is None or self.best_value is None or value > self.best_value:
             self.best[:] = W
             self.best_value = value if self._dev else None
             self.best_iteration = self.learner.step
-        self.curve.append((self.learner.step, self.learner.average_loss, value))
+        self.curve.append((self.learner.step, self.learner.average_loss, value, self.learner.answers))
 
     def _progress(self, speed: float) -> Progress:
         dev = self.curve[-1][2] if self.curve and self._dev else None
@@ -158,101 +188,122 @@ class Training:
             self.best_iteration,
             self.seconds,
             speed,
+            learner.answers,
+            self.answers,
         )
 
-    def _outcome(self) -> Outcome:
-        test = None
-        if self.data.test is not None:
-            outputs = predict(self.task.problem(self.data.test, learn=False), self.best)
-            test = self.task.scores(self.data.test, outputs)
+    def tested(self, model: Model) -> Outcome:
+        """With the result on the test set, where there is one."""
+        if self._test is None:
+            return Outcome(model, model.result, None)
+        test = self.task.scores(self.data.test, predict(self._test.problem, model.W))
+        result = {**model.result, "test": test.value}
+        return Outcome(replace(model, result=result), result, test)
+
+    def _model(self) -> Model:
         settings = self.settings
         result = {
             "task": self.task.name,
             **settings.as_dict(),
             "metric": self.task.metric,
-            "iterations": self.iterations,
+            "iterations": self.learner.step,
+            "questions": self.learner.questions,
+            "answers": self.learner.answers,
             "n": self.problem.n_features * self.problem.n_labels,
             "n_active": float(self.problem.n_active.mean()),
             "n_score": float(self.problem.n_score.mean()),
             "average_loss": self.learner.average_loss,
             "best_iteration": self.best_iteration,
             "dev": self.best_value,
-            "test": test.value if test else None,
+            "test": None,
             "seconds": self.seconds,
-            "us_per_iteration": 1e6 * self.seconds / self.iterations,
-            "update_fraction": self.learner.updates / self.iterations,
+            "us_per_iteration": 1e6 * self.seconds / self.learner.step,
+            "update_fraction": self.learner.updates / self.learner.step,
             "version": __version__,
         }
-        model = Model(self.task, self.best, settings.as_dict(), result, self._curve())
-        return Outcome(model, result, test)
+        return Model(self.task, self.best, settings.as_dict(), result, self._curve())
 
     def _curve(self) -> dict[str, NDArray[Any]]:
-        points = np.array(self.curve, np.float64).reshape(-1, 3)
-        return {"iterations": points[:, 0].astype(np.int64), "average_loss": points[:, 1], "dev": points[:, 2]}
+        points = np.array(self.curve, np.float64).reshape(-1, len(_CURVE))
+        return {name: points[:, k].astype(kind) for k, (name, kind) in enumerate(_CURVE.items())}
 
     # Being stopped, and going on
 
+    @functools.cached_property
     def _identity(self) -> dict[str, Any]:
-        """What must be the same for a checkpoint to be continued."""
-        digest = hashlib.blake2b(digest_size=16)
-        for part in (*self.problem.inputs, *self.gold, *(() if self._dev is None else self._dev.gold), self._start):
-            if isinstance(part, np.ndarray):
-                digest.update(np.ascontiguousarray(part).view(np.uint8).data)
+        """What must be the same for a checkpoint to be continued: all that decides what comes out."""
+        dev = self._dev
         return {
             "task": self.task.name,
             "settings": self.settings.as_dict(),
             "iterations": self.iterations,
+            "answers": self.answers,
             "evaluate_every": self.evaluate_every,
-            "data": digest.hexdigest(),
+            "features": known_by(*self.task.to_arrays()),
+            "train": known_by(self.problem.inputs, self.problem.task, self.gold),
+            "dev": dev and known_by(dev.problem.inputs, dev.problem.task, dev.gold),
+            "initial weights": self._start,
         }
 
     def _save(self) -> None:
         if self.checkpoint is None:
             return
+        arrays = {"best": self.best, **self.learner.state._asdict()}
+        for array in arrays.values():
+            refuse_not_finite(array, self.settings, f"step {self.learner.step}: ")
         meta = {
-            "identity": self._identity(),
+            "identity": self._identity,
             "best_value": self.best_value,
             "best_iteration": self.best_iteration,
             "seconds": self.seconds,
         }
-        arrays = {"best": self.best, **self.learner.state._asdict()}
         write_container(self.checkpoint, "checkpoint", meta, arrays | self._curve())
 
     def _resume(self) -> None:
         if self.checkpoint is None or not self.checkpoint.exists():
             return
         meta, arrays = read_container(self.checkpoint, "checkpoint")
-        mine, its = self._identity(), meta.get("identity")
-        different = [name for name in mine if not isinstance(its, dict) or mine[name] != its.get(name)]
-        if different:
+        self._check_identity(meta.get("identity"))
+        with damage(self.checkpoint):
+            self.learner.make_room_for(arrays)
+            self._check(meta, arrays)
+            for name in State._fields:
+                getattr(self.learner.state, name)[...] = arrays[name]
+            self.learner.check_state()
+        self.best[...] = arrays["best"]
+        self.best_value, self.best_iteration = meta["best_value"], meta["best_iteration"]
+        self.seconds = meta["seconds"]
+        columns = (arrays[name].tolist() for name in _CURVE)
+        self.curve = list(zip(*columns, strict=True))
+
+    def _check_identity(self, its: Any) -> None:
+        mine = self._identity
+        if not isinstance(its, dict) or set(its) != set(mine):
+            raise UsageError(
+                f"{self.checkpoint}: was written by another version of sparsezo, which noted other things about its "
+                "run; go on with that version, or remove the file to start anew"
+            )
+        if different := [name for name in mine if mine[name] != its[name]]:
             raise UsageError(
                 f"{self.checkpoint}: is of a run with other {', '.join(different)}; "
                 "resume with the same command, or remove the file to start anew"
             )
-        with damage(self.checkpoint):
-            self._take_over(meta, arrays)
 
-    def _take_over(self, meta: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
-        """What a checkpoint of this very run holds."""
-        self.learner.make_room_for(arrays)
-        state = self.learner.state
-        kept = {name: like(arrays, name, getattr(state, name)) for name in State._fields}
-        if kept["counts"][loop.STEP] > self.iterations:
+    def _check(self, meta: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
+        """What a checkpoint of this very run holds fits it; NumPy would make much else fit without a word."""
+        like(arrays, "best", self.best)
+        state = State(*(like(arrays, name, mine) for name, mine in self.learner.state._asdict().items()))
+        if not 0 <= state.counts[loop.STEP] <= self.iterations:
             raise ValueError("more steps than the run has")
-        for name, values in kept.items():
-            getattr(state, name)[...] = values
-        self.learner.check_state()
-        self.best[...] = like(arrays, "best", self.best)
-        best, iteration, seconds = meta["best_value"], meta["best_iteration"], meta["seconds"]
-        if not isinstance(iteration, int) or not isinstance(seconds, float | int):
-            raise ValueError("best_iteration or seconds is no number")
-        self.best_value, self.best_iteration = None if best is None else float(best), iteration
-        self.seconds = float(seconds)
-        columns = [arrays[name] for name in ("iterations", "average_loss", "dev")]
-        for column, kinds in zip(columns, ("iu", "f", "f"), strict=True):
-            bounds.array("the curve", column, kinds, (None,))
-        bounds.below("the curve", columns[0], self.iterations + 1)
-        self.curve = list(zip(*(column.tolist() for column in columns), strict=True))
+        if not (is_finite(state.W) and is_finite(arrays["best"])):
+            raise ValueError("weights that are not finite")
+        points = arrays["iterations"].size
+        for name, kind in _CURVE.items():
+            bounds.array(name, arrays[name], np.dtype(kind).kind, (points,))
+        bounds.below("iterations", arrays["iterations"], self.iterations + 1)
+        for name, kind in (("best_value", float | None), ("best_iteration", int), ("seconds", float)):
+            if not isinstance(meta[name], kind):
+                raise ValueError(f"{name} is {shown(meta[name], repr)}")
 
     def finish(self) -> None:
         """The model is saved: the checkpoint has served."""
@@ -261,7 +312,9 @@ class Training:
                 self.checkpoint.unlink()
 
 
-class _Dev:
+class _Held:
+    """A part of the data that is only looked at, with its arrays."""
+
     def __init__(self, task: Task, data: Any) -> None:
         self.task = task
         self.problem: Problem = task.problem(data, learn=False)

@@ -150,7 +150,7 @@ def test_scores_that_run_away(program, files, tmp_path):
     words = ["--train", files / "dev", "--h", "1e38", "--iterations", "1000", "-o", tmp_path / "m"]
     code, _, err = program("train", "chunking", *words)
     assert code == 1
-    assert "the scores or the loss are not finite; h 1e+38" in err
+    assert "the scores or the loss are not finite; --h 1e+38" in err
     assert list(tmp_path.iterdir()) == []
 
 

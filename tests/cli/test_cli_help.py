@@ -20,11 +20,11 @@ COMMANDS = [
 ]  # fmt: skip
 OF_TRAIN = {
     "--train", "--dev", "--test", "--output", "--iterations", "--evaluate-every", "--checkpoint-seconds", "--resume",
-    "--force", "--json",
+    "--force", "--json", "--init", "--insist",
 }  # fmt: skip
 OF_TUNE = {
     "--train", "--dev", "--iterations", "--seed", "--seeds", "--grid-h", "--grid-mu", "--full-grid", "--processes",
-    "--output", "--json",
+    "--output", "--json", "--insist",
 }  # fmt: skip
 LEARNER = {
     "--rule", "--perturb", "--h", "--mu", "--step", "--criterion", "--gamma", "--baseline", "--seed", "--feedback",

@@ -37,7 +37,7 @@ def test_every_option_of_reproduce_arrives(program, commands, monkeypatch):
     default = {
         "seeds": None,
         "iterations": None,
-        "phases": "fixed,tuned",
+        "phases": None,
         "full_grid": False,
         "processes": None,
         "out": None,
@@ -54,7 +54,7 @@ def test_every_option_of_reproduce_arrives(program, commands, monkeypatch):
     }
     assert seen == [(("smt", None), default), (("text", "D"), given), (("smt", "E"), default)]
     flags = {flag for param in commands["reproduce"].params for flag in param.opts if flag.startswith("--")}
-    assert flags - set(words.split()) == {"--output"}
+    assert flags - set(words.split()) == {"--output", "--insist"}
 
 
 def test_no_less_than_one_process(program, monkeypatch):
@@ -105,7 +105,7 @@ def test_every_value_reaches_the_work(staged):
     default = {"out": None, "seeds": None, "iterations": None, "full_grid": False, "processes": None, "at": None}
     given = {"out": Path("o"), "seeds": 5, "iterations": 2000, "full_grid": True, "processes": 3, "at": at}
     assert staged.seen == [
-        (("smt", "D"), {**default, "phases": ["fixed", "tuned"]}),
+        (("smt", "D"), {**default, "phases": None}),
         (("smt", "D"), {**given, "phases": ["tuned", "fixed"]}),
     ]
     for watch in watches:
@@ -171,16 +171,12 @@ def test_calls_that_are_refused(staged, options, message):
     assert staged.seen == []
 
 
-NOTHING = "no learner has a grid, so there is nothing to tune"
-
-
 @pytest.mark.parametrize(
     ("words", "message"),
     [
         (["smt", "--seeds", "0"], "--seeds 0: must be at least 1"),
         (["smt", "--phases", "fixed,warm"], "--phases fixed,warm: choose from fixed, tuned, or both with a comma"),
         (["smt", "--phases", " ,"], "--phases: name at least one of fixed, tuned"),
-        (["noise", "--phases", "tuned"], f"noise: {NOTHING}; use --phases fixed"),
         (["parsing"], "experiment parsing: choose from chunking, text, smt, noise, all, or name a .toml file"),
     ],
 )  # fmt: skip

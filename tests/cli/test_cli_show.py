@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import math
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -10,7 +11,7 @@ import pytest
 from rich.console import Console
 
 from sparsezo.cli import follow, show
-from sparsezo.cli.values import whole_number
+from sparsezo.cli.values import numbers, seconds, whole_number
 from sparsezo.engines.base import Overview
 from sparsezo.errors import UsageError
 from sparsezo.training import Progress
@@ -250,3 +251,36 @@ def test_a_sweep_on_a_terminal_has_a_live_line(monkeypatch):
         (7, {"total": 2_000_000, "completed": 500_000, "text": "1 of 4 runs, 25% of 2M steps"}),
         (7, {"total": 1, "completed": 0, "text": "1 of 4 runs, 0% of 0M steps"}),
     ]
+
+
+# Numbers as nobody means them
+
+
+@pytest.mark.parametrize(
+    ("typed", "shown"), [("١٢", "١٢"), ("４M", "４M"), ("²", "²"), ("9" * 5000, "9" * 40 + "..."), ("1e15.5", "1e15.5")]
+)
+def test_numbers_are_in_the_digits_0_to_9_and_of_some_length(typed, shown):
+    with pytest.raises(UsageError, match=f"^--iterations {shown}: must be a whole number".replace(".", r"\.")):
+        whole_number(typed, "--iterations")
+
+
+def test_no_count_is_beyond_counting():
+    assert whole_number("1e15", "-n") == 10**15
+    with pytest.raises(UsageError, match=r"^-n 1e300: must be at most 1e\+15$"):
+        whole_number("1e300", "-n")
+    assert whole_number("1e60", "--n", math.inf) == int(1e60)
+
+
+@pytest.mark.parametrize("typed", ["", "0.1,", "0.1,nan", "inf", "1e400", "٠.١", "0.1;0.2"])
+def test_a_list_of_numbers_is_of_finite_ones(typed):
+    assert numbers("0.1,1e-3", "--grid-h") == (0.1, 0.001)
+    with pytest.raises(UsageError) as caught:
+        numbers(typed, "--grid-h")
+    assert str(caught.value) == f"--grid-h {typed}: give numbers with commas between them, such as 0.01,0.001"
+
+
+@pytest.mark.parametrize("value", [-1.0, math.nan, math.inf])
+def test_seconds_are_a_length_of_time(value):
+    assert (seconds(0.0, "--seconds"), seconds(2.5, "--seconds")) == (0.0, 2.5)
+    with pytest.raises(UsageError, match=f"^--seconds {value:g}: must be a number of seconds, 0 or more$"):
+        seconds(value, "--seconds")

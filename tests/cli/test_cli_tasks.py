@@ -235,7 +235,6 @@ def test_options_of_another_task_are_refused(program, texts, lists, tmp_path):
     for words, message in [
         (["text", "--train", texts / "train", "--order", "1"], "No such option: --order"),
         (["rerank", "--train", lists / "train.nbest", "--only", "NP"], "No such option: --only"),
-        (["text", "--train", texts / "train", "--init", "w"], "No such option: --init"),
         (["rerank", "--train", lists / "train.nbest", "--dev", "5"], "--dev 5: rerank takes an n-best file"),
     ]:
         code, _, err = program("train", *words, "-o", tmp_path / "m")

@@ -22,7 +22,7 @@ from sparsezo.tasks.chunking.generate import chunking_columns, generate_chunking
 from sparsezo.tasks.chunking.task import Chunking
 from sparsezo.tasks.loading import Data, Files, Loaded
 from sparsezo.tasks.registry import kind, names
-from sparsezo.training import Progress
+from sparsezo.training import Outcome, Progress
 
 pytestmark = pytest.mark.usefixtures("plain")
 
@@ -128,7 +128,7 @@ def test_train_has_the_documented_defaults(program, asked, tmp_path, task):
 def test_no_option_of_train_is_forgotten_above(commands, task):
     flags = {flag for param in commands[f"train {task}"].params for flag in param.opts if flag.startswith("--")}
     tried = set(" ".join([FILES, PACE, OPTIONS[task][0], *LEARNERS]).split())
-    assert flags - tried == {"--output", "--force", "--json"}
+    assert flags - tried - {"--init"} == {"--output", "--force", "--insist", "--json"}
     by_default = Settings()
     for name in SETTINGS:
         assert any(getattr(each, name) != getattr(by_default, name) for each in LEARNERS.values()), name
@@ -392,17 +392,19 @@ class Stage:
         return SimpleNamespace(
             task=task,
             settings=settings,
+            iterations=iterations,
+            checkpoint=keywords["checkpoint"],
             learner=SimpleNamespace(step=self.step),
             problem=Sized(n_features=20, n_labels=task.n_labels, **arrays),
-            go=self.go,
+            learn=self.learn,
+            tested=lambda model: Outcome(model, RESULT, Scores("f1", 0.5, REPORT) if self.tested else None),
             finish=lambda: self.told.append("finish"),
         )
 
-    def go(self, progress):
+    def learn(self, progress):
         progress(NOW)
         self.at_work()
-        model = SimpleNamespace(save=lambda path: self.told.append(f"save {path}"), W=np.zeros((1, 1)))
-        return SimpleNamespace(model=model, result=RESULT, test=Scores("f1", 0.5, REPORT) if self.tested else None)
+        return SimpleNamespace(save=lambda path: self.told.append(f"save {path}"), W=np.zeros((1, 1)))
 
 
 @pytest.fixture
@@ -454,6 +456,10 @@ def test_the_training_is_followed(program, stage, monkeypatch):
 def test_the_model_is_saved_before_the_checkpoint_goes(program, stage, tmp_path):
     assert program(*stage.words)[0] == 0
     assert stage.told == [f"save {tmp_path / 'm'}", "finish"]
+    stage.tested = True  # then once more, with the figure
+    stage.told.clear()
+    assert program(*stage.words)[0] == 0
+    assert stage.told == [f"save {tmp_path / 'm'}", "finish", f"save {tmp_path / 'm'}"]
 
 
 @pytest.mark.parametrize("tested", [True, False])
@@ -510,6 +516,10 @@ def test_a_signal_ends_in_one_line_and_its_exit_code(program, stage, own_signals
     assert stage.told == []
 
 
-def test_stopped_outside_of_training_it_is_130_as_well(program, monkeypatch, own_signals):
-    monkeypatch.setattr(train, "run_train", lambda *_: os.kill(os.getpid(), signal.SIGINT))
-    assert program("train", "chunking", "--train", "a", "-o", "m")[0] == 130
+@pytest.mark.parametrize(("number", "expected"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_stopped_outside_of_training_it_is_the_same_code(program, monkeypatch, own_signals, number, expected):
+    monkeypatch.setattr(train, "run_train", lambda *_: os.kill(os.getpid(), number))
+    assert program("train", "chunking", "--train", "a", "-o", "m") == (expected, "", "")
+    monkeypatch.setattr("sparsezo.cli.data.make_data", lambda *_: os.kill(os.getpid(), number))
+    assert program("data", "make", "text", "-o", "m") == (expected, "", "")
+    assert program("--version")[0] == 0  # one call's signal is not the next one's

@@ -23,6 +23,7 @@ from sparsezo.experiments.sources import Source
 from sparsezo.experiments.tuning import Trial, Tuned
 from sparsezo.model import load_model
 from sparsezo.settings import SETTINGS
+from sparsezo.storage.sealed import read_sealed
 from sparsezo.tasks.loading import Files
 from sparsezo.tasks.registry import kind, names
 
@@ -45,7 +46,7 @@ def machinery(monkeypatch):
     told: list[tuple] = []
 
     class Engine:
-        def __init__(self, out, load, processes):
+        def __init__(self, out, load, processes, *, say):
             told.append(("engine", out, load.func, load.args, load.keywords, processes))
 
         def __enter__(self):
@@ -113,7 +114,7 @@ def test_every_option_of_tune_arrives(program, machinery, tmp_path, task, learne
     assert identity == f"content of {Source(task, ('a', 'b'), '12', None, options)}"
     assert full_grid is True
     found = found_for(spec)
-    assert json.loads((out / "tuning.json").read_text()) == {spec.name: found.as_dict()}
+    assert read_sealed(out / "tuning.json") == {spec.name: found.as_dict()}
     result = json.loads(printed)
     command = result.pop("command")
     assert result == {"task": task, "learner": spec.name, "h": 0.02, "mu": found.chosen[1], **found.as_dict()}
@@ -125,7 +126,7 @@ def test_every_option_of_tune_arrives(program, machinery, tmp_path, task, learne
 def test_no_option_of_tune_is_forgotten_above(commands, task):
     flags = {flag for param in commands[f"tune {task}"].params for flag in param.opts if flag.startswith("--")}
     tried = set(" ".join([SEARCH, OPTIONS[task][0], *LEARNERS]).split())
-    assert flags - tried == {"--output"}
+    assert flags - tried == {"--output", "--insist"}
 
 
 @pytest.mark.parametrize(

@@ -22,17 +22,19 @@ from sparsezo import notes
 from sparsezo.cli.reproduce import run_reproduce
 from sparsezo.engines import local as local_module
 from sparsezo.engines import progress as progress_module
-from sparsezo.engines.base import Failure, Finished, Overview
+from sparsezo.engines.base import Failure, Overview
 from sparsezo.engines.local import LocalEngine, _ctrl_c_held_back, _described, _serve, _terminated, _Worker, cores
 from sparsezo.engines.progress import Board
 from sparsezo.errors import DivergedError, SparsezoError, UsageError
 from sparsezo.experiments.plan import parse_experiment
+from sparsezo.experiments.records import write_curve, write_record
 from sparsezo.experiments.reproduce import load
-from sparsezo.experiments.runs import Run, fixed_runs, write_json
+from sparsezo.experiments.runs import Run, fixed_runs
 from sparsezo.kernels import loop
 from sparsezo.model import load_model
 from sparsezo.settings import Settings
 from sparsezo.storage.container import read_container
+from sparsezo.storage.sealed import read_sealed
 from sparsezo.tasks.chunking.generate import chunking_columns, generate_chunking
 from sparsezo.tasks.loading import Files
 from sparsezo.tasks.registry import kind
@@ -88,7 +90,7 @@ def results(out: Path) -> dict[str, tuple[dict, bytes]]:
     """Records without their timings, and curves, by hash."""
     found = {}
     for path in sorted(out.glob("runs/*/run.json")):
-        record = json.loads(path.read_text())
+        record = read_sealed(path)
         assert record["hash"] == path.parent.name
         record["result"] = {name: value for name, value in record["result"].items() if name not in TIMINGS}
         found[path.parent.name] = (record, (path.parent / "curve.csv").read_bytes())
@@ -373,6 +375,16 @@ def now(run: Run, step: int, seconds: float = 1.0) -> Progress:
     return Progress(step, run.iterations, 0.5, None, None, 0, seconds, 1.0)
 
 
+def leave(run: Run, out: Path) -> None:
+    """A folder as of a finished run."""
+    folder = run.folder(out)
+    folder.mkdir(parents=True, exist_ok=True)
+    write_curve(folder, [(0, 1.0, 0.5), (run.iterations, 0.5, 0.5)])
+    names = ("experiment", "task", "learner", "phase", "iterations", "data", "hash")
+    fields = {name: getattr(run, name) for name in names}
+    write_record(folder, {**fields, "seed": run.settings.seed, "settings": {}, "result": {}})
+
+
 @pytest.fixture
 def executed(monkeypatch):
     """Runs that only leave a record; those of learner "bad" fail, and those of "wild" run away."""
@@ -385,8 +397,7 @@ def executed(monkeypatch):
             raise SparsezoError(f"no good with seed {run.settings.seed}")
         if run.learner == "wild":
             raise DivergedError("away with it")
-        run.folder(out).mkdir(parents=True)
-        write_json(run.folder(out) / "run.json", {"hash": run.hash})
+        leave(run, out)
 
     monkeypatch.setattr(local_module, "execute", execute)
     return executed
@@ -413,7 +424,8 @@ def test_nothing_is_done_twice(executed, tmp_path):
     first, second = run_of(seed=1), run_of(seed=2)
     assert load.calls == 0
     finished = engine.run([first, run_of("y", seed=1)])  # the same work under another name
-    assert finished == Finished({first.hash: {"hash": first.hash}}, ())
+    assert (list(finished.records), finished.failures) == ([first.hash], ())
+    assert finished.records[first.hash]["hash"] == first.hash
     seen = []
     finished = engine.run([first, second], seen.append)
     assert set(finished.records) == {first.hash, second.hash}
@@ -423,6 +435,25 @@ def test_nothing_is_done_twice(executed, tmp_path):
     assert executed[0][1] is executed[1][1]  # one bench for all
     assert engine.run([first, second]).records == finished.records
     assert len(executed) == 2
+
+
+@pytest.mark.parametrize("name", ["run.json", "curve.csv"])
+def test_what_was_damaged_is_done_again_and_said_once(executed, tmp_path, name):
+    said = []
+    engine = LocalEngine(tmp_path, Counted(), processes=1, say=said.append)
+    runs = [run_of(seed=1), run_of(seed=2)]
+    engine.run(runs)
+    path = runs[0].folder(tmp_path) / name
+    whole = path.read_bytes()
+    for damage in (b"", whole.replace(b"0,1.0,0.5", b"0,1.0,0.6").replace(b'"x"', b'"y"')):
+        path.write_bytes(damage)
+        (path.parent / "checkpoint").write_text("no checkpoint")
+        assert set(engine.run(runs).records) == {run.hash for run in runs}
+        assert path.read_bytes() == whole
+        assert [message.split(": ")[0] for message in said] == [str(path), f"{path.parent / 'checkpoint'}"]
+        said.clear()
+        engine._said.clear()
+    assert [run.settings.seed for run, _, _ in executed] == [1, 2, 1, 1]
 
 
 def test_failures_are_recorded_and_tried_again(executed, tmp_path):
@@ -443,8 +474,7 @@ def test_failures_are_recorded_and_tried_again(executed, tmp_path):
 def test_ctrl_c_while_results_are_written_waits_until_they_are(tmp_path, monkeypatch):
     def execute(run, out, bench, progress, checkpoint_seconds):
         signal.raise_signal(signal.SIGINT)
-        run.folder(out).mkdir(parents=True)
-        write_json(run.folder(out) / "run.json", {"hash": run.hash})
+        leave(run, out)
 
     monkeypatch.setattr(local_module, "execute", execute)
     runs = [run_of(seed=1), run_of(seed=2)]

@@ -2,22 +2,31 @@
 
 from __future__ import annotations
 
+import gzip
+import io
+import json
 from dataclasses import fields, replace
+from types import SimpleNamespace
 
 import pytest
 
+from sparsezo.cli.train import iterations_parameter
+from sparsezo.cli.values import whole_number
 from sparsezo.errors import DataError, SparsezoError, UsageError
 from sparsezo.experiments.plan import (
     DataSpec,
     Experiment,
     LearnerSpec,
     builtin,
+    grid_of,
     parse_experiment,
     read_experiment,
 )
+from sparsezo.experiments.reproduce import reproduce
 from sparsezo.experiments.runs import Run, fixed_runs
+from sparsezo.experiments.toml import pairs
 from sparsezo.settings import Settings
-from sparsezo.tasks.registry import experiments
+from sparsezo.tasks.registry import experiments, kind
 
 SMALL = """
 name = "small"
@@ -162,6 +171,166 @@ def test_what_a_file_leaves_out_has_a_default():
     assert (spec.feedback, spec.grid_h, spec.grid_mu, spec.paper) == ("exact", (), (), None)
 
 
+BARE = 'task = "chunking"\ndata.train = "train.txt"\n'
+
+
+@pytest.mark.parametrize("task", ["chunking", "text", "rerank"])
+def test_task_data_and_learners_are_enough(task, tmp_path):
+    """The rest is as train has it: h and mu by the rule, the step and the perturbation."""
+    path = tmp_path / "my first.toml"
+    learners = ({}, {"rule": "first-order"}, {"rule": "comparison", "perturb": "active"}, {"step": "adagrad"})
+    text = "".join("[[learner]]\n" + "".join(f'{k} = "{v}"\n' for k, v in given.items()) for given in learners)
+    path.write_text(BARE.replace("chunking", task) + text)
+    plan = read_experiment(path)
+    assert (plan.name, plan.title, plan.task) == ("my first", "my first", task)
+    assert (plan.iterations, plan.seeds, plan.phases_of()) == (1_000_000, (0, 1, 2), ("fixed",))
+    assert [spec.settings(0) for spec in plan.learners] == [
+        Settings.complete(given, kind(task).defaults) for given in learners
+    ]
+    assert not plan.has_grid
+
+
+def test_iterations_are_those_of_train():
+    assert whole_number(iterations_parameter("").default, "") == Experiment.iterations
+
+
+def test_an_own_h_and_mu_come_before_the_tasks(tmp_path):
+    (spec,) = parse(BARE + 'name = "x"\n[fixed]\nh = 0.5\n[[learner]]\n').learners
+    assert (spec.h, spec.mu) == (0.5, 0.1)
+    (spec,) = parse(BARE + 'name = "x"\n[fixed]\nmu = 0.5\n[[learner]]\nh = 7\n').learners
+    assert (spec.h, spec.mu) == (7.0, 0.5)
+
+
+def test_a_title_of_its_own(tmp_path):
+    path = tmp_path / "x.toml"
+    path.write_text('title = "Größe & <b>"\nname = "y"\n' + BARE + "[[learner]]\n")
+    plan = read_experiment(path)
+    assert (plan.name, plan.title) == ("y", "Größe & <b>")
+    assert parse(plan.to_toml()) == plan
+    assert builtin("chunking").title is None
+
+
+def test_an_experiment_from_standard_input(monkeypatch):
+    stdin = SimpleNamespace(buffer=io.BytesIO((BARE + "[[learner]]\n").encode()))
+    monkeypatch.setattr("sys.stdin", stdin)
+    assert read_experiment("-").name == "experiment"
+
+
+def test_what_is_tuned_where_no_grid_is_given():
+    """Where tune looks; a learner's own grid, anybody's, is enough to leave it so."""
+    plan = parse('name = "x"\n' + BARE + '[[learner]]\n[[learner]]\nrule = "supervised"\n')
+    grid_h, grid_mu = grid_of("chunking")
+    found = plan.to_tune()
+    assert [(spec.grid_h, spec.grid_mu) for spec in found.learners] == [(grid_h, grid_mu), (grid_h, ())]
+    assert replace(found, learners=plan.learners) == plan
+    some = parse('name = "x"\n' + BARE + '[[learner]]\n[[learner]]\nrule = "supervised"\ngrid.h = [1]\n')
+    assert some.to_tune() is some
+    assert (some.phases_of(), plan.phases_of(["tuned"])) == (("fixed", "tuned"), ("tuned",))
+    assert replace(some, phases=("fixed",)).phases_of() == ("fixed",)
+
+
+@pytest.mark.parametrize(
+    "name", ["../x", "..", ".", "a/b", "/tmp/x", "a\\b", ".hidden", "", " ", "a\nb", "\x1b[31m", "x" * 81, " x", "x\t"]
+)
+def test_a_name_is_the_name_of_a_folder(name, tmp_path, monkeypatch):
+    """And nothing is written outside of the folder of results."""
+    path = tmp_path / "mine.toml"
+    path.write_text(f"name = {json.dumps(name)}\n{BARE}[[learner]]\n")
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(
+        DataError, match=r"^\S+mine\.toml: name '.*': must do as the name of a folder: up to 80 letters"
+    ):
+        reproduce(str(path), "generated")
+    assert [each.name for each in tmp_path.iterdir()] == ["mine.toml"]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("h = 1" + "0" * 400, "is not TOML: a whole number of 1329 bits; 64 are the most"),
+        ("h = 1" + "0" * 5000, "is not TOML: Exceeds the limit (4300 digits) for integer string conversion"),
+        ("h = 0x1" + "0" * 5000, "is not TOML: a whole number of 20001 bits; 64 are the most"),
+        ("h = 1e400", "learner 1: `h` inf: must be positive and finite"),
+        ("h = nan", "learner 1: `h` nan: must be positive and finite"),
+        ("h = " + "[" * 100_000, "is not TOML: nested too deep"),
+        ("h = " + "[" * 100 + "]" * 100, "is not TOML: nested too deep"),
+        ("h" + ".h" * 20_000 + " = 1", "is not TOML: nested too deep"),
+        ("h = 1979-05-27T07:32:00Z", 'learner 1.h is "1979-05-27 07:32:00+00:00"; give a number'),
+        ("rule = 07:32:00", 'learner 1.rule is "07:32:00"; give a string'),
+        ("grid.h = [1979-05-27]", "learner 1.grid.h: must be a list of numbers"),
+        ("grid.mu = [1]", "learner 1: its grid has values of mu and none of h; give both"),
+        ('rule = ""', "learner 1: `rule` : choose from two-point"),
+        ('rule = "\\u0000"', "is not TOML: a text with a NUL character"),
+        ("rule = " + "'" + "x" * 70_000 + "'", "learner 1: `rule` xxx"),
+        ("x" * 70_000 + " = 1", "unknown key 'learner 1.xxx"),
+    ],
+)
+def test_whatever_toml_can_hold_is_said_in_one_line(text, message):
+    with pytest.raises(DataError) as caught:
+        parse(f'name = "x"\n{BARE}[[learner]]\n{text}\n')
+    said = str(caught.value)
+    assert said.startswith(f"small.toml: {message}")
+    assert said.isprintable()
+    assert len(said) < 1300
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("iterations = 0", "iterations 0: must be at least 1"),
+        ("data.dev = 9999999999999999999", "is not TOML: a whole number of 64 bits; 64 are the most"),
+        ("data.dev = '9999999999999999999'", "data.dev: no data has so many inputs"),
+        ("data.options = { only = 1979-05-27 }", "`only` datetime.date(1979, 5, 27): give text"),
+        ("data.options = { only = 3 }", "`only` 3: give text"),
+        ("data.options = { nothing = 3 }", "`nothing` does not belong to task chunking"),
+        ("phases = 'warm'", "phases 'warm': choose from fixed, tuned"),
+        ("phases = []", "phases: must be a phase, or a list of them"),
+        ("title = ''", "title: must be one line of text"),
+        ('title = "a\\nb"', "title: must be one line of text"),
+    ],
+)
+def test_wrong_values_at_the_top(text, message):
+    with pytest.raises(DataError) as caught:
+        parse(f'name = "x"\n{text}\n{BARE}[[learner]]\n')
+    assert str(caught.value) == f"small.toml: {message}"
+
+
+def test_an_empty_path_is_no_file():
+    with pytest.raises(DataError, match="data has no train; name a file"):
+        parse('name = "x"\n' + BARE.replace("train.txt", "") + "[[learner]]\n")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("seeds = 100000000", "small.toml: 100,000,000 seeds, more than 10,000"),
+        (
+            "[grid]\nh = [" + "1," * 10_001 + "]",
+            "small.toml: grid.h has 10,001 values, more than 10,000",
+        ),
+        (
+            "[grid]\nh = [" + "1," * 200 + "]\nmu = [" + "1," * 200 + "]",
+            "two-point score: a grid of 40,000 points, more than 10,000",
+        ),
+        ("# " + "x" * 300_000, "small.toml: an experiment of more than 256 kB: is this the right file?"),
+    ],
+)
+def test_sizes_are_refused_before_any_work(text, message):
+    with pytest.raises(DataError) as caught:
+        parse(f'name = "x"\n{BARE}{text}\n[[learner]]\n')
+    assert str(caught.value) == f"{message}; if it is meant, add `insist`"
+
+
+def test_a_packed_file_that_swells_is_not_swallowed(tmp_path):
+    path = tmp_path / "x.toml.gz"
+    path.write_bytes(gzip.compress(b"#" * (1 << 24)))
+    with pytest.raises(DataError, match=r"x\.toml\.gz: an experiment of more than 256 kB: is this the right file\?"):
+        read_experiment(path)
+    path.write_bytes(path.read_bytes()[:100])
+    with pytest.raises(DataError, match=r"x\.toml\.gz: cannot be read on"):
+        read_experiment(path)
+
+
 def test_a_file_is_read_as_it_is_meant():
     plan = parse(SMALL)
     assert plan.seeds == (0, 1)  # a number of seeds
@@ -202,8 +371,8 @@ def test_a_learners_own_settings_come_before_the_common_ones():
         (
             "seeds = 2",
             "seed = 2",
-            "unknown key 'seed'; known are data, fixed, grid, name, task, learner, iterations, seeds, evaluate_every, "
-            "init, bounds, origin, identity, note",
+            "unknown key 'seed'; known are data, fixed, grid, task, name, learner, iterations, seeds, evaluate_every, "
+            "init, bounds, origin, identity, note, title, phases",
         ),
         ("dev = 10", "develop = 10", "unknown key 'data.develop'; known are train, dev, test, options"),
         ("h = 0.01\nmu = 0.1", "h = 0.01\nmu = 0.1\nnu = 1", "unknown key 'fixed.nu'; known are h, mu"),
@@ -218,10 +387,7 @@ def test_a_learners_own_settings_come_before_the_common_ones():
         # what has to be there
         ('name = "small"', "", "name is missing; give a string"),
         ('task = "chunking"', "", "task is missing; give a string"),
-        ("iterations = 1000", "", "iterations is missing; give a whole number"),
-        ('rule = "two-point"', "", "learner 1.rule is missing; give a string"),
         ('train = "train.txt"', "", "data has no train; name a file"),
-        ("h = 0.01\nmu = 0.1", "mu = 0.1", "learner 1: it has no h, and there is none in [fixed]"),
         # kinds of values
         ('name = "small"', "name = 3", "name is 3; give a string"),
         ('task = "chunking"', "task = 1979-05-27", 'task is "1979-05-27"; give a string'),
@@ -308,10 +474,10 @@ def test_a_files_own_path_and_encoding_are_named(tmp_path):
     path = tmp_path / "mine.toml"
     path.write_text(SMALL.replace('"small"', '"kleinß"'), encoding="utf-8")
     assert read_experiment(path).name == "kleinß"
-    path.write_text("name = 3")
+    path.write_text("task = 3")
     with pytest.raises(DataError) as caught:
         read_experiment(path)
-    assert str(caught.value) == f"{path}: name is 3; give a string"
+    assert str(caught.value) == f"{path}: task is 3; give a string"
     path.write_bytes(b'name = "\xff"')
     with pytest.raises(DataError) as caught:
         read_experiment(path)
@@ -395,7 +561,7 @@ def test_whether_there_is_anything_to_tune():
 
 
 def test_plans_that_cannot_share_a_folder():
-    plan = replace(parse(SMALL), identity="ab", evaluate_every=9)
+    plan = replace(parse(SMALL), identity="ab", evaluate_every=9, data=DataSpec(("train.txt",)))
     for name, value in {
         "name": "other",
         "task": "text",
@@ -494,9 +660,11 @@ grid.h = [1.0, 2.0]
     top = 'name = "small"\ntask = "chunking"\nnote = "a \\"quoted\\" note"\nidentity = "ab"\niterations = 1000\n'
     data = 'evaluate_every = 3\nseeds = [0, 1]\n\n[data]\ntrain = ["a", "b"]\ndev = "10"\ntest = "t"\n'
     assert plan.to_toml() == top + data + learners
-    odd = replace(plan, data=replace(plan.data, options={"only": "NP", "min-count_2": 3, "a b": True, "é": [1, "x"]}))
-    options = '\n[data.options]\nonly = "NP"\nmin-count_2 = 3\n"a b" = true\n"é" = [1, "x"]\n'
-    assert odd.to_toml() == top + data + options + learners
+    more = replace(plan, data=replace(plan.data, options={"only": "NP"}))
+    assert more.to_toml() == top + data + '\n[data.options]\nonly = "NP"\n' + learners
+    assert parse(more.to_toml()) == more
+    odd = replace(AS_OBJECTS, bounds={"a b": "x", "é": "y", "min-count_2": "z"})
+    assert '\n[bounds]\n"a b" = "x"\n"é" = "y"\nmin-count_2 = "z"\n' in odd.to_toml()
     assert parse(odd.to_toml()) == odd
 
 
@@ -509,7 +677,8 @@ def test_the_papers_experiments_round_trip(name, tmp_path):
     plan = replace(builtin(name), origin="generated", identity="ab")
     path = tmp_path / "experiment.toml"
     path.write_text(plan.to_toml(), encoding="utf-8")
-    assert read_experiment(path) == plan
+    assert parse_experiment(path.read_text("utf-8"), "") == plan
+    assert read_experiment(path) == replace(plan, title=name)  # whoever starts from it has an experiment of their own
 
 
 def test_text_of_any_kind_round_trips():
@@ -517,11 +686,11 @@ def test_text_of_any_kind_round_trips():
     assert parse(plan.to_toml()) == plan
 
 
-def test_what_toml_has_no_word_for_is_refused():
-    plan = replace(parse(SMALL), data=DataSpec(("a",), options={"only": {"a": 1}}))
+@pytest.mark.parametrize("value", [{"a": 1}, float("nan")])
+def test_what_toml_has_no_word_for_is_refused(value):
     with pytest.raises(SparsezoError) as caught:
-        plan.to_toml()
-    assert str(caught.value) == "{'a': 1} cannot be written to TOML"
+        pairs({"only": value})
+    assert str(caught.value) == f"{value!r} cannot be written to TOML"
 
 
 # The paper's own
@@ -626,6 +795,15 @@ def test_raters_that_err():
     assert len(plan.learners) == len(expected) == 96
     assert (plan.name, plan.task, plan.iterations, plan.seeds) == ("noise", "chunking", 500_000, (0, 1, 2))
     assert plan.data == builtin("chunking").data
+
+
+@pytest.mark.parametrize("name", ["chunking", "smt", "text", "noise"])
+def test_what_stands_beside_the_paper_takes_the_papers_steps(name):
+    """Whatever the defaults of train become."""
+    for spec in builtin(name).learners:
+        adagrad = "adagrad" in spec.name
+        assert (spec.step, spec.criterion) == ("adagrad" if adagrad else "constant", "map")
+        assert spec.paper is None or not adagrad
 
 
 def test_the_papers_experiments_by_name():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
@@ -15,11 +14,13 @@ import pytest
 from sparsezo.engines.base import Failure, Overview
 from sparsezo.errors import SparsezoError, UsageError
 from sparsezo.experiments import reproduce as module
-from sparsezo.experiments.plan import builtin, parse_experiment, read_experiment
+from sparsezo.experiments.plan import builtin, grid_of, parse_experiment, read_experiment
 from sparsezo.experiments.reproduce import Reproduced, Watch, reproduce
 from sparsezo.experiments.sources import Source
 from sparsezo.experiments.tuning import Trial, Tuned
 from sparsezo.model import load_model
+from sparsezo.storage import limits
+from sparsezo.storage.sealed import read_sealed
 from sparsezo.tasks.chunking.generate import chunking_columns, generate_chunking
 from sparsezo.tasks.loading import Files
 from sparsezo.tasks.registry import kind
@@ -88,7 +89,7 @@ def test_one_experiment_goes_into_its_folder(staged):
     more = {"full_grid": True, "processes": 3}
     watch = Watch(print)
     assert reproduce("smt", "D", out=Path("o"), phases=["tuned"], watch=watch, **more).folders == [Path("o")]
-    assert staged.seen[1][0][1:] == (Path("o"), "source of smt in o from D", ["tuned"])
+    assert staged.seen[1][0][1:] == (Path("o"), "source of smt in o from D", ("tuned",))
     assert staged.seen[1][1] == {**more, "watch": watch}
     assert staged.sources[1][0][3] is watch
 
@@ -148,9 +149,6 @@ def test_the_papers_figures_say_nothing_about_generated_data(staged):
     assert real.learners[0].paper == 0.273
 
 
-NOTHING = "no learner has a grid, so there is nothing to tune"
-
-
 @pytest.mark.parametrize(
     ("name", "options", "message"),
     [
@@ -158,7 +156,6 @@ NOTHING = "no learner has a grid, so there is nothing to tune"
         ("smt", {"seeds": 0}, "`seeds` 0: must be at least 1"),
         ("smt", {"phases": ["fixed", "warm"]}, "`phases` fixed,warm: choose from fixed, tuned, or both with a comma"),
         ("smt", {"phases": []}, "`phases`: name at least one of fixed, tuned"),
-        ("noise", {"phases": ["tuned"]}, f"noise: {NOTHING}; use `phases` fixed"),
     ],
 )  # fmt: skip
 def test_calls_that_are_refused(staged, name, options, message):
@@ -171,12 +168,65 @@ def test_calls_that_are_refused(staged, name, options, message):
 @pytest.mark.parametrize("phases", [["fixed"], ["tuned", "fixed"], ("tuned",)])
 def test_phases_are_told_by_their_names(staged, phases):
     reproduce("smt", "D", phases=phases)
-    assert staged.seen[-1][0][3] == phases
+    assert staged.seen[-1][0][3] == tuple(phases)
 
 
-def test_without_a_grid_both_phases_may_be_asked_for(staged):
+def test_without_a_grid_there_is_a_tuned_phase_only_for_the_asking(staged):
+    """Where tune would look then."""
     reproduce("noise", "D")
-    assert staged.seen[-1][0][3] == ("fixed", "tuned")
+    assert staged.seen[-1][0][0] == builtin("noise")
+    assert staged.seen[-1][0][3] == ("fixed",)
+    reproduce("noise", "D", phases=["tuned"])
+    plan = staged.seen[-1][0][0]
+    grid_h, grid_mu = grid_of("chunking")
+    assert [spec.grid_h for spec in plan.learners] == [grid_h] * 96
+    assert [spec.grid_mu for spec in plan.learners] == [grid_mu if spec.perturb else () for spec in plan.learners]
+    assert [replace(spec, grid_h=(), grid_mu=()) for spec in plan.learners] == list(builtin("noise").learners)
+
+
+def test_a_plan_has_phases_of_its_own(staged):
+    for phases in ("fixed", "tuned"):
+        plan = parse_experiment(f'phases = "{phases}"\n{PLAN}', "")
+        reproduce(plan, "D")
+        assert staged.seen[-1][0][3] == (phases,)
+        reproduce(plan, "D", phases=["fixed", "tuned"])
+        assert staged.seen[-1][0][3] == ("fixed", "tuned")
+
+
+def test_tuning_without_dev_is_refused_before_the_work(staged):
+    plan = parse_experiment(PLAN.replace("dev = 5\n", ""), "")
+    with pytest.raises(UsageError, match=r"^mine: tuning looks at dev, and data has none; give it, or use `phases`"):
+        reproduce(plan, "D")
+    assert staged.seen == []
+    reproduce(plan, "D", phases=["fixed"])
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"seeds": 10**8}, "mine: 100,000,000 seeds, more than 10,000"),
+        ({"seeds": 3400}, "mine: 20,401 runs, more than 10,000"),
+        ({"iterations": 10**11}, "mine: 100,000,000,000 iterations in one run, more than 10,000,000,000"),
+    ],
+)
+def test_sizes_that_can_only_be_a_mistake(staged, change, message):
+    plan = parse_experiment(PLAN, "")
+    with pytest.raises(SparsezoError) as caught:
+        reproduce(plan, "D", **change)
+    assert str(caught.value) == f"{message}; if it is meant, add `insist`"
+    assert staged.seen == []
+
+
+def test_whoever_insists_has_it(staged):
+    with limits.insisting():
+        reproduce(parse_experiment(PLAN, ""), "D", seeds=3400)
+    assert len(staged.seen[0][0][0].seeds) == 3400
+
+
+def test_a_look_after_every_step_of_a_long_run_is_a_mistake(staged):
+    plan = replace(parse_experiment(PLAN, ""), iterations=200_000, evaluate_every=1)
+    with pytest.raises(SparsezoError, match=r"^mine: 200,000 looks at dev in one run, more than 100,000; if"):
+        reproduce(plan, "D")
 
 
 def test_a_plan_of_ones_own_is_a_file(staged, tmp_path, monkeypatch):
@@ -185,7 +235,7 @@ def test_a_plan_of_ones_own_is_a_file(staged, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for name in ("mine.toml", "./plan"):
         reproduce(name, "D")
-        assert staged.seen[-1][0][0] == parse_experiment(PLAN, "")
+        assert staged.seen[-1][0][0] == replace(parse_experiment(PLAN, ""), title="mine")
         assert staged.seen[-1][0][1] == Path("results/mine")
 
 
@@ -268,8 +318,8 @@ def machinery(monkeypatch):
     told: list[tuple] = []
 
     class Engine:
-        def __init__(self, out, load, processes):
-            self.out = out
+        def __init__(self, out, load, processes, *, say):
+            self.out, self.say = out, say
             told.append(("engine", out, load.func, load.args, load.keywords, processes))
 
         def __enter__(self):
@@ -330,8 +380,8 @@ def test_an_experiment_is_its_fixed_runs_its_search_and_its_tuned_runs(machinery
         str(("fixed", "mine", known)),
         str(("tuned", "mine", known, found)),
     ]
-    assert read_experiment(out / "experiment.toml") == claimed
-    assert json.loads((out / "tuning.json").read_text()) == {
+    assert parse_experiment((out / "experiment.toml").read_text(), "") == claimed
+    assert read_sealed(out / "tuning.json") == {
         "two-point score": {
             "trials": [{"h": 0.02, "mu": 0.3, "dev": 0.75, "iterations": 40, "seeds": 1}],
             "chosen": {"h": 0.02, "mu": 0.3},
@@ -363,17 +413,6 @@ def test_one_phase_alone(machinery, folder, tmp_path, phase, expected):
         assert machinery[1][-1] is False
     else:
         assert not (tmp_path / "out/tuning.json").exists()
-
-
-def test_without_a_grid_there_is_no_tuned_phase(machinery, folder, tmp_path, watched):
-    plan = parse_experiment(PLAN.replace("grid = { h = [0.01], mu = [0.1] }", ""), "")
-    for phases in (("fixed", "tuned"), ("fixed",)):
-        machinery.clear()
-        watched.lines.clear()
-        do(plan, tmp_path / "out", source_of(folder), phases, watch=watched.watch)
-        assert [each[0] for each in machinery] == ["engine", "run", "home"]
-        said = "mine: no learner has a grid, so there is no tuned phase" in watched.lines
-        assert said == ("tuned" in phases)
 
 
 def test_data_under_the_results_is_generated(machinery, folder, tmp_path):
@@ -475,7 +514,7 @@ def test_reproduce_starts_from_the_initial_weights(decoder, tmp_path):
     out = tmp_path / "out"
     reproduce(str(decoder / "plan.toml"), str(decoder), out=out, processes=1)
     models = sorted(out.glob("runs/*/model.szo"))
-    records = [json.loads((model.parent / "run.json").read_text()) for model in models]
+    records = [read_sealed(model.parent / "run.json") for model in models]
     assert {(record["phase"], record["learner"]) for record in records} >= {
         ("fixed", "two-point active"),
         ("fixed", "supervised"),
@@ -492,7 +531,7 @@ def test_bounds_are_the_test_lists_by_the_weights_as_they_are(decoder, tmp_path)
     """
     out = tmp_path / "out"
     reproduce(str(decoder / "plan.toml"), str(decoder), out=out, processes=1, phases=["fixed"])
-    bounds = json.loads((out / "bounds.json").read_text())
+    bounds = read_sealed(out / "bounds.json")
     references = [REFERENCES.splitlines()]
     chosen = {
         "out-of-domain": ["a tiny house is gold", "now we all go home"],

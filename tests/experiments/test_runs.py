@@ -13,14 +13,14 @@ import numpy as np
 import pytest
 
 import sparsezo
-from sparsezo.errors import DataError
 from sparsezo.experiments import runs
-from sparsezo.experiments.runs import Bench, Run, drop_model, execute, find, write_json
+from sparsezo.experiments.runs import Bench, Run, drop_damaged_checkpoint, drop_model, execute, find
 from sparsezo.kernels import loop
 from sparsezo.learner import Learner
 from sparsezo.model import load_model
 from sparsezo.settings import Settings
 from sparsezo.storage.container import read_container
+from sparsezo.storage.sealed import read_sealed, sum_of
 from sparsezo.tasks.chunking.expected_f1 import node_table
 from sparsezo.tasks.chunking.generate import chunking_corpus
 from sparsezo.tasks.chunking.task import Chunking
@@ -101,7 +101,7 @@ def test_a_finished_run_in_its_folder(loaded, tmp_path):
     record = execute(RUN, tmp_path, Bench(loaded))
     folder = RUN.folder(tmp_path)
     assert names(folder) == ["curve.csv", "model.szo", "run.json"]
-    assert json.loads((folder / "run.json").read_text()) == record
+    assert read_sealed(folder / "run.json") == record
     assert find(RUN, tmp_path) == record
     outcome = Training(loaded.task, loaded.data, LIVELY, 500, evaluate_every=200).go()
     assert untimed(record) == {
@@ -124,6 +124,7 @@ def test_a_finished_run_in_its_folder(loaded, tmp_path):
         },
         "hash": RUN.hash,
         "paper": 0.5,
+        "files": {"curve.csv": sum_of((folder / "curve.csv").read_bytes())},
     }
     assert set(record["result"]) == set(outcome.result)
     np.testing.assert_array_equal(load_model(folder / "model.szo", "chunking").W, outcome.model.W)
@@ -144,11 +145,6 @@ def test_without_dev_and_test_there_is_nothing_of_them(loaded, tmp_path):
     lines = (run.folder(tmp_path) / "curve.csv").read_text().splitlines()
     assert [line.split(",")[0] for line in lines[1:]] == ["0", "200", "400", "500"]
     assert all(line.endswith(",") for line in lines[1:])
-
-
-def test_json_is_written_to_be_read(tmp_path):
-    write_json(tmp_path / "x.json", {"a": [1, 0.1], "b": None})
-    assert (tmp_path / "x.json").read_bytes() == b'{\n "a": [\n  1,\n  0.1\n ],\n "b": null\n}\n'
 
 
 class Crash(BaseException):
@@ -258,8 +254,11 @@ def test_a_model_that_is_not_needed_is_dropped_alone(loaded, tmp_path):
 # Finding it again
 
 
-def finished(run, out, text="a curve", model="a model"):
-    """A folder as a finished run leaves it."""
+CURVE = "iterations,average_loss,dev\n0,1.0,0.25\n500,0.5,\n"
+
+
+def finished(run, out, text=CURVE, model="a model"):
+    """A folder as a finished run left it before there were sums."""
     folder = run.folder(out)
     folder.mkdir(parents=True)
     (folder / "curve.csv").write_text(text)
@@ -280,7 +279,7 @@ def finished(run, out, text="a curve", model="a model"):
         "hash": run.hash,
         "paper": 0.9,
     }
-    write_json(folder / "run.json", record)
+    (folder / "run.json").write_text(json.dumps(record))
     return record
 
 
@@ -293,18 +292,74 @@ def test_what_is_not_there_is_not_found(tmp_path):
     assert find(RUN, tmp_path) is None
 
 
-def test_a_record_that_cannot_be_read_is_said(tmp_path):
-    path = RUN.folder(tmp_path) / "run.json"
-    path.parent.mkdir(parents=True)
-    path.write_text('{"result": ')
-    with pytest.raises(DataError) as caught:
-        find(RUN, tmp_path)
-    assert str(caught.value).startswith(f"{path}: cannot be read (Expecting value")
-    assert str(caught.value).endswith("); remove it to do the run again")
-    path.unlink()
-    path.mkdir()
-    with pytest.raises(DataError, match=r"run\.json: cannot be read \(.*Is a directory"):
-        find(RUN, tmp_path)
+def test_what_is_damaged_is_said_and_counts_as_not_done(loaded, tmp_path):
+    """Whatever of it: one letter of the record, its name for another, the curve, the folder that should be a file."""
+    record, folder = execute(RUN, tmp_path, Bench(loaded)), RUN.folder(tmp_path)
+    whole = {name: (folder / name).read_bytes() for name in ("run.json", "curve.csv")}
+    no_sum = "it does not have the sum that it was written with"
+    for name, before, after, why in (
+        ("run.json", b'"dev": 0.', b'"dev": 1.', no_sum),
+        ("run.json", b'"sealed": "blake2b"', b'"sealer": "blake2b"', no_sum),
+        ("run.json", b'"sum"', b'"sun"', no_sum),
+        ("run.json", b"{", b"", "Extra data: line 2 column 10 (char 10)"),
+        ("curve.csv", b"\n500,", b"\n501,", no_sum),
+        ("curve.csv", whole["curve.csv"], b"", no_sum),
+    ):
+        (folder / name).write_bytes(whole[name].replace(before, after, 1))
+        said = []
+        assert find(RUN, tmp_path, said.append) is None
+        assert said == [f"{folder / name}: is damaged ({why}); the command that made it does the run again"]
+        (folder / name).write_bytes(whole[name])
+        assert find(RUN, tmp_path, said.append) == record
+        assert len(said) == 1
+    (folder / "curve.csv").unlink()
+    said = []
+    assert find(RUN, tmp_path, said.append) is None
+    assert said == [f"{folder / 'curve.csv'}: is damaged (it is missing); the command that made it does the run again"]
+    (folder / "run.json").unlink()
+    (folder / "run.json").mkdir()
+    assert find(RUN, tmp_path, said.append) is None
+    assert said[1].startswith(f"{folder / 'run.json'}: is damaged (Is a directory);")
+
+
+def test_a_record_of_another_run_is_not_taken_for_it(tmp_path):
+    finished(replace(RUN, data="other"), tmp_path)
+    os.rename(replace(RUN, data="other").folder(tmp_path), RUN.folder(tmp_path))
+    said = []
+    assert find(RUN, tmp_path, said.append) is None
+    assert "(it is of another run)" in said[0]
+
+
+def test_a_damaged_twin_is_not_taken_over(tmp_path):
+    twin = replace(RUN, phase="tune")
+    finished(twin, tmp_path)
+    (twin.folder(tmp_path) / "curve.csv").write_text("iterations,average_loss,dev\n0,x,1\n")
+    said = []
+    assert find(RUN, tmp_path, said.append) is None
+    assert said == [
+        f"{twin.folder(tmp_path) / 'curve.csv'}: is damaged (could not convert string to float: 'x'); "
+        "the command that made it does the run again"
+    ]
+
+
+def test_a_checkpoint_that_is_damaged_is_dropped_and_said(loaded, tmp_path):
+    def stop(now):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        execute(RUN, tmp_path, Bench(loaded), stop)
+    path, said = RUN.folder(tmp_path) / "checkpoint", []
+    drop_damaged_checkpoint(RUN, tmp_path, said.append)
+    assert (path.exists(), said) == (True, [])
+    raw = bytearray(path.read_bytes())
+    raw[len(raw) // 2] ^= 1
+    path.write_bytes(raw)
+    drop_damaged_checkpoint(RUN, tmp_path, said.append)
+    assert not path.exists()
+    assert (len(said), said[0].startswith(f"{path}: is damaged (")) == (1, True)
+    assert said[0].endswith("; its run starts anew")
+    drop_damaged_checkpoint(RUN, tmp_path, said.append)  # nothing to do
+    assert len(said) == 1
 
 
 @pytest.mark.parametrize(
@@ -317,10 +372,10 @@ def test_the_same_work_of_another_phase_is_taken_over(tmp_path, phase, before):
     (run.folder(tmp_path) / "curve.csv").write_text("half a curve")  # left by a crash
     record = find(run, tmp_path)
     own = {"experiment": "an experiment", "learner": "two-point score", "phase": phase, "paper": 0.5, "hash": run.hash}
-    assert record == {**old, **own}
+    assert record == {**old, **own, "files": {"curve.csv": sum_of(CURVE.encode())}}
     folder = run.folder(tmp_path)
-    assert json.loads((folder / "run.json").read_text()) == record
-    assert ((folder / "curve.csv").read_text(), (folder / "model.szo").read_text()) == ("a curve", "a model")
+    assert read_sealed(folder / "run.json") == record
+    assert ((folder / "curve.csv").read_text(), (folder / "model.szo").read_text()) == (CURVE, "a model")
     assert json.loads((twin.folder(tmp_path) / "run.json").read_text()) == old
     drop_model(twin, tmp_path)  # each has its own
     assert (folder / "model.szo").exists()
@@ -335,14 +390,14 @@ def test_taking_over_works_without_links(tmp_path, monkeypatch):
     finished(replace(RUN, phase="tune"), tmp_path)
     assert find(RUN, tmp_path)["result"] == {"dev": 0.25}
     folder = RUN.folder(tmp_path)
-    assert ((folder / "curve.csv").read_text(), (folder / "model.szo").read_text()) == ("a curve", "a model")
+    assert ((folder / "curve.csv").read_text(), (folder / "model.szo").read_text()) == (CURVE, "a model")
 
 
 def test_its_own_record_is_taken_before_another_phases(tmp_path):
-    finished(replace(RUN, phase="tune"), tmp_path, "another curve")
+    finished(replace(RUN, phase="tune"), tmp_path, CURVE.replace("0.25", "0.75"))
     own = finished(RUN, tmp_path)
     assert find(RUN, tmp_path) == own
-    assert (RUN.folder(tmp_path) / "curve.csv").read_text() == "a curve"
+    assert (RUN.folder(tmp_path) / "curve.csv").read_text() == CURVE
 
 
 def test_a_twin_that_lacks_what_is_needed_is_passed_by(tmp_path):

@@ -56,8 +56,27 @@ def loaded(source: Source):
 # Where files are
 
 
+@pytest.mark.parametrize("train", ["../../outside.txt", "/tmp/sparsezo-outside.txt", "a/../../outside.txt"])
+def test_nothing_is_generated_outside_of_the_folder(train, tmp_path):
+    """Nor over somebody's own file."""
+    plan = plan_of("chunking", DataSpec((train,), "5"))
+    with pytest.raises(UsageError, match=r"is outside of .*data, where data is generated; use `data` DIR"):
+        generated(plan, tmp_path / "out/data")
+    assert not any(tmp_path.rglob("outside.txt"))
+    assert not Path("/tmp/sparsezo-outside.txt").exists()
+
+
+@pytest.mark.parametrize("dev", ["²", "١", "x" * 5000])
+def test_only_digits_are_a_number_of_inputs(dev):
+    """And names that no file can have are those of files that are not there."""
+    plan = plan_of("chunking", DataSpec(("x",), dev))
+    source = sources._placed(plan, Path("some"))
+    assert (source.dev, source.held_out) == (f"some/{dev}", None)
+    assert source.missing() == ["some/x", f"some/{dev}"]
+
+
 def test_every_path_of_a_plan_is_placed_in_the_folder():
-    options = {"train_ref": ["a", "b"], "dev_ref": ["c"], "test_ref": "d", "store": "place"}
+    options = {"train_ref": ["a", "b"], "dev_ref": ["c"], "test_ref": ["d"], "store": "place"}
     data = DataSpec(("x.nbest", "sub/y.nbest"), "dev.nbest", "test.nbest", options)
     plan = plan_of("rerank", data, init="w", bounds={"low": "l", "high": "h"})
     folder = Path("some") / "where"
@@ -69,7 +88,7 @@ def test_every_path_of_a_plan_is_placed_in_the_folder():
         options={
             "train_ref": ["some/where/a", "some/where/b"],
             "dev_ref": ["some/where/c"],
-            "test_ref": "some/where/d",
+            "test_ref": ["some/where/d"],
             "store": "place",  # a place to write, not a file of the data
             "init": "some/where/w",
         },

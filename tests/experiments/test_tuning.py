@@ -558,7 +558,7 @@ def test_a_finalist_that_ran_away_with_one_seed_is_out():
     assert found.chosen == (1.0, None)
     assert found.dev == pytest.approx(0.68)
     assert found.trials[2] == Trial(0.01, None, 1600, None, None, 3)
-    assert found.note == "1 trials failed: scores not finite, h too large"
+    assert found.note == "1 trial failed: scores not finite, h too large"
 
 
 def test_where_all_finalists_ran_away_it_says_so():
@@ -579,6 +579,20 @@ def test_models_of_all_but_the_chosen_are_dropped(tmp_path):
     kept = {path.parent.name for path in tmp_path.glob("runs/*/model.szo")}
     assert kept == {replace(run, phase="tune").hash for run in tuned_runs(plan, "data", tuned)}
     assert len(kept) == 6
+
+
+# Numbers at the ends of what there is
+
+
+@pytest.mark.parametrize("values", [(1e308, 1e-308), (5e-324, 1e308), (0.1, 0.1, 0.1), (1.0, 1.0000000000000002)])
+@pytest.mark.parametrize("best", [1e-308, 0.1, 1e308])
+def test_a_grid_may_hold_any_numbers(values, best):
+    def answer(h, mu, n, seed):
+        return -abs(math.log10(h) - math.log10(best)), 0.5
+
+    for spec in (line(*values), grid(values, values), grid(values, values, "map")):
+        (found,) = tune(plan_of(spec, iterations=16), Scripted(answer), "data").values()
+        assert 0 < found.chosen[0] < math.inf
 
 
 # What fails

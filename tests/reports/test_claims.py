@@ -336,7 +336,7 @@ def test_score_is_asked_of_further_rules_where_both_were_run():
     claim = claims_of(experiment(values))[SCORE_BETTER]
     assert pairs(claim) == [("symmetric score", "symmetric active")]
     assert claim.words == (
-        "all 1 comparisons that there are show it; not run, or without this result: comparison active"
+        "the only comparison that there is shows it; not run, or without this result: comparison active"
     )
 
 

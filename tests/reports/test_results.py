@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 
 from sparsezo.errors import DataError, UsageError
-from sparsezo.reports import reading as report_reading
 from sparsezo.reports.reading import read_experiment
 from sparsezo.reports.results import Curve, LearnerRuns, ReportedExperiment, ReportedRun, Spread
 
@@ -110,7 +109,9 @@ def test_a_curve_that_cannot_be_read_is_none_and_said(out, text):
     write_run(out, curve=text)
     experiment = read_experiment(out)
     assert experiment.runs[0].curve is None
-    assert "runs/000/curve.csv is missing or cannot be read: the run has no curve." in experiment.gaps
+    (told,) = (gap for gap in experiment.gaps if "curve.csv" in gap)
+    assert told.startswith("two-point active, fixed, seed 3, has no curve: runs/000/curve.csv: is damaged (")
+    assert told.endswith("); the command that made it does the run again.")
 
 
 def test_values_are_of_the_result_then_of_the_test_report():
@@ -162,35 +163,19 @@ def test_files_that_cannot_be_read_are_said(out):
     (out / "bounds.json").write_text("[1]")
     experiment = read_experiment(out)
     assert (experiment.declared, experiment.tuning, experiment.bounds) == ({}, {}, {})
-    toml, tuning = experiment.gaps
-    assert re.fullmatch(r"experiment\.toml cannot be read \(.+\)\.", toml, re.DOTALL)
-    assert re.fullmatch(r"tuning\.json cannot be read \(Expecting .+\)\.", tuning)
-    (out / "bounds.json").write_text("")
-    assert read_experiment(out).gaps[2].startswith("bounds.json cannot be read (Expecting")
+    toml, tuning, bounds = experiment.gaps
+    assert re.fullmatch(r"experiment\.toml: is not TOML: .+\.", toml)
+    assert re.fullmatch(r"tuning\.json: is damaged \(Expecting .+\); the command that made it writes it anew\.", tuning)
+    assert re.fullmatch(r"bounds\.json: is damaged \(it is no JSON object\); .+", bounds)
 
 
-def test_files_are_read_as_utf8_whatever_the_locale(out, monkeypatch):
-    """By what is asked for: a locale of UTF-8 would hide it where nothing is."""
-    asked = []
-    read = Path.read_text
-
-    def read_text(path, encoding=None, errors=None):
-        asked.append((path.name, encoding))
-        return read(path, encoding, errors)
-
-    def open_(path, *args, **how):
-        asked.append((path.name, how.get("encoding")))
-        return open(path, *args, **how)
-
-    monkeypatch.setattr(Path, "read_text", read_text)
-    monkeypatch.setattr(report_reading, "open", open_, raising=False)
+def test_files_are_read_as_utf8_whatever_the_locale(out):
+    """By what they hold: other bytes are damage, not other letters."""
     write_run(out)
     (out / "tuning.json").write_bytes('{"größe": 1}'.encode())
     assert read_experiment(out).tuning == {"größe": 1}
-    names = ("experiment.toml", "tuning.json", "bounds.json", "run.json", "curve.csv")
-    assert sorted((name, str(encoding).lower()) for name, encoding in asked) == sorted(
-        (name, "utf-8") for name in names
-    )
+    (out / "tuning.json").write_bytes('{"größe": 1}'.encode("latin-1"))
+    assert any(gap.startswith("tuning.json: is damaged (it is not UTF-8") for gap in read_experiment(out).gaps)
 
 
 def test_an_unfinished_run_is_left_out_and_counted(out):
@@ -209,16 +194,16 @@ def test_an_unfinished_run_is_left_out_and_counted(out):
 def test_what_is_not_a_run_is_left_out_and_named_and_the_others_are_read(out):
     (write_run(out) / "run.json").write_text("{")
     (write_run(out) / "run.json").write_text('{"learner": "x", "phase": "fixed", "seed": "three"}')
-    (write_run(out) / "run.json").write_text(json.dumps({"learner": "x", "phase": "fixed", "seed": 3, "settings": 5}))
+    write_run(out, settings={"h": [1]})
     write_run(out, seed=8)
     experiment = read_experiment(out)
     assert [run.seed for run in experiment.runs] == [8]
     told = [gap for gap in experiment.gaps if "run.json" in gap]
-    assert told[0].startswith("run.json cannot be read (Expecting")
-    assert told[1] == "runs/000/run.json is not a run (KeyError: 'learner'); left out."
-    assert told[2].startswith("runs/001/run.json is not a run (ValueError: invalid literal for int()")
-    assert told[3] == "runs/002/run.json is not a run (TypeError: 'int' object is not iterable); left out."
-    assert len(told) == 4
+    again = "the command that made it does the run again."
+    assert told[0].startswith("Left out: runs/000/run.json: is damaged (Expecting")
+    assert told[1] == f"Left out: runs/001/run.json: is damaged (it has no experiment); {again}"
+    assert told[2] == f"Left out: runs/002/run.json: is damaged (its settings is not what a run has); {again}"
+    assert len(told) == 3
 
 
 def test_two_experiments_in_one_folder_are_refused(out):
@@ -235,10 +220,11 @@ def test_two_experiments_in_one_folder_are_refused(out):
     )
 
 
-def test_the_same_gap_is_said_once(out):
+def test_every_damaged_run_is_named(out):
     for seed in (3, 8):
         (write_run(out, seed=seed) / "run.json").write_text("{")
-    assert sum(gap.startswith("run.json cannot be read") for gap in read_experiment(out).gaps) == 1
+    told = [gap.split(": is")[0] for gap in read_experiment(out).gaps if "damaged" in gap]
+    assert told == ["Left out: runs/000/run.json", "Left out: runs/001/run.json"]
 
 
 # Which runs make a learner
@@ -481,9 +467,7 @@ def test_seeds_that_are_not_done_are_counted(out):
         "two-point active, tuned: 1 seed of 5.",
     )
     for seeds in ("1", "[3]", "'some'"):
-        assert gaps(out, TOML.replace("[3, 8, 4]", seeds)) == (
-            "two-point active, tuned: 1 seed, so no standard deviation.",
-        )
+        assert gaps(out, TOML.replace("[3, 8, 4]", seeds)) == ()
     write_run(out, phase="tuned", seed=8)
     assert gaps(out) == ("two-point active, tuned: 2 seeds of 3.",)
     assert gaps(out, TOML.replace("[3, 8, 4]", "2")) == ()
@@ -491,9 +475,10 @@ def test_seeds_that_are_not_done_are_counted(out):
 
 def test_no_test_result_is_said_where_no_run_has_one(out):
     all_seeds(out, result={"test": None})
-    assert gaps(out) == ("No run has a test result.",)
+    assert gaps(out) == ()  # the plan has no test
+    assert gaps(out, TOML + 'test = "t"\n') == ("No run has a test result.",)
     write_run(out, phase="tune", seed=9)
-    assert gaps(out) == ()
+    assert gaps(out, TOML + 'test = "t"\n') == ()
 
 
 def test_versions_that_differ_are_said(out):
@@ -516,8 +501,9 @@ def test_a_spread_is_mean_and_sample_standard_deviation():
     assert spread.mean == pytest.approx(0.4)  # the median is 0.2
     assert spread.sd == pytest.approx(math.sqrt((0.09 + 0.04 + 0.25) / 2))
     assert spread.sd == pytest.approx(statistics.stdev((0.1, 0.2, 0.9)))
-    assert Spread((0.1, 0.3)).sd == pytest.approx(0.1 * math.sqrt(2))
-    assert Spread((0.5,)).sd is None
+    assert Spread((0.1, 0.3)).sd is None  # two points only look like a spread
+    assert Spread((0.1, 0.3)).variance == pytest.approx(0.02)
+    assert Spread((0.5,)).sd is Spread((0.5,)).variance is None
     assert not spread.exact
 
 
@@ -575,7 +561,9 @@ def test_points_that_a_seed_does_not_know_are_left_out_of_the_mean_curve():
     item = learner_of(first, second, run_of())  # the third has no curve
     found = item.mean_curve("fixed", "average_loss")
     assert (found.iterations.tolist(), found.mean.tolist()) == ([10], [2.0])
-    assert found.sd.tolist() == [pytest.approx(math.sqrt(2))]
+    assert found.sd is None
+    third = learner_of(first, second, run_of(curve=curve([10], [5])))
+    assert third.mean_curve("fixed", "average_loss").sd.tolist() == [pytest.approx(2)]
     unknown = learner_of(run_of(curve=curve([0, 10], [nan, 1])), run_of(curve=curve([0, 10], [1, nan])))
     assert unknown.mean_curve("fixed", "average_loss") is None
     assert item.mean_curve("tuned", "average_loss") is None

@@ -102,7 +102,8 @@ def test_a_row_without_figures():
     assert spreads == [None] * 5
     assert (row.us, row.h, row.mu, row.best, row.zeroth_order) == (None, None, None, False, False)
     table = make_table(experiment(bare))
-    assert table.cells(row) == ("first-order", *["-"] * 7)
+    assert table.cells(row) == ("first-order", *["-"] * 6)
+    assert table.columns == ("learner", "test F1", "h", "mu", "average loss", "best iteration", "µs a step")
 
 
 def test_rows_stand_under_their_groups():
@@ -133,7 +134,8 @@ def test_the_best_row_is_that_of_the_highest_mean_and_zeroth_order():
     bounds = {"oracle": {"f1": 0.99}}
     assert best_of(first, bounds=bounds) == ["two-point active"]
     assert best_of(learner("first-order")) == []
-    assert best_of(learner(result={"test": None})) == []
+    assert best_of(learner(result={"test": None})) == ["two-point active"]  # by dev, where nothing was tested
+    assert best_of(learner(result={"test": None, "dev": None})) == []
     assert best_of(learner("two-point all"), learner("two-point active")) == ["two-point all"]  # of equals, the first
 
 
@@ -147,11 +149,30 @@ def test_marks_of_another_phase_and_of_a_single_seed():
         )
     )
     assert table.phase == "tuned"
-    assert [row.marks for row in table.rows] == ["", "†", "‡", "†‡"]
+    assert [row.marks for row in table.rows] == ["", "†", "", "†"]
     assert [table.cells(row)[0] for row in table.rows] == [
-        *("two-point all", "two-point active†", "two-point score‡", "first-order†‡")
+        *("two-point all", "two-point active†", "two-point score", "first-order†")
     ]
-    assert table.notes[1:] == ("† No tuned result: the fixed settings.", "‡ A single seed: no standard deviation.")
+    told = [table.cells(row)[1].partition(" ")[2] for row in table.rows]
+    assert (told[0][0], told[1][0], told[2:]) == ("±", "±", ["(one run)", "(one run)"])
+    assert table.notes[1:] == ("† No tuned result: the fixed settings.",)
+
+
+@pytest.mark.parametrize(
+    ("seeds", "told", "note"),
+    [
+        ((8,), " (one run)", "Figures are of one seed; a standard deviation takes three; "),
+        ((8, 3), " (two runs)", "Figures are means over two seeds; a standard deviation takes three; "),
+        ((8, 3, 4), " ± ", "Figures are means ± standard deviations over seeds; "),
+    ],
+)
+def test_a_spread_is_shown_from_three_seeds_on(seeds, told, note):
+    table = make_table(experiment(learner(seeds=seeds)))
+    (row,) = table.rows
+    assert told in table.cells(row)[1]
+    assert ("±" in table.cells(row)[2]) == (len(seeds) == 3)
+    assert table.notes[0].startswith(note)
+    assert (table.records()[0]["test_sd"] is None) == (len(seeds) < 3)
 
 
 # Text

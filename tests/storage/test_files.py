@@ -17,7 +17,15 @@ import pytest
 
 from sparsezo.errors import DataError, SparsezoError, UsageError
 from sparsezo.storage import files, limits
-from sparsezo.storage.files import atomic_write, numbered_lines, open_bytes, open_sniffed, write_text
+from sparsezo.storage.files import (
+    atomic_write,
+    is_special,
+    numbered_lines,
+    open_bytes,
+    open_sniffed,
+    working_folder,
+    write_text,
+)
 
 WRITERS = {"": open, ".gz": gzip.open, ".xz": lzma.open}
 
@@ -477,3 +485,44 @@ with atomic_write(sys.argv[1]) as out:
     assert len(names_in(tmp_path)) == 1
     write_text(path, "whole")
     assert names_in(tmp_path) == ["out"]
+
+
+def test_a_line_at_the_very_limit_is_one_line(tmp_path, monkeypatch):
+    """Also where the user insists: the line after it is another one."""
+    monkeypatch.setattr(limits, "LINE", 4)
+    path = tmp_path / "lines"
+    path.write_bytes(b"abc\nabcd\nabcdefgh\nab")
+    with limits.insisting():
+        assert list(numbered_lines(path)) == [(1, "abc"), (2, "abcd"), (3, "abcdefgh"), (4, "ab")]
+
+
+@pytest.mark.parametrize("name", ["/dev/fd/{}", "/proc/self/fd/{}", "{}/link"])
+def test_what_is_open_already_is_written_on_not_anew(tmp_path, name):
+    with open(tmp_path / "file", "wb") as file:
+        file.write(b"before ")
+        file.flush()
+        (tmp_path / "link").symlink_to(f"/dev/fd/{file.fileno()}")
+        path = name.format(tmp_path if "link" in name else file.fileno())
+        assert is_special(path)
+        with atomic_write(path) as stream:
+            stream.write(b"within ")
+        file.write(b"after")
+    assert (tmp_path / "file").read_bytes() == b"before within after"
+
+
+def test_links_that_go_round_are_no_descriptor(tmp_path):
+    (tmp_path / "a").symlink_to("b")
+    (tmp_path / "b").symlink_to("a")
+    assert not is_special(tmp_path / "a")
+
+
+def test_a_folder_is_worked_in_by_one_alone(tmp_path):
+    folder = tmp_path / "new" / "results"
+    with working_folder(folder):
+        assert [path.name for path in folder.iterdir()] == [".lock"]
+        with pytest.raises(SparsezoError, match=r"results: another process is working in it; wait for it, or name"):
+            working_folder(folder).__enter__()
+    assert not list(folder.iterdir())
+    (tmp_path / "file").write_text("")
+    with pytest.raises(SparsezoError, match=r"file: cannot be made \(File exists\); name another folder with -o"):
+        working_folder(tmp_path / "file").__enter__()

@@ -53,6 +53,10 @@ def test_dev_is_a_number_only_where_no_such_file_is(tmp_path, monkeypatch):
     with pytest.raises(UsageError, match=r"^`dev` 0: hold out at least one input, or leave `dev` out$"):
         Files(dev="0").held_out()
     assert Files(dev="1").held_out() == 1
+    assert Files(dev="007").held_out() == 7
+    for other in ("²", "١٢", "４", "1²"):  # digits to Python, and to nobody's shell
+        assert Files(dev=other).held_out() is None
+    assert Files(dev="9" * 5000).held_out() > 10**15
 
 
 def test_one_training_file():

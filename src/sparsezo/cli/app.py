@@ -9,11 +9,12 @@ from typing import Annotated
 import typer
 
 from sparsezo.cli.data import data_app
-from sparsezo.cli.options import HELP, Command, Group
+from sparsezo.cli.options import HELP, INSIST, Command, Group
 from sparsezo.cli.predict import add_evaluate, add_predict
 from sparsezo.cli.theory import add_theory
 from sparsezo.cli.train import train_app
 from sparsezo.cli.tune import tune_app
+from sparsezo.storage import limits
 
 Json = Annotated[bool, typer.Option("--json", help="End standard output with one JSON object.")]
 
@@ -62,7 +63,10 @@ def top(
 
 def reproduce(
     name: Annotated[
-        str, typer.Argument(metavar="NAME|FILE.toml", help="chunking, smt, text, all; noise, scaling; or a file.")
+        str,
+        typer.Argument(
+            metavar="NAME|FILE.toml", help="chunking, smt, text, all; noise, scaling; or a file of your own."
+        ),
     ],
     data: Annotated[
         str | None,
@@ -74,28 +78,34 @@ def reproduce(
     seeds: Annotated[int | None, typer.Option(help="How many: 0, 1, ... (default: the experiment's, 3)")] = None,
     iterations: Annotated[str | None, typer.Option(help="4M, 300k, ... (default: the experiment's)")] = None,
     phases: Annotated[
-        str, typer.Option(help="fixed: the paper's figure; tuned: its table, h and mu searched on dev.")
-    ] = "fixed,tuned",
+        str | None,
+        typer.Option(
+            help="fixed: the paper's figure; tuned: its table, h and mu searched on dev. "
+            "(default: fixed,tuned; without a grid, fixed)"
+        ),
+    ] = None,
     full_grid: Annotated[
         bool, typer.Option("--full-grid", help="tuned: try every point of the grids to the end.")
     ] = False,
     processes: Annotated[int | None, typer.Option(min=1, help="Default: one for each core.")] = None,
     quick: Annotated[bool, typer.Option("--quick", help="scaling: a few seconds instead of a minute.")] = False,
+    insist: Annotated[bool, INSIST] = False,
 ) -> None:
     """The paper's experiments and the report, with one command. Interrupted or killed, it goes on from there."""
     from sparsezo.cli.reproduce import run_reproduce
 
-    run_reproduce(
-        name,
-        data,
-        seeds=seeds,
-        iterations=iterations,
-        phases=phases,
-        full_grid=full_grid,
-        processes=processes,
-        out=output,
-        quick=quick,
-    )
+    with limits.insisting(insist):
+        run_reproduce(
+            name,
+            data,
+            seeds=seeds,
+            iterations=iterations,
+            phases=phases,
+            full_grid=full_grid,
+            processes=processes,
+            out=output,
+            quick=quick,
+        )
 
 
 def demo(

@@ -15,6 +15,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from sparsezo.options import Described
+from sparsezo.storage import limits
 
 if TYPE_CHECKING:
     from sparsezo.tasks.kind import TaskKind
@@ -81,6 +82,16 @@ def _default_text(each: Described) -> str | None:
     return f"{each.default:g}" if isinstance(each.default, float) else str(each.default)
 
 
+INSIST = typer.Option(
+    "--insist",
+    help="Read what looks like a mistake: sentences, lines and sizes beyond all measure (SPARSEZO_INSIST=1).",
+)
+
+
+def insist_parameter() -> inspect.Parameter:
+    return parameter("insist", bool, INSIST, False)
+
+
 def given(values: Mapping[str, Any], names: Mapping[str, Any]) -> dict[str, Any]:
     """Of the options named, those that were given on the command line."""
     taken = {name: values[name] for name in names if name in values}
@@ -90,10 +101,11 @@ def given(values: Mapping[str, Any], names: Mapping[str, Any]) -> dict[str, Any]
 def command(
     app: typer.Typer, name: str, body: Callable[..., None], params: Sequence[inspect.Parameter], help: str
 ) -> None:
-    """A command with exactly these parameters."""
+    """A command with exactly these parameters; what ``insist`` says holds while it works."""
 
     def call(**values: Any) -> None:
-        body(**values)
+        with limits.insisting(values.pop("insist", False)):
+            body(**values)
 
     required_first = sorted(params, key=lambda each: each.default is not inspect.Parameter.empty)
     call.__signature__ = inspect.Signature(required_first)  # type: ignore[attr-defined]
@@ -111,13 +123,17 @@ def default_texts(kind: TaskKind) -> dict[str, str]:
     for place, name in enumerate(("h", "mu")):
         by_value: dict[float, list[str]] = {}
         for rule in RULES.values():
+            if rule.asks and rule.name not in kind.asks:
+                continue
             for perturb in reversed(PERTURBATIONS) if rule.zeroth_order else [None]:
                 for step in STEPS:
                     if (name == "mu" and not rule.zeroth_order) or (step, perturb) == ("adagrad", "all"):
                         continue
+                    if rule.asks and step != "adagrad":  # which these have by default
+                        continue
                     value = kind.defaults(rule.name, step, perturb)[place]
                     with_ = [perturb, *([step] if step != "constant" else [])] if perturb else [rule.name]
-                    with_ += [step] if not perturb and step != "constant" else []
+                    with_ += [step] if not perturb and step != "constant" and not rule.asks else []
                     by_value.setdefault(value, []).append(" ".join(filter(None, with_)))
         if len(by_value) == 1:
             texts[name] = f"{next(iter(by_value)):g}"

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import inspect
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import typer
 
-from sparsezo.cli.options import command, given, parameter, parameters
+from sparsezo.cli.options import command, given, insist_parameter, parameter, parameters
 from sparsezo.cli.train import json_parameter
 from sparsezo.options import described
 from sparsezo.tasks.registry import kinds
@@ -22,6 +21,7 @@ def add_predict(app: typer.Typer) -> None:
         _argument("model", Path, "A model that train wrote."),
         _argument("input", str, "The inputs, with or without the correct outputs."),
         parameter("output", Path | None, output),
+        insist_parameter(),
         *_of_all_tasks("predict_options"),
     ]
     about = "Write the best outputs: columns with the predicted tag, label TAB text, or 1-best translations."
@@ -33,6 +33,7 @@ def add_evaluate(app: typer.Typer) -> None:
         _argument("model", Path, "A model that train wrote."),
         _argument("test", str, "A file with the correct outputs."),
         *_of_all_tasks("read_options"),
+        insist_parameter(),
         json_parameter(),
     ]
     command(app, "evaluate", run_evaluate, params, "Evaluate a model on a test file, by the task's own metric.")
@@ -56,16 +57,18 @@ def _given(values: Mapping[str, Any], *own: str) -> dict[str, Any]:
 
 
 def run_predict(**values: Any) -> None:
+    from sparsezo import extras
     from sparsezo.cli import show
     from sparsezo.model import load_model
     from sparsezo.storage.files import atomic_write
     from sparsezo.tasks.registry import kind
 
     model = load_model(values["model"])
+    extras.need(kind(model.task.name).reading_extra)
     options = _given(values, "model", "input", "output")
     lines = kind(model.task.name).predict(model, values["input"], options)
     if values["output"] is None:
-        sys.stdout.writelines(lines)
+        show.lines(lines)
         return
     with atomic_write(values["output"]) as stream:
         stream.writelines(line.encode() for line in lines)
@@ -73,13 +76,16 @@ def run_predict(**values: Any) -> None:
 
 
 def run_evaluate(**values: Any) -> None:
+    from sparsezo import extras
     from sparsezo.cli import show
     from sparsezo.model import load_model
     from sparsezo.tasks.registry import kind
 
     path, test = values["model"], values["test"]
     model = load_model(path)
-    data = kind(model.task.name).read(model.task, test, _given(values, "model", "test", "json"))
+    task = kind(model.task.name)
+    extras.need(*task.extras)
+    data = task.read(model.task, test, _given(values, "model", "test", "json"))
     scores = model.task.scores(data, model.predict(data))
     fields = {"task": model.task.name, "metric": scores.metric, **scores.report, "model": str(path), "test": test}
     show.result(fields, as_json=values["json"], title=f"{path} on {test}")

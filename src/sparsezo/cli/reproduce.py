@@ -8,12 +8,15 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import NoReturn
 
+from sparsezo import extras
 from sparsezo.cli import show
 from sparsezo.cli.follow import following, stopping_cleanly
 from sparsezo.cli.values import whole_number
 from sparsezo.errors import SparsezoError, UsageError
 from sparsezo.experiments.reproduce import Watch, reproduce
 from sparsezo.reports.report import write_report
+from sparsezo.storage.files import working_folder
+from sparsezo.words import counted
 
 
 def run_reproduce(
@@ -22,7 +25,7 @@ def run_reproduce(
     *,
     seeds: int | None = None,
     iterations: str | None = None,
-    phases: str = "fixed,tuned",
+    phases: str | None = None,
     full_grid: bool = False,
     processes: int | None = None,
     out: Path | None = None,
@@ -30,6 +33,7 @@ def run_reproduce(
     at: Mapping[str, tuple[float, float]] | None = None,
 ) -> list[Path]:
     """The folders of results, each with what the report is made of."""
+    extras.need("report")
     if name == "scaling":
         return [_scaling(out or Path("results") / "scaling", seeds, quick=quick)]
     if quick:
@@ -41,7 +45,7 @@ def run_reproduce(
             out=out,
             seeds=seeds,
             iterations=whole_number(iterations, "--iterations") if iterations is not None else None,
-            phases=[part.strip() for part in phases.split(",") if part.strip()],
+            phases=None if phases is None else [part.strip() for part in phases.split(",") if part.strip()],
             full_grid=full_grid,
             processes=processes,
             at=at,
@@ -70,13 +74,14 @@ def _command() -> str:
 def _scaling(folder: Path, seeds: int | None, *, quick: bool) -> Path:
     from sparsezo.reports.scaling import run_scaling
 
-    folder.mkdir(parents=True, exist_ok=True)
     count = 3 if seeds is None else seeds
-    path = run_scaling(folder, quick=quick, seeds=count, say=show.note, command=_command())
+    with stopping_cleanly(), working_folder(folder):
+        path = run_scaling(folder, quick=quick, seeds=count, say=show.note, command=_command())
     show.note(f"the report is {path}")
     return folder
 
 
 def _fail(count: int) -> NoReturn:
-    runs = "1 run" if count == 1 else f"{count} runs"
-    raise SparsezoError(f"{runs} failed, for the reasons above; the same command tries them again, and only them")
+    raise SparsezoError(
+        f"{counted(count, 'run')} failed, for the reasons above; the same command tries them again, and only them"
+    )

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
@@ -14,6 +14,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from sparsezo.cli import with_flags
+from sparsezo.errors import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -27,8 +28,20 @@ output = Console(highlight=False)
 
 
 def note(text: str) -> None:
-    """A remark for the person, never part of the result."""
-    errors.print(with_flags(text), markup=False, soft_wrap=True)
+    """A remark for the person, never part of the result: where nobody can hear it, the work goes on."""
+    with suppress(OSError):
+        sys.stderr.write(with_flags(one_line(text)) + "\n")
+        sys.stderr.flush()
+
+
+def lines(text: Iterable[str]) -> None:
+    """Data on standard output: UTF-8, whatever the locale says, as in a file; a terminal shows what it can."""
+    if sys.stdout.isatty():
+        sys.stdout.writelines(text)
+    else:
+        sys.stdout.flush()
+        sys.stdout.buffer.writelines(line.encode() for line in text)
+        sys.stdout.buffer.flush()
 
 
 def note_compiling() -> None:
@@ -40,7 +53,9 @@ def note_compiling() -> None:
 
 
 @contextmanager
-def training_progress(title: str, iterations: int, metric: str) -> Iterator[Callable[[TrainingProgress], None]]:
+def training_progress(
+    title: str, iterations: int, metric: str, answers: int | None = None
+) -> Iterator[Callable[[TrainingProgress], None]]:
     """Gives a function to call with the progress of a run."""
     if not errors.is_terminal:
         yield _log_lines(metric)
@@ -54,11 +69,13 @@ def training_progress(title: str, iterations: int, metric: str) -> Iterator[Call
         TimeRemainingColumn(),
     )
     with Progress(*columns, console=errors, transient=True) as bar:
-        line = bar.add_task(title, total=iterations, speed="", quality="")
+        unit = "steps" if answers is None else "answers"
+        line = bar.add_task(f"{title}, {unit}", total=answers or iterations, speed="", quality="")
 
         def show(now: TrainingProgress) -> None:
+            done = now.step if answers is None else now.answers
             bar.update(
-                line, completed=now.step, speed=f"{now.steps_per_second:,.0f} steps/s", quality=_quality(now, metric)
+                line, completed=done, speed=f"{now.steps_per_second:,.0f} steps/s", quality=_quality(now, metric)
             )
 
         yield show
@@ -76,8 +93,11 @@ def _log_lines(metric: str) -> Callable[[TrainingProgress], None]:
         nonlocal last
         if time.monotonic() - last >= _LOG_SECONDS:
             last = time.monotonic()
-            left = (now.iterations - now.step) / max(now.steps_per_second, 1e-9)
-            note(f"step {now.step:,} of {now.iterations:,}  {_quality(now, metric)}  {left:.0f} s left")
+            where, left = f"step {now.step:,} of {now.iterations:,}", (now.iterations - now.step) / now.steps_per_second
+            if now.most_answers is not None:
+                where = f"answer {now.answers:,} of {now.most_answers:,}, step {now.step:,}"
+                left = min(left, now.seconds * (now.most_answers / max(now.answers, 1) - 1))
+            note(f"{where}  {_quality(now, metric)}  {left:.0f} s left")
 
     return show
 

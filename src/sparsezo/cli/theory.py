@@ -9,12 +9,13 @@ What the command needs is imported when it is called, so that --help answers at 
 from __future__ import annotations
 
 import inspect
+import math
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 import typer
 
-from sparsezo.cli.options import command, given, parameter, parameters
+from sparsezo.cli.options import command, given, insist_parameter, parameter, parameters
 from sparsezo.cli.train import json_parameter
 from sparsezo.tasks.registry import kinds, names
 
@@ -28,7 +29,13 @@ _OF_OTHER_PARTS = ("dev_ref", "test_ref", "init")  # options about anything but 
 
 def add_theory(app: typer.Typer) -> None:
     about = "What the theory asks for: mu~, h* and N(epsilon) of Corollary 1 for all, active and score."
-    command(app, "theory", run_theory, [*_numbers(), *_data(), *_reading().values(), json_parameter()], about)
+    command(
+        app,
+        "theory",
+        run_theory,
+        [*_numbers(), *_data(), *_reading().values(), insist_parameter(), json_parameter()],
+        about,
+    )
 
 
 def _numbers() -> list[inspect.Parameter]:
@@ -66,9 +73,11 @@ def _reading() -> dict[str, inspect.Parameter]:
 
 
 def run_theory(**values: Any) -> None:
+    from sparsezo import extras
     from sparsezo.cli import show
     from sparsezo.cli.values import whole_number
     from sparsezo.errors import UsageError
+    from sparsezo.tasks.registry import kind
     from sparsezo.theory import Complexity
 
     bounds = [values[name] for name in ("L0", "R", "alpha", "epsilon")]
@@ -81,6 +90,7 @@ def run_theory(**values: Any) -> None:
         if values["task"] is None:
             raise UsageError(f"--data needs --task {', '.join(names())}")
         Complexity(3.0, 2.0, 1.0, *bounds)  # what is wrong about these is said before a file is read
+        extras.need(kind(values["task"]).reading_extra)
         dimensions = measure(values["task"], tuple(values["data"]), options)
         case = dimensions.complexity(*bounds)
     elif values["task"] is not None or options:
@@ -88,7 +98,7 @@ def run_theory(**values: Any) -> None:
         raise UsageError(f"`{name}` goes with --data FILE, which is not given")
     else:
         sizes = {"n_bar": _N_BAR, "r_bar": _R_BAR} | given(values, {"n_bar": None, "r_bar": None})
-        case = Complexity(whole_number(values["n"] or _N, "--n"), sizes["n_bar"], sizes["r_bar"], *bounds)
+        case = Complexity(whole_number(values["n"] or _N, "--n", math.inf), sizes["n_bar"], sizes["r_bar"], *bounds)
     if values["json"]:
         show.result(as_fields(case, dimensions), as_json=True)
     else:

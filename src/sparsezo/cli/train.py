@@ -3,23 +3,29 @@
 from __future__ import annotations
 
 import inspect
+import os
 import signal
-from collections.abc import Mapping
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
 
-from sparsezo.cli.options import command, default_texts, given, parameter, parameters
+from sparsezo.cli.options import command, default_texts, given, insist_parameter, parameter, parameters
 from sparsezo.interrupts import CHECKPOINT_SECONDS
 from sparsezo.settings import SETTINGS, Settings
 from sparsezo.tasks.registry import kinds
 
 if TYPE_CHECKING:
+    from sparsezo.model import Model
     from sparsezo.tasks.kind import TaskKind
-    from sparsezo.training import Training
+    from sparsezo.training import Outcome, Training
 
 LEARNER = "Learner"
+ITERATIONS = "1M"
+_INIT = "init"  # to start from: a model; for a task that has an option of this name, also what it means there
 
 
 def train_app(*, whole: bool = True) -> typer.Typer:
@@ -54,28 +60,58 @@ def json_parameter() -> inspect.Parameter:
 
 
 def iterations_parameter(help: str) -> inspect.Parameter:
-    option = typer.Option("--iterations", help=help, rich_help_panel=LEARNER, metavar="N")
-    return parameter("iterations", str, option, "1M")
+    shown = f"{ITERATIONS}; no end with --answers"
+    option = typer.Option("--iterations", help=help, rich_help_panel=LEARNER, metavar="N", show_default=shown)
+    return parameter("iterations", str | None, option)
+
+
+def answers_parameter(help: str) -> inspect.Parameter:
+    option = typer.Option("--answers", help=help, rich_help_panel=LEARNER, metavar="N")
+    return parameter("answers", str | None, option)
+
+
+def run_length(values: Mapping[str, Any]) -> tuple[int | None, int | None]:
+    """(iterations, answers) as they were given."""
+    from sparsezo.cli.values import whole_number
+
+    answers = None if values["answers"] is None else whole_number(values["answers"], "--answers")
+    iterations = values["iterations"]
+    if iterations is None and answers is None:
+        iterations = ITERATIONS
+    return None if iterations is None else whole_number(iterations, "--iterations"), answers
 
 
 def _parameters(kind: TaskKind) -> list[inspect.Parameter]:
     output = typer.Option("-o", "--output", help="Where the model goes.", metavar="FILE")
     test = typer.Option("--test", help="Test file, looked at once, by the best model.", metavar="FILE")
-    every = typer.Option("--evaluate-every", help="Steps between looks at dev.", show_default="a hundredth of the run")
+    every = typer.Option(
+        "--evaluate-every",
+        help="Steps (with --answers: answers) between looks at dev.",
+        show_default="a hundredth of the run",
+    )
     seconds = typer.Option("--checkpoint-seconds", help="Seconds between checkpoints.")
     resume = typer.Option("--resume", help="Go on from the checkpoint of a stopped run.")
+    own = {name: each for name, each in kind.options.items() if name != _INIT}
+    theirs = kind.options[_INIT].about.help if _INIT in kind.options else ""
+    about = f"{theirs} Or a model that train wrote." if theirs else "A model that train wrote, to start from."
+    init = typer.Option(
+        "--init", help=f"{about} Its features are found again by name.", metavar="FILE", show_default="0"
+    )
     force = typer.Option("--force", help="Replace the model that is there.")
     return [
         *data_parameters(kind, dev_required=False),
         parameter("output", Path, output, inspect.Parameter.empty),
         parameter("test", str | None, test),
         *parameters(SETTINGS, LEARNER, default_texts(kind)),
-        iterations_parameter("How many steps: 4M, 300k, 1e6, ..."),
-        *parameters(kind.options, f"Task {kind.name}"),
+        iterations_parameter("How many steps at most: 4M, 300k, 1e6, ..."),
+        answers_parameter("End when a person would have answered so many questions: 1k, 5000, ..."),
+        *parameters(own, f"Task {kind.name}"),
+        parameter(_INIT, str | None, init),
         parameter("evaluate_every", str | None, every),
         parameter("checkpoint_seconds", float, seconds, CHECKPOINT_SECONDS),
         parameter("resume", bool, resume, False),
         parameter("force", bool, force, False),
+        insist_parameter(),
         json_parameter(),
     ]
 
@@ -89,41 +125,85 @@ def _body(kind: TaskKind) -> Any:
 
 def run_train(kind: TaskKind, values: Mapping[str, Any]) -> None:
     """``values``: the command line, by the parameters' names."""
-    from sparsezo.cli import Terminated, show
-    from sparsezo.cli.values import whole_number
-    from sparsezo.tasks.loading import Files
-    from sparsezo.training import Training
+    from sparsezo import extras
+    from sparsezo.cli.values import seconds, whole_number
 
     learner = given(values, SETTINGS)
     Settings.complete(learner, kind.defaults)  # refused before any file is read
-    iterations = whole_number(values["iterations"], "--iterations")
+    run_length(values)
     every = whole_number(values["evaluate_every"], "--evaluate-every") if values["evaluate_every"] else None
+    seconds(values["checkpoint_seconds"], "--checkpoint-seconds")
+    extras.need(kind.reading_extra, kind.metric_extra if values["dev"] or values["test"] else None)
     output: Path = values["output"]
     checkpoint = _places(output, resume=values["resume"], force=values["force"])
-    loaded = kind.load(Files(tuple(values["train"]), values["dev"], values["test"], given(values, kind.options)))
-    task, settings = loaded.task, Settings.complete(learner, kind.defaults)
-    training = Training(
-        task,
+    with _alone(output, checkpoint):
+        training = _training(kind, values, every, checkpoint)
+        _introduce(training, checkpoint, resume=values["resume"])
+        _train(training, output, values)
+
+
+def _training(kind: TaskKind, values: Mapping[str, Any], every: int | None, checkpoint: Path | None) -> Training:
+    """With everything that can be wrong about the files found out."""
+    from sparsezo.cli import show
+    from sparsezo.tasks.loading import Files
+    from sparsezo.training import Training
+
+    iterations, answers = run_length(values)
+    options = given(values, kind.options)
+    model = _model_to_start_from(kind, values[_INIT])
+    if model is not None:
+        options.pop(_INIT, None)
+    loaded = kind.load(Files(tuple(values["train"]), values["dev"], values["test"], options))
+    W = loaded.W
+    if model is not None:
+        from sparsezo.warm_start import joined
+
+        start = joined(model, loaded.task)
+        W = start.W
+        show.note(
+            f"starting from {values[_INIT]}: {start.features:,} of {loaded.task.n_features:,} features and "
+            f"{start.labels:,} of {loaded.task.n_labels:,} labels found again"
+        )
+    return Training(
+        loaded.task,
         loaded.data,
-        settings,
+        Settings.complete(given(values, SETTINGS), kind.defaults),
         iterations,
+        answers=answers,
         evaluate_every=every,
         checkpoint=checkpoint,
         checkpoint_seconds=values["checkpoint_seconds"],
         resume=values["resume"],
-        W=loaded.W,
+        W=W,
     )
-    _introduce(training, checkpoint, resume=values["resume"])
+
+
+def _model_to_start_from(kind: TaskKind, path: str | None) -> Any:
+    """None where there is none, or where the task itself knows how to read the file: a decoder's weights."""
+    from sparsezo.model import load_model
+    from sparsezo.storage.container import is_container
+
+    if path is None or (_INIT in kind.options and not is_container(path)):
+        return None
+    return load_model(path, kind.name)
+
+
+def _train(training: Training, output: Path, values: Mapping[str, Any]) -> None:
+    from sparsezo.cli import Terminated, show
+
+    task, settings = training.task, training.settings
     try:
-        with show.training_progress(settings.rule, iterations, task.metric) as progress:
-            outcome = training.go(progress)
+        ends = (training.iterations, task.metric, training.answers)
+        with show.training_progress(settings.rule, *ends) as progress:
+            model = training.learn(progress)
     except KeyboardInterrupt as stop:
-        show.note(f"stopped at step {training.learner.step:,}; the same command with --resume goes on from there")
+        where = f"stopped at step {training.learner.step:,}"
+        again = "; the same command with --resume goes on from there" if training.checkpoint is not None else ""
+        show.note(where + again)
         code = signal.SIGTERM if isinstance(stop, Terminated) else signal.SIGINT
         raise typer.Exit(128 + code) from None
-    outcome.model.save(output)
-    training.finish()
-    written = [output, *task.export(output, outcome.model.W)]
+    written = _save(training, model, output)
+    outcome = _tested(training, model, output)
     show.note(f"wrote {', '.join(map(str, written))}")
     fields = dict(outcome.result)
     if outcome.test is not None and values["json"]:
@@ -131,7 +211,38 @@ def run_train(kind: TaskKind, values: Mapping[str, Any]) -> None:
     show.result(fields, as_json=values["json"], title=f"{task.name}: {settings}")
 
 
-def _introduce(training: Training, checkpoint: Path, *, resume: bool) -> None:
+def _save(training: Training, model: Model, output: Path) -> list[Path]:
+    """The files written. A signal waits for them; not for the reader of a pipe, who may never come."""
+    from sparsezo.interrupts import DeferredSignals
+
+    if training.checkpoint is None:
+        model.save(output)
+        return [output]
+    with DeferredSignals():
+        model.save(output)
+        training.finish()
+        return [output, *training.task.export(output, model.W)]
+
+
+def _tested(training: Training, model: Model, output: Path) -> Outcome:
+    """The model is safe: what fails now costs the test result alone."""
+    from sparsezo.cli import show
+    from sparsezo.errors import SparsezoError
+
+    try:
+        outcome = training.tested(model)
+    except SparsezoError as error:
+        error.args = (f"{error}; the model is saved, in {output}",)
+        raise
+    except BaseException:
+        show.note(f"the model is saved, in {output}")
+        raise
+    if outcome.test is not None and training.checkpoint is not None:
+        outcome.model.save(output)  # once more, with the result on the test set
+    return outcome
+
+
+def _introduce(training: Training, checkpoint: Path | None, *, resume: bool) -> None:
     """What is about to run."""
     from sparsezo.cli import show
 
@@ -139,6 +250,8 @@ def _introduce(training: Training, checkpoint: Path, *, resume: bool) -> None:
     if resume:
         where = f"continuing at step {training.learner.step:,}" if training.learner.step else "no checkpoint: starting"
         show.note(f"{where} ({checkpoint})")
+    elif checkpoint is None:
+        show.note("the output is no regular file: there are no checkpoints, and nothing is written beside it")
     show.note(
         f"{task.name}: {settings}; {len(problem):,} inputs, {problem.n_features * problem.n_labels:,} weights, "
         f"{problem.n_active.mean():,.0f} active and {problem.n_score.mean():,.0f} scores an input"
@@ -148,15 +261,22 @@ def _introduce(training: Training, checkpoint: Path, *, resume: bool) -> None:
     show.note_compiling()
 
 
-def _places(output: Path, *, resume: bool, force: bool) -> Path:
-    """Where the checkpoint goes; everything that can be wrong about the output is said before the work."""
+def _places(output: Path, *, resume: bool, force: bool) -> Path | None:
+    """Where the checkpoint goes, None for a device or a pipe; what can be wrong about the output is said now."""
     from sparsezo.errors import SparsezoError, UsageError
+    from sparsezo.storage.files import is_special
 
     parent = output.resolve().parent
-    if not parent.is_dir():
-        raise SparsezoError(f"{output}: there is no folder {parent}; make it first")
     if output.is_dir():
         raise UsageError(f"-o {output}: is a folder; name a file in it")
+    if is_special(output):
+        if resume:
+            raise UsageError(f"-o {output}: is no regular file and has no checkpoint to go on from; leave out --resume")
+        if sys.stdout is not None and _is_standard_output(output):
+            raise UsageError(f"-o {output}: is where the summary goes; name a file or a pipe")
+        return None
+    if not parent.is_dir():
+        raise SparsezoError(f"{output}: there is no folder {parent}; make it first")
     checkpoint = output.with_name(output.name + ".checkpoint")
     if checkpoint.exists() and not (resume or force):
         raise UsageError(
@@ -165,3 +285,27 @@ def _places(output: Path, *, resume: bool, force: bool) -> Path:
     if output.exists() and not (resume or force):
         raise UsageError(f"{output}: is there already; add --force to replace it, or name another file with -o")
     return checkpoint
+
+
+def _is_standard_output(output: Path) -> bool:
+    """Not so for /dev/null, where both may go."""
+    try:
+        there, ours = os.stat(output), os.fstat(1)
+    except OSError:
+        return False
+    return os.path.samestat(there, ours) and not os.path.samestat(there, os.stat(os.devnull))
+
+
+@contextmanager
+def _alone(output: Path, checkpoint: Path | None) -> Iterator[None]:
+    """The only process that writes there, which it can do; what killed ones have left behind is removed."""
+    from sparsezo.storage.files import remove_left_over
+    from sparsezo.storage.locks import locked
+
+    if checkpoint is None:
+        yield
+        return
+    with locked(output, "is training it"):
+        for path in (output, checkpoint):
+            remove_left_over(path)
+        yield

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import inspect
 import shlex
+import shutil
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
 
-from sparsezo.cli.options import HELP, Group, command, given, parameter, parameters
-from sparsezo.cli.train import LEARNER, data_parameters, iterations_parameter, json_parameter
+from sparsezo.cli.options import HELP, Group, command, given, insist_parameter, parameter, parameters
+from sparsezo.cli.train import ITERATIONS, LEARNER, data_parameters, iterations_parameter, json_parameter
 from sparsezo.settings import SETTINGS
 from sparsezo.tasks.registry import kinds
 
@@ -19,8 +21,10 @@ if TYPE_CHECKING:
     from sparsezo.experiments.plan import LearnerSpec
     from sparsezo.experiments.tuning import Tuned
     from sparsezo.tasks.kind import TaskKind
+    from sparsezo.tasks.loading import Files
 
 _SEARCHED = ("h", "mu", "seed")  # settings that are not tune's to be given
+_GRIDS = {"grid_h": "--grid-h", "grid_mu": "--grid-mu"}
 _OF_TEST = ("test_ref",)  # task options about a part that tune does not look at
 
 
@@ -64,6 +68,7 @@ def _parameters(kind: TaskKind) -> list[inspect.Parameter]:
         *parameters(_task_options(kind), f"Task {kind.name}"),
         parameter("processes", int | None, processes),
         parameter("output", Path | None, output),
+        insist_parameter(),
         json_parameter(),
     ]
 
@@ -79,47 +84,71 @@ def run_tune(kind: TaskKind, values: Mapping[str, Any]) -> None:
     """``values``: the command line, by the parameters' names."""
     from functools import partial
 
+    from sparsezo import extras
     from sparsezo.cli import show
     from sparsezo.cli.follow import following, stopping_cleanly
     from sparsezo.cli.values import whole_number
     from sparsezo.engines.local import LocalEngine
-    from sparsezo.experiments.plan import DataSpec, Experiment
+    from sparsezo.experiments.plan import DataSpec, Experiment, seed_range
     from sparsezo.experiments.reproduce import load
-    from sparsezo.experiments.runs import write_json
     from sparsezo.experiments.sources import Source
     from sparsezo.experiments.tuning import tune
+    from sparsezo.storage.files import working_folder
+    from sparsezo.storage.sealed import write_sealed
     from sparsezo.tasks.loading import Files
 
     spec = learner_of(kind, values)
+    extras.need(*kind.extras)
     files = Files(tuple(values["train"]), values["dev"], None, given(values, _task_options(kind)))
     plan = Experiment(
         name=f"tune-{kind.name}",
         task=kind.name,
         data=DataSpec(files.train, files.dev, None, files.options),
         learners=(spec,),
-        iterations=whole_number(values["iterations"], "--iterations"),
-        seeds=tuple(range(values["seed"], values["seed"] + values["seeds"])),
+        iterations=whole_number(values["iterations"] or ITERATIONS, "--iterations"),
+        seeds=seed_range(values["seeds"], values["seed"], "tune"),
     )
-    identity = Source(kind.name, files.train, files.dev, None, files.options).identity
     out = values["output"] or Path(f"tune-{kind.name}")
-    out.mkdir(parents=True, exist_ok=True)
-    with stopping_cleanly(), LocalEngine(out, partial(load, kind, files), values["processes"]) as engine:
-        show.note_compiling()
-        with following(f"tuning {spec.name}") as progress:
-            tuned = tune(plan, engine, identity, full_grid=values["full_grid"], progress=progress, say=show.note)
-    write_json(out / "tuning.json", {name: found.as_dict() for name, found in tuned.items()})
+    with stopping_cleanly(), working_folder(out):
+        kept = kept_input(files, out)
+        identity = Source(kind.name, kept.train, kept.dev, None, kept.options).identity
+        with LocalEngine(out, partial(load, kind, kept), values["processes"], say=show.note) as engine:
+            show.note_compiling()
+            with following(f"tuning {spec.name}") as progress:
+                tuned = tune(plan, engine, identity, full_grid=values["full_grid"], progress=progress, say=show.note)
+        write_sealed(out / "tuning.json", {name: found.as_dict() for name, found in tuned.items()})
     _show(kind, files, spec, tuned[spec.name], plan, as_json=values["json"])
+
+
+def kept_input(files: Files, out: Path) -> Files:
+    """Standard input in a file of the folder: every process of a search reads the data, and a pipe is read once."""
+    from sparsezo.storage.files import STANDARD_INPUT, atomic_write, open_bytes, reading
+
+    kept = out / "standard-input"
+
+    def place(value: Any) -> Any:
+        if isinstance(value, list | tuple):
+            return type(value)(map(place, value))
+        return str(kept) if value == STANDARD_INPUT else value
+
+    found = replace(files, train=place(files.train), dev=place(files.dev))
+    found = replace(found, options={name: place(value) for name, value in files.options.items()})
+    if found != files:
+        with open_bytes(STANDARD_INPUT) as source, reading(STANDARD_INPUT), atomic_write(kept) as target:
+            shutil.copyfileobj(source, target)
+    return found
 
 
 def learner_of(kind: TaskKind, values: Mapping[str, Any]) -> LearnerSpec:
     """With the paper's grid where none was given."""
+    from sparsezo.cli.values import numbers
     from sparsezo.experiments.plan import LearnerSpec, grid_of
     from sparsezo.rules import RULES
 
     learner = given(values, {name: None for name in SETTINGS if name not in _SEARCHED})
     rule = learner.get("rule", LearnerSpec.rule)
     perturbs = rule not in RULES or RULES[rule].zeroth_order
-    grid_h, grid_mu = _numbers(values["grid_h"], "--grid-h"), _numbers(values["grid_mu"], "--grid-mu")
+    grid_h, grid_mu = (numbers(values[name], flag) if values[name] is not None else () for name, flag in _GRIDS.items())
     if not grid_h or (perturbs and not grid_mu):
         own_h, own_mu = grid_of(kind.name)
         grid_h, grid_mu = grid_h or own_h, grid_mu or (own_mu if perturbs else ())
@@ -173,15 +202,3 @@ def train_command(kind: TaskKind, files: Any, spec: LearnerSpec, found: Tuned, p
 
 def _words(flag: str, value: Any) -> list[str]:
     return [flag] if value is True else [flag, str(value)]
-
-
-def _numbers(text: str | None, option: str) -> tuple[float, ...]:
-    """1e-2,1e-3 -> (0.01, 0.001)."""
-    from sparsezo.errors import UsageError
-
-    if text is None:
-        return ()
-    try:
-        return tuple(float(part) for part in text.split(","))
-    except ValueError:
-        raise UsageError(f"{option} {text}: give numbers with commas between them, such as 0.01,0.001") from None

@@ -2,22 +2,46 @@
 
 from __future__ import annotations
 
-from sparsezo.errors import UsageError
+import math
+
+from sparsezo.errors import UsageError, quoted
 
 _UNITS = {"k": 10**3, "m": 10**6, "g": 10**9}
+MOST = 1e15  # of anything that is counted one by one
 
 
-def whole_number(text: str, option: str) -> int:
+def whole_number(text: str, option: str, most: float = MOST) -> int:
     """4M -> 4000000, 300k -> 300000, 1e6 -> 1000000.
 
     >>> whole_number("1.5M", "--iterations")
     1500000
     """
     number, unit = (text[:-1], _UNITS[text[-1].lower()]) if text[-1:].lower() in _UNITS else (text, 1)
+    value = _number(number.replace("_", "")) * unit
+    if math.isfinite(value) and value > most:
+        raise UsageError(f"{option} {quoted(text)}: must be at most {most:g}")
+    if math.isfinite(value) and value >= 1 and value.is_integer():
+        return int(value)
+    raise UsageError(f"{option} {quoted(text)}: must be a whole number of at least 1, such as 4M, 300k, 1e6 or 250000")
+
+
+def numbers(text: str, option: str) -> tuple[float, ...]:
+    """1e-2,1e-3 -> (0.01, 0.001)."""
+    found = tuple(_number(part) for part in text.split(","))
+    if not all(map(math.isfinite, found)):
+        raise UsageError(f"{option} {quoted(text)}: give numbers with commas between them, such as 0.01,0.001")
+    return found
+
+
+def seconds(value: float, option: str) -> float:
+    if not (math.isfinite(value) and value >= 0):
+        raise UsageError(f"{option} {value:g}: must be a number of seconds, 0 or more")
+    return value
+
+
+def _number(text: str) -> float:
+    """In the digits of this sentence, 0 to 9; nan where it is none."""
     try:
-        value = float(number.replace("_", "")) * unit
-        if value == int(value) and value >= 1:
-            return int(value)
-    except (ValueError, OverflowError):
-        pass
-    raise UsageError(f"{option} {text}: must be a whole number of at least 1, such as 4M, 300k, 1e6 or 250000")
+        return float(text) if text.isascii() else math.nan
+    except ValueError:
+        return math.nan

@@ -27,7 +27,7 @@ from sparsezo import notes
 from sparsezo.engines.base import Finished, Overview
 from sparsezo.engines.progress import Board, Why
 from sparsezo.errors import DivergedError, SparsezoError, UsageError
-from sparsezo.experiments.runs import Bench, Run, execute, find
+from sparsezo.experiments.runs import Bench, Run, drop_damaged_checkpoint, execute, find
 from sparsezo.interrupts import CHECKPOINT_SECONDS, DeferredSignals
 from sparsezo.tasks.loading import Loaded
 from sparsezo.training import Progress
@@ -45,13 +45,20 @@ class LocalEngine:
     """Runs into folders under ``out``. Processes start when there is work, and stay for the next call of ``run``."""
 
     def __init__(
-        self, out: Path, load: Load, processes: int | None = None, *, checkpoint_seconds: float = CHECKPOINT_SECONDS
+        self,
+        out: Path,
+        load: Load,
+        processes: int | None = None,
+        *,
+        checkpoint_seconds: float = CHECKPOINT_SECONDS,
+        say: Callable[[str], None] = lambda text: None,
     ) -> None:
         self.out, self.load = out, load
         self.processes = processes or cores()
         self.checkpoint_seconds = checkpoint_seconds
         self._workers: list[_Worker] = []
         self._bench: Bench | None = None
+        self._say, self._said = say, set[str]()
 
     def __enter__(self) -> Self:
         return self
@@ -70,12 +77,13 @@ class LocalEngine:
         self._workers.clear()
 
     def run(self, runs: Sequence[Run], progress: Callable[[Overview], None] | None = None) -> Finished:
-        """Do what is not done yet. Nothing finished is computed again."""
+        """Do what is not done yet. Nothing finished is computed again, unless it was damaged since."""
         records: dict[str, dict[str, Any]] = {}
         todo: list[Run] = []
         for run in {run.hash: run for run in runs}.values():
-            record = find(run, self.out)
+            record = find(run, self.out, self._once)
             if record is None:
+                drop_damaged_checkpoint(run, self.out, self._once)
                 todo.append(run)
             else:
                 records[run.hash] = record
@@ -88,6 +96,12 @@ class LocalEngine:
             if (record := find(run, self.out)) is not None:
                 records[run.hash] = record
         return Finished(records, tuple(board.failures))
+
+    def _once(self, text: str) -> None:
+        """A remark that was not made before."""
+        if text not in self._said:
+            self._said.add(text)
+            self._say(text)
 
     def _run_here(self, todo: list[Run], board: Board) -> None:
         if self._bench is None:

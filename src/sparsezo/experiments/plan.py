@@ -6,29 +6,32 @@
     plan.learners[0].settings(seed=0)                       # at the settings that are fixed for all learners
     Path("experiment.toml").write_text(plan.to_toml())      # read again, it is equal
 
-A file has the keys of ``Experiment``, with the tables ``[data]``, ``[fixed]`` (h and mu of all learners), ``[grid]``
-(where tuning looks) and one ``[[learner]]`` for each; a learner's own h, mu and grid come before the common ones.
-``feedback`` of a learner is how its simulated rater answers (raters.py), exact unless given; a list of models,
-``feedback = ["exact", "flip:0.1"]``, stands for as many learners that differ in this alone. Without any grid there is
-no tuned phase.
+A file needs a task, data and learners; docs/experiments.md has all keys. A learner's own h, mu and grid come before the
+common ones ([fixed], [grid]), and these before the task's defaults, which are those of ``train`` and ``tune``.
+``feedback`` may be a list, ``feedback = ["exact", "flip:0.1"]``, and stands for as many learners then.
 """
 
 from __future__ import annotations
 
-import json
 import os
-import tomllib
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import PurePath
 from typing import Any
 
-from sparsezo.errors import DataError, SparsezoError, UsageError
+from sparsezo.errors import DataError, UsageError, quoted
+from sparsezo.experiments.phases import RESULT_PHASES
+from sparsezo.experiments.toml import Table, pairs, parse_toml
+from sparsezo.options import make_options
 from sparsezo.rules import RULES
 from sparsezo.settings import LEARNER_KEYS, SETTINGS, Settings
-from sparsezo.storage.files import open_bytes
+from sparsezo.storage import limits
+from sparsezo.storage.files import STANDARD_INPUT, open_bytes, reading
 from sparsezo.tasks.kind import Grid
 from sparsezo.tasks.registry import experiments, kind
 from sparsezo.training import default_interval
+
+_LONGEST_NAME = 80
 
 
 @dataclass(frozen=True)
@@ -41,6 +44,8 @@ class LearnerSpec(Settings):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if self.points > limits.RUNS:
+            limits.refuse(self.name, f"a grid of {self.points:,} points, more than {limits.RUNS:,}")
         for h, mu in self.grid():
             self.settings(0, h, mu)
 
@@ -49,6 +54,11 @@ class LearnerSpec(Settings):
         fixed = self.as_dict()
         other = {"seed": seed, "h": self.h if h is None else h, "mu": self.mu if mu is None else mu}
         return Settings(**(fixed | other))
+
+    @property
+    def points(self) -> int:
+        """Of the grid."""
+        return len(self.grid_h) * max(1, len(self.grid_mu))
 
     def grid(self) -> list[tuple[float, float | None]]:
         """All (h, mu) of the grid; mu is None where nothing is perturbed."""
@@ -71,7 +81,7 @@ class Experiment:
     task: str
     data: DataSpec
     learners: tuple[LearnerSpec, ...]
-    iterations: int
+    iterations: int = 1_000_000  # as train has it
     seeds: tuple[int, ...] = (0, 1, 2)
     evaluate_every: int | None = None  # a hundredth of the run
     init: str | None = None  # rerank: the decoder's weights that all learners start from
@@ -79,6 +89,8 @@ class Experiment:
     origin: str | None = None  # in a folder of runs: where their data came from, "generated" or "files"
     identity: str | None = None  # likewise: what that data is known by
     note: str | None = None
+    title: str | None = None  # of the report; None in built-in ones, which have the task's
+    phases: tuple[str, ...] | None = None  # fixed, and tuned where there is a grid
 
     @property
     def from_zero(self) -> bool:
@@ -86,23 +98,63 @@ class Experiment:
         return self.init is None and "init" not in self.data.options
 
     def __post_init__(self) -> None:
-        kind(self.task)  # known
+        about = kind(self.task)  # known
+        _check_name(self.name)
+        _require(self.title is None or _is_printable(self.title), "title: must be one line of text")
         _require(bool(self.learners), "it has no [[learner]]; give at least one")
-        _require(bool(self.data.train), "data has no train; name a file")
+        _require(bool(self.data.train) and all(self.data.train), "data has no train; name a file")
+        dev = self.data.dev
+        _require(dev is None or not dev.isdigit() or len(dev) < 19, "data.dev: no data has so many inputs")
         _require(self.iterations >= 1, f"iterations {self.iterations}: must be at least 1")
         _require(bool(self.seeds) and len(set(self.seeds)) == len(self.seeds), "seeds: give at least one, each once")
         _require(self.evaluate_every is None or self.evaluate_every >= 1, "evaluate_every: must be at least 1")
         _require(all(isinstance(path, str) for path in self.bounds.values()), "bounds: give name = path")
-        can_start = "init" in kind(self.task).options
-        _require(can_start or not (self.init or self.bounds), f"init and bounds do not belong to task {self.task}")
-        names = [learner.name for learner in self.learners]
-        twice = next((name for k, name in enumerate(names) if name in names[:k]), None)
-        _require(twice is None, f"learner '{twice}' is there twice; a learner is known by its name")
+        _require("init" in about.options or not (self.init or self.bounds), _no_start(self.task))
+        _require(self.phases is None or bool(self.phases), "phases: name at least one of " + ", ".join(RESULT_PHASES))
+        for phase in self.phases or ():
+            _require(phase in RESULT_PHASES, f"phases '{quoted(phase)}': choose from {', '.join(RESULT_PHASES)}")
+        make_options(about.train_options, self.data.options, f"task {self.task}")
+        names = set[str]()
+        for name in (learner.name for learner in self.learners):
+            _require(name not in names, f"learner '{name}' is there twice; a learner is known by its name")
+            names.add(name)
 
     @property
     def has_grid(self) -> bool:
         """Whether there is anything to tune."""
         return any(learner.grid_h for learner in self.learners)
+
+    def phases_of(self, asked: Sequence[str] | None = None) -> tuple[str, ...]:
+        """Those that were asked for, or else the plan's own: fixed, and tuned where it has a grid."""
+        if asked is not None:
+            return tuple(asked)
+        return self.phases or (RESULT_PHASES if self.has_grid else ("fixed",))
+
+    def to_tune(self) -> Experiment:
+        """With something to tune: where no learner has a grid, all have the one that ``tune`` has."""
+        if self.has_grid:
+            return self
+        grid_h, grid_mu = grid_of(self.task)
+        return replace(
+            self,
+            learners=tuple(
+                replace(each, grid_h=grid_h, grid_mu=grid_mu if each.perturb else ()) for each in self.learners
+            ),
+        )
+
+    def refuse_size(self, phases: Sequence[str]) -> None:
+        """What can only be a mistake, before any work is done."""
+        runs = len(self.learners) * len(self.seeds) if "fixed" in phases else 0
+        if "tuned" in phases:  # every point once, the best of them and what is chosen with every seed
+            runs += sum(each.points + 4 * len(self.seeds) for each in self.learners if each.points)
+        looks = -(-self.iterations // self.interval)
+        for count, most, what in (
+            (runs, limits.RUNS, "runs"),
+            (self.iterations, limits.ITERATIONS, "iterations in one run"),
+            (looks, limits.LOOKS, "looks at dev in one run"),
+        ):
+            if count > most:
+                limits.refuse(self.name, f"{count:,} {what}, more than {most:,}")
 
     @property
     def interval(self) -> int:
@@ -120,18 +172,29 @@ class Experiment:
     def to_toml(self) -> str:
         top = {name: getattr(self, name) for name in _TOP}
         data = {"train": self.data.train, "dev": self.data.dev, "test": self.data.test}
-        lines = [*_pairs(top), "", "[data]", *_pairs(data)]
+        lines = [*pairs(top), "", "[data]", *pairs(data)]
         for title, table in (("data.options", self.data.options), ("bounds", self.bounds)):
-            lines += ["", f"[{title}]", *_pairs(table)] if table else []
+            lines += ["", f"[{title}]", *pairs(table)] if table else []
         for learner in self.learners:
-            own = {name: getattr(learner, name) for name in (*LEARNER_KEYS, "paper")}
+            own = {**{name: learner.as_dict().get(name) for name in LEARNER_KEYS}, "paper": learner.paper}
             grid = {"grid.h": learner.grid_h or None, "grid.mu": learner.grid_mu or None}
-            lines += ["", "[[learner]]", *_pairs({**own, **grid}, bare=True)]
+            lines += ["", "[[learner]]", *pairs({**own, **grid}, bare=True)]
         return "\n".join(lines) + "\n"
 
 
-_TOP = ("name", "task", "note", "origin", "identity", "iterations", "evaluate_every", "seeds", "init")
-_NUMBER = (int, float)
+_TOP = (
+    "name",
+    "title",
+    "task",
+    "note",
+    "origin",
+    "identity",
+    "phases",
+    "iterations",
+    "evaluate_every",
+    "seeds",
+    "init",
+)
 
 
 def builtin(name: str) -> Experiment:
@@ -153,180 +216,148 @@ def grid_of(task: str) -> Grid:
     return learner.grid_h, learner.grid_mu
 
 
+def seed_range(count: int, first: int = 0, where: str = "seeds") -> tuple[int, ...]:
+    """So many seeds, counted from ``first``."""
+    if count > limits.RUNS:
+        limits.refuse(where, f"{count:,} seeds, more than {limits.RUNS:,}")
+    return tuple(range(first, first + count))
+
+
 def read_experiment(path: str | os.PathLike[str]) -> Experiment:
-    with open_bytes(path) as stream:
-        raw = stream.read()
+    """One's own: it is called like its file, and titled like it is called, unless it says so itself."""
+    with open_bytes(path) as stream, reading(path):
+        raw = stream.read(4 * limits.PLAN + 1)
+    if len(raw) > 4 * limits.PLAN:
+        limits.refuse(str(path), f"an experiment of more than {limits.PLAN >> 10} kB: is this the right file?")
     try:
-        return parse_experiment(raw.decode("utf-8"), str(path))
+        plan = parse_experiment(raw.decode("utf-8-sig"), str(path), _name_of(path))
     except UnicodeDecodeError as error:
         raise DataError(str(path), f"is not UTF-8 text ({error.reason})") from None
+    return plan if plan.title is not None else replace(plan, title=plan.name)
 
 
-def parse_experiment(text: str, where: str) -> Experiment:
-    """An experiment from TOML; ``where`` is named in messages."""
-    try:
-        top = _Table(tomllib.loads(text), where, "")
-    except tomllib.TOMLDecodeError as error:
-        raise DataError(where, f"is not TOML: {error}") from None
+def _name_of(path: str | os.PathLike[str]) -> str:
+    """mine for some/where/mine.toml."""
+    name = PurePath(path).name
+    for ending in (".gz", ".xz", ".toml"):
+        name = name.removesuffix(ending)
+    return "experiment" if os.fspath(path) == STANDARD_INPUT else name
+
+
+def parse_experiment(text: str, where: str, name: str | None = None) -> Experiment:
+    """An experiment from TOML; ``where`` is named in messages, ``name`` is for a text that has none."""
+    top = Table(parse_toml(text, where), where)
     data, fixed, grid = top.table("data"), top.table("fixed"), top.table("grid")
     common = {"h": fixed.number("h"), "mu": fixed.number("mu")}
     grids = {"h": grid.numbers("h"), "mu": grid.numbers("mu")}
-    fields = {
-        "name": top.text("name", required=True),
-        "task": top.text("task", required=True),
-        "data": DataSpec(_train(data), _dev(data), data.text("test"), data.table("options").all()),
-        "learners": tuple(spec for table in top.tables("learner") for spec in _learners(table, common, grids)),
-        "iterations": top.whole("iterations", required=True),
-        "seeds": _seeds(top),
-        "evaluate_every": top.whole("evaluate_every"),
-        "init": top.text("init"),
-        "bounds": top.table("bounds").all(),
-        "origin": top.text("origin"),
-        "identity": top.text("identity"),
-        "note": top.text("note"),
-    }
-    for table in (top, data, fixed, grid):
-        table.finish()
+    task = top.text("task", required=True)
     try:
+        kind(task)
+        fields = {
+            "name": _either(top.text("name", required=name is None), name),
+            "task": task,
+            "data": DataSpec(
+                data.texts("train", "a path, or a list of them"),
+                _dev(data),
+                data.text("test"),
+                data.table("options").all(),
+            ),
+            "learners": _all_learners(top, task, common, grids),
+            "iterations": _either(top.whole("iterations"), Experiment.iterations),
+            "seeds": _seeds(top),
+            "evaluate_every": top.whole("evaluate_every"),
+            "init": top.text("init"),
+            "bounds": top.table("bounds").all(),
+            "origin": top.text("origin"),
+            "identity": top.text("identity"),
+            "note": top.text("note"),
+            "title": top.text("title"),
+            "phases": top.texts("phases", "a phase, or a list of them") or None,
+        }
+        for table in (top, data, fixed, grid):
+            table.finish()
         return Experiment(**fields)
     except UsageError as error:
         raise DataError(where, str(error)) from None
 
 
-def _learners(table: _Table, common: dict[str, Any], grids: dict[str, Any]) -> list[LearnerSpec]:
+def _all_learners(top: Table, task: str, common: dict[str, Any], grids: dict[str, Any]) -> tuple[LearnerSpec, ...]:
+    return tuple(spec for table in top.tables("learner") for spec in _learners(table, task, common, grids))
+
+
+def _learners(table: Table, task: str, common: dict[str, Any], grids: dict[str, Any]) -> list[LearnerSpec]:
     """One for each of the table's feedback models."""
-    rule = table.text("rule", required=True)
+    rule = _either(table.text("rule"), Settings.rule)
     perturbs = rule not in RULES or RULES[rule].zeroth_order
     grid = table.table("grid")
-    given = {name: _setting(table, name) for name in LEARNER_KEYS if name not in ("rule", "feedback")}
-    if given["h"] is None and common["h"] is None:
-        raise DataError(table.where, f"{table.title}: it has no h, and there is none in [fixed]")
-    grid_h, grid_mu = grid.numbers("h"), grid.numbers("mu")
-    fixed = {"h": common["h"], "mu": common["mu"] if perturbs else None, "perturb": None}
+    own = {name: _setting(table, name) for name in LEARNER_KEYS if name not in ("rule", "feedback")}
+    grid_h, grid_mu = grid.numbers("h") or grids["h"], grid.numbers("mu") or (grids["mu"] if perturbs else ())
+    given = {
+        "h": common["h"],
+        "mu": common["mu"] if perturbs else None,
+        **{name: value for name, value in own.items() if value is not None},
+    }
     fields = {
-        **fixed,
         **{name: value for name, value in given.items() if value is not None},
         "rule": rule,
-        "grid_h": grid_h or grids["h"],
-        "grid_mu": grid_mu or (grids["mu"] if perturbs else ()),
+        "grid_h": grid_h,
+        "grid_mu": grid_mu,
         "paper": table.number("paper"),
     }
     feedbacks = table.texts("feedback", "a feedback model, or a list of them", default=Settings.feedback)
     grid.finish()
     table.finish()
     try:
-        return [LearnerSpec(**fields, feedback=feedback) for feedback in feedbacks]
+        if grid_mu and not grid_h:
+            raise UsageError("its grid has values of mu and none of h; give both")
+        return [LearnerSpec.complete({**fields, "feedback": each}, kind(task).defaults) for each in feedbacks]
     except UsageError as error:
         raise DataError(table.where, f"{table.title}: {error}") from None
 
 
-def _setting(table: _Table, name: str) -> Any:
+def _setting(table: Table, name: str) -> Any:
     """By the setting's own type."""
     if SETTINGS[name].kind is bool:
         return table.take(name, (bool,), "true or false")
     return table.number(name) if SETTINGS[name].kind is float else table.text(name)
 
 
-def _train(data: _Table) -> tuple[str, ...]:
-    return data.texts("train", "a path, or a list of them")
-
-
-def _dev(data: _Table) -> str | None:
+def _dev(data: Table) -> str | None:
     value = data.take("dev", (str, int), "a path, or a number of inputs")
     return None if value is None else str(value)
 
 
-def _seeds(top: _Table) -> tuple[int, ...]:
+def _seeds(top: Table) -> tuple[int, ...]:
     value = top.take("seeds", (int, list), "a number of seeds, or a list of them")
     if value is None:
-        return (0, 1, 2)
-    seeds = list(range(value)) if isinstance(value, int) else value
-    if not all(isinstance(seed, int) and not isinstance(seed, bool) and seed >= 0 for seed in seeds):
+        return Experiment.seeds
+    if isinstance(value, int):
+        return seed_range(value, where=top.where)
+    if not all(isinstance(seed, int) and not isinstance(seed, bool) and seed >= 0 for seed in value):
         raise DataError(top.where, "seeds: must be whole numbers from 0")
-    return tuple(seeds)
+    return tuple(value)
 
 
-class _Table:
-    """A TOML table whose keys are taken one by one; ``finish`` refuses what is left."""
-
-    def __init__(self, values: dict[str, Any], where: str, title: str) -> None:
-        self.values, self.where, self.title = dict(values), where, title
-        self.known: list[str] = []
-
-    def take(self, key: str, kinds: tuple[type, ...], what: str, *, required: bool = False) -> Any:
-        self.known.append(key)
-        value = self.values.pop(key, None)
-        if value is None:
-            if required:
-                raise DataError(self.where, f"{self._at(key)} is missing; give {what}")
-        elif not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
-            raise DataError(self.where, f"{self._at(key)} is {json.dumps(value, default=str)}; give {what}")
-        return value
-
-    def text(self, key: str, *, required: bool = False) -> Any:
-        return self.take(key, (str,), "a string", required=required)
-
-    def whole(self, key: str, *, required: bool = False) -> Any:
-        return self.take(key, (int,), "a whole number", required=required)
-
-    def number(self, key: str) -> float | None:
-        value = self.take(key, _NUMBER, "a number")
-        return None if value is None else float(value)
-
-    def numbers(self, key: str) -> tuple[float, ...]:
-        values = self.take(key, (list,), "a list of numbers") or []
-        if not all(isinstance(value, _NUMBER) and not isinstance(value, bool) for value in values):
-            raise DataError(self.where, f"{self._at(key)}: must be a list of numbers")
-        return tuple(float(value) for value in values)
-
-    def texts(self, key: str, what: str, default: str | None = None) -> tuple[str, ...]:
-        values = self.take(key, (str, list), what)
-        if values is None:
-            return () if default is None else (default,)
-        values = [values] if isinstance(values, str) else values
-        if not values or not all(isinstance(value, str) for value in values):
-            raise DataError(self.where, f"{self._at(key)}: must be {what}")
-        return tuple(values)
-
-    def table(self, key: str) -> _Table:
-        return _Table(self.take(key, (dict,), "a table") or {}, self.where, self._at(key))
-
-    def tables(self, key: str) -> list[_Table]:
-        values = self.take(key, (list,), f"tables: [[{key}]]") or []
-        if not all(isinstance(value, dict) for value in values):
-            raise DataError(self.where, f"{key}: must be tables, [[{key}]]")
-        return [_Table(value, self.where, f"{key} {k}") for k, value in enumerate(values, start=1)]
-
-    def all(self) -> dict[str, Any]:
-        return self.values
-
-    def finish(self) -> None:
-        for key in self.values:
-            raise DataError(self.where, f"unknown key '{self._at(key)}'; known are {', '.join(self.known)}")
-
-    def _at(self, key: str) -> str:
-        return f"{self.title}.{key}" if self.title else key
+def _either(value: Any, default: Any) -> Any:
+    return default if value is None else value
 
 
-def _pairs(values: Mapping[str, Any], *, bare: bool = False) -> list[str]:
-    """``key = value`` lines; what is None is left out."""
-    return [f"{key if bare else _key(key)} = {_toml(v)}" for key, v in values.items() if v is not None]
+def _check_name(name: str) -> None:
+    """It becomes the name of a folder, in the folder of results and nowhere else."""
+    fits = _is_printable(name) and not name.startswith(".") and not set(name) & set("/\\")
+    _require(
+        fits and len(name) <= _LONGEST_NAME and name == name.strip(),
+        f"name '{quoted(name)}': must do as the name of a folder: up to {_LONGEST_NAME} letters, none of them / or \\, "
+        "and no dot at its beginning",
+    )
 
 
-def _key(key: str) -> str:
-    return key if key.replace("_", "").replace("-", "").isalnum() and key.isascii() else _toml(key)
+def _is_printable(text: str) -> bool:
+    return bool(text.strip()) and text.isprintable()
 
 
-def _toml(value: Any) -> str:
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, str):
-        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
-    if isinstance(value, int | float):
-        return repr(value)
-    if isinstance(value, list | tuple):
-        return f"[{', '.join(map(_toml, value))}]"
-    raise SparsezoError(f"{value!r} cannot be written to TOML")
+def _no_start(task: str) -> str:
+    return f"init and bounds do not belong to task {task}"
 
 
 def _require(true: bool, message: str) -> None:

@@ -11,7 +11,7 @@ runs/<hash>/{run.json, curve.csv, model.szo}, tuning.json, bounds.json.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -19,21 +19,25 @@ from typing import Any
 
 import numpy as np
 
+from sparsezo import extras
 from sparsezo.engines.base import Engine, Failure, Overview
 from sparsezo.engines.local import LocalEngine
-from sparsezo.errors import SparsezoError, UsageError
+from sparsezo.errors import DamagedError, DataError, SparsezoError, UsageError
 from sparsezo.experiments.phases import RESULT_PHASES
-from sparsezo.experiments.plan import Experiment, builtin, read_experiment
-from sparsezo.experiments.runs import fixed_runs, write_json
+from sparsezo.experiments.plan import Experiment, builtin, parse_experiment, read_experiment, seed_range
+from sparsezo.experiments.runs import fixed_runs
 from sparsezo.experiments.sources import Source, generated, in_folder, present
 from sparsezo.experiments.tuning import tune, tuned_runs
 from sparsezo.storage.cache import cache_folder
-from sparsezo.storage.files import write_text
+from sparsezo.storage.files import STANDARD_INPUT, working_folder, write_text
+from sparsezo.storage.sealed import read_whole, seal_toml, unseal_toml, write_sealed
 from sparsezo.tasks.kind import TaskKind
 from sparsezo.tasks.loading import Files, Loaded
 from sparsezo.tasks.registry import experiments, kind
 
 GENERATED = "generated"
+PLAN_FILE = "experiment.toml"
+_ANEW = "it is written anew"
 _NO_DATA = (
     "reproduce needs data: 'sparsezo data get conll2000' fetches chunking's, 'sparsezo data list' says how to get the "
     "rest; name its folder with `data` DIR or the environment variable SPARSEZO_DATA, or use `data` generated for the "
@@ -70,7 +74,7 @@ def reproduce(
     out: Path | None = None,
     seeds: int | None = None,
     iterations: int | None = None,
-    phases: Sequence[str] = RESULT_PHASES,
+    phases: Sequence[str] | None = None,
     full_grid: bool = False,
     processes: int | None = None,
     at: Mapping[str, tuple[float, float]] | None = None,
@@ -78,28 +82,31 @@ def reproduce(
 ) -> Reproduced:
     """Do the experiment's runs: a built-in one by name, "all" of the paper's, a TOML file, or a plan.
 
-    ``at``: another (h, mu) for the learners that perturb, by the experiment's name.
+    ``phases``: fixed, tuned or both; without it, as the plan has it. ``at``: another (h, mu) for the learners that
+    perturb, by the experiment's name.
     """
     watch = watch or Watch()
-    _check_phases(phases)
+    if phases is not None:
+        _check_phases(phases)
     plans = [_overridden(plan, seeds, iterations) for plan in _plans(what)]
     plans = [_placed(plan, at[plan.name]) if at and plan.name in at else plan for plan in plans]
     if data == GENERATED:
         plans = [_without_paper(plan) for plan in plans]
-    for plan in plans:
-        if "fixed" not in phases and not plan.has_grid:
-            raise UsageError(f"{plan.name}: no learner has a grid, so there is nothing to tune; use `phases` fixed")
-    if data is None:  # what 'data get' has fetched
-        data = str(cache_folder("data"))
-        if not all(present(plan, data) for plan in plans):
-            raise UsageError(_NO_DATA)
+    plans = [_checked(plan, plan.phases_of(phases)) for plan in plans]
+    if data is None:
+        data = _folder_of_data(what, plans)
     root = out or Path("results")
     apart = what == "all" or out is None
     folders = [root / plan.name if apart else root for plan in plans]
-    jobs = [(plan, folder, _source(plan, folder, data, watch)) for plan, folder in zip(plans, folders, strict=True)]
+    extras.need(*(extra for plan in plans for extra in kind(plan.task).extras))
     failures: list[Failure] = []
-    for plan, folder, source in jobs:
-        failures += _reproduce(plan, folder, source, phases, full_grid=full_grid, processes=processes, watch=watch)
+    with ExitStack() as alone:
+        for folder in folders:
+            alone.enter_context(working_folder(folder))
+        jobs = [(plan, folder, _source(plan, folder, data, watch)) for plan, folder in zip(plans, folders, strict=True)]
+        for plan, folder, source in jobs:
+            wanted = plan.phases_of(phases)
+            failures += _reproduce(plan, folder, source, wanted, full_grid=full_grid, processes=processes, watch=watch)
     return Reproduced(folders, failures)
 
 
@@ -115,11 +122,38 @@ def _plans(what: str | Experiment) -> list[Experiment]:
     known = experiments()
     if what == "all":
         return [builtin(name) for name, each in known.items() if each.paper == name]
-    if what.endswith(".toml") or "/" in what:
+    if _is_file(what):
         return [read_experiment(what)]
     if what not in known:
         raise UsageError(f"experiment {what}: choose from {', '.join(known)}, all, or name a .toml file")
     return [builtin(what)]
+
+
+def _is_file(what: str) -> bool:
+    return what == STANDARD_INPUT or what.endswith(".toml") or "/" in what
+
+
+def _folder_of_data(what: str | Experiment, plans: Sequence[Experiment]) -> str:
+    """Where nobody has named one: a file's own folder, if the data is there, or what 'data get' has fetched."""
+    folders = [str(cache_folder("data"))]
+    if isinstance(what, str) and _is_file(what):
+        folders.insert(0, str(Path(what).parent))
+    for folder in folders:
+        if all(present(plan, folder) for plan in plans):
+            return folder
+    if len(folders) > 1:
+        in_folder(plans[0], folders[0])  # says what is not there
+    raise UsageError(_NO_DATA)
+
+
+def _checked(plan: Experiment, phases: Sequence[str]) -> Experiment:
+    """What would only be found out after hours; with something to tune, where that is to be done."""
+    if "tuned" in phases:
+        plan = plan.to_tune()
+        if plan.data.dev is None:
+            raise UsageError(f"{plan.name}: tuning looks at dev, and data has none; give it, or use `phases` fixed")
+    plan.refuse_size(phases)
+    return plan
 
 
 def _check_phases(phases: Sequence[str]) -> None:
@@ -136,7 +170,7 @@ def _overridden(plan: Experiment, seeds: int | None, iterations: int | None) -> 
     if seeds is not None:
         if seeds < 1:
             raise UsageError(f"`seeds` {seeds}: must be at least 1")
-        plan = replace(plan, seeds=tuple(range(seeds)))
+        plan = replace(plan, seeds=seed_range(seeds, where=plan.name))
     if iterations is not None:
         plan = replace(plan, iterations=iterations, evaluate_every=None)
     return plan
@@ -174,12 +208,12 @@ def _reproduce(
     identity = source.identity
     is_generated = Path(source.train[0]).is_relative_to(out / "data")
     plan = replace(plan, origin=GENERATED if is_generated else "files", identity=identity)
-    _claim(plan, out)
+    _claim(plan, out, watch)
     files = Files(source.train, source.dev, source.test, dict(source.options))
-    with LocalEngine(out, partial(load, kind(plan.task), files), processes) as engine:
+    with LocalEngine(out, partial(load, kind(plan.task), files), processes, say=watch.say) as engine:
         watch.before_work()
         if plan.bounds:
-            write_json(out / "bounds.json", bounds(load(kind(plan.task), files), source))
+            write_sealed(out / "bounds.json", bounds(load(kind(plan.task), files), source))
         failures = _phases(plan, engine, identity, phases, full_grid=full_grid, watch=watch)
     watch.say(f"{plan.name}: results are in {out}")
     return failures
@@ -192,27 +226,40 @@ def _phases(
     if "fixed" in phases:
         with watch.follow(f"{plan.name}, fixed settings") as progress:
             failures += engine.run(fixed_runs(plan, identity), progress).failures
-    if "tuned" in phases and not plan.has_grid:
-        watch.say(f"{plan.name}: no learner has a grid, so there is no tuned phase")
-    elif "tuned" in phases:
+    if "tuned" in phases:
         with watch.follow(f"{plan.name}, tuning") as progress:
             tuned = tune(plan, engine, identity, full_grid=full_grid, progress=progress, say=watch.say)
-        write_json(engine.out / "tuning.json", {name: found.as_dict() for name, found in tuned.items()})
+        write_sealed(engine.out / "tuning.json", {name: found.as_dict() for name, found in tuned.items()})
         with watch.follow(f"{plan.name}, tuned settings") as progress:
             failures += engine.run(tuned_runs(plan, identity, tuned), progress).failures
     return failures
 
 
-def _claim(plan: Experiment, out: Path) -> None:
+def _claim(plan: Experiment, out: Path, watch: Watch) -> None:
     """Put the plan into the folder; one that holds runs of another plan is left alone."""
-    path = out / "experiment.toml"
-    if path.exists() and (field := read_experiment(path).clash(plan)) is not None:
+    path = out / PLAN_FILE
+    before = _claimed(path, watch)
+    if before is not None and (field := before.clash(plan)) is not None:
         raise UsageError(f"{out}: holds runs of another plan ({field} differs); name another folder with -o")
     try:
         out.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise SparsezoError(f"{out}: cannot be made ({error.strerror}); name another folder with -o") from None
-    write_text(path, plan.to_toml())
+    write_text(path, seal_toml(plan.to_toml()))
+
+
+def _claimed(path: Path, watch: Watch) -> Experiment | None:
+    """The plan whose runs the folder holds. Runs are known by what they are, so a damaged plan is written anew."""
+    try:
+        text = read_whole(path, _ANEW)
+        return None if text is None else parse_experiment(unseal_toml(text, str(path), _ANEW), str(path))
+    except DamagedError as error:
+        watch.say(str(error))
+    except DataError as error:
+        if not (path.parent / "runs").is_dir():
+            raise  # somebody's own file
+        watch.say(f"{error}; {_ANEW}")
+    return None
 
 
 def bounds(loaded: Loaded, source: Source) -> dict[str, Any]:

@@ -4,18 +4,15 @@
     record = execute(run, out, Bench(load()))       # OUT/runs/<hash>/run.json, curve.csv, model.szo
     find(run, out)                                  # the record of a finished run, or None
 
-A run is known by the hash of its settings, its data and its length, never by its place in a list. ``run.json`` is
-written last and whole: where it is, the run is finished. A run that was stopped goes on from its checkpoint.
+A run is known by the hash of its settings, its data and its length, never by its place in a list (records.py has what
+its files are). A run that was stopped goes on from its checkpoint. What is damaged counts as not done, and is said.
 """
 
 from __future__ import annotations
 
 import contextlib
-import csv
 import hashlib
-import io
 import json
-import math
 import os
 import platform
 import shutil
@@ -26,15 +23,18 @@ from pathlib import Path
 from typing import Any, cast
 
 from sparsezo import __version__
-from sparsezo.errors import DataError
+from sparsezo.errors import DamagedError, DataError
 from sparsezo.experiments.phases import PHASES
 from sparsezo.experiments.plan import Experiment
+from sparsezo.experiments.records import CURVE, MODEL, read_curve, read_record, write_curve, write_record
 from sparsezo.interrupts import CHECKPOINT_SECONDS
 from sparsezo.settings import Settings
-from sparsezo.storage.files import write_text
+from sparsezo.storage.container import read_container
 from sparsezo.tasks.base import Problem, Task
 from sparsezo.tasks.loading import Data, Loaded
 from sparsezo.training import Progress, Training
+
+CHECKPOINT = "checkpoint"
 
 
 @dataclass(frozen=True)
@@ -90,29 +90,46 @@ def fixed_runs(plan: Experiment, data: str) -> list[Run]:
     ]
 
 
-def find(run: Run, out: Path) -> dict[str, Any] | None:
+Say = Callable[[str], None]
+
+
+def find(run: Run, out: Path, say: Say = lambda text: None) -> dict[str, Any] | None:
     """The record of a finished run. The same work done in another phase is taken over, not done again."""
-    record = _read(run, out)
+    record = _read(run, out, say)
     if record is not None:
         return record
     for phase in PHASES:
         twin = replace(run, phase=phase)
-        if phase != run.phase and (record := _read(twin, out)) is not None:
-            files = ["curve.csv", *(["model.szo"] if run.keep_model else [])]
+        if phase != run.phase and (record := _read(twin, out, say)) is not None:
+            files = [CURVE, *([MODEL] if run.keep_model else [])]
             if all((twin.folder(out) / name).exists() for name in files):
                 return _take_over(run, out, twin, record, files)
     return None
 
 
-def _read(run: Run, out: Path) -> dict[str, Any] | None:
-    path = run.folder(out) / "run.json"
+def _read(run: Run, out: Path, say: Say) -> dict[str, Any] | None:
+    """None also for what is damaged, which is said."""
+    folder = run.folder(out)
     try:
-        record: dict[str, Any] = json.loads(path.read_bytes())
-    except FileNotFoundError:
+        record = read_record(folder)
+        if record is not None:
+            read_curve(folder, record)
+    except DamagedError as error:
+        say(str(error))
         return None
-    except (OSError, ValueError) as error:
-        raise DataError(str(path), f"cannot be read ({error}); remove it to do the run again") from None
     return record
+
+
+def drop_damaged_checkpoint(run: Run, out: Path, say: Say) -> None:
+    """A run that cannot go on starts anew."""
+    path = run.folder(out) / CHECKPOINT
+    if not path.exists():
+        return
+    try:
+        read_container(path, "checkpoint")
+    except DataError as error:
+        say(f"{error}; its run starts anew")
+        path.unlink(missing_ok=True)
 
 
 def _take_over(run: Run, out: Path, twin: Run, record: dict[str, Any], files: list[str]) -> dict[str, Any]:
@@ -125,7 +142,7 @@ def _take_over(run: Run, out: Path, twin: Run, record: dict[str, Any], files: li
             os.link(twin.folder(out) / name, folder / name)
         except OSError:  # a file system without links
             shutil.copyfile(twin.folder(out) / name, folder / name)
-    return _write_record(run, folder, record["result"], record["test_report"], record["versions"])
+    return _write_record(run, folder, record["result"], record.get("test_report"), record.get("versions") or {})
 
 
 class Bench:
@@ -180,15 +197,15 @@ def execute(
         run.settings,
         run.iterations,
         evaluate_every=run.evaluate_every,
-        checkpoint=folder / "checkpoint",
+        checkpoint=folder / CHECKPOINT,
         checkpoint_seconds=checkpoint_seconds,
         resume=True,
         W=bench.W,
     )
     outcome = training.go(progress)
-    write_text(folder / "curve.csv", _curve_text(training.curve))
+    write_curve(folder, training.curve)
     if run.keep_model:
-        outcome.model.save(folder / "model.szo")
+        outcome.model.save(folder / MODEL)
     record = _write_record(run, folder, outcome.result, outcome.test.report if outcome.test else None, _versions())
     training.finish()
     return record
@@ -197,13 +214,13 @@ def execute(
 def drop_model(run: Run, out: Path) -> None:
     """A trial that was not chosen needs no model."""
     with contextlib.suppress(FileNotFoundError):
-        (run.folder(out) / "model.szo").unlink()
+        (run.folder(out) / MODEL).unlink()
 
 
 def _write_record(
     run: Run, folder: Path, result: dict[str, Any], test_report: dict[str, Any] | None, versions: dict[str, str]
 ) -> dict[str, Any]:
-    record = {
+    fields = {
         "experiment": run.experiment,
         "task": run.task,
         "learner": run.learner,
@@ -219,21 +236,7 @@ def _write_record(
         "hash": run.hash,
         "paper": run.paper,
     }
-    write_json(folder / "run.json", record)
-    return record
-
-
-def write_json(path: Path, value: Any) -> None:
-    write_text(path, json.dumps(value, indent=1) + "\n")
-
-
-def _curve_text(curve: list[tuple[int, float, float]]) -> str:
-    """Figures as they are, to the last bit; dev is empty where there is no dev set."""
-    text = io.StringIO()
-    rows = csv.writer(text, lineterminator="\n")
-    rows.writerow(("iterations", "average_loss", "dev"))
-    rows.writerows((int(step), loss, "" if math.isnan(dev) else dev) for step, loss, dev in curve)
-    return text.getvalue()
+    return write_record(folder, fields)
 
 
 def _versions() -> dict[str, str]:

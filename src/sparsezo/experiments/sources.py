@@ -45,7 +45,7 @@ class Source:
 
     @property
     def held_out(self) -> str | None:
-        return self.dev if self.dev and self.dev.isdigit() and not Path(self.dev).exists() else None
+        return self.dev if self.dev and is_count(self.dev) and not os.path.exists(self.dev) else None
 
     def _files(self) -> Iterator[tuple[str, str]]:
         dev = () if self.dev is None or self.held_out else (self.dev,)
@@ -68,7 +68,7 @@ class Source:
 
     def missing(self) -> list[str]:
         named = [*(path for _, path in self._files()), *self.bounds.values()]
-        return [path for path in named if not Path(path).exists()]
+        return [path for path in named if not os.path.exists(path)]
 
 
 def in_folder(plan: Experiment, folder: str | os.PathLike[str]) -> Source:
@@ -91,6 +91,7 @@ def generated(plan: Experiment, folder: Path) -> Source:
     """The plan's files under ``folder``, written there by our own generators if they are not there yet."""
     source = _placed(plan, folder)
     if source.missing():
+        _refuse_outside(source, folder)
         for path in map(Path, source.train):
             path.parent.mkdir(parents=True, exist_ok=True)
         _refuse_files(source)
@@ -116,11 +117,24 @@ def _placed(plan: Experiment, folder: Path) -> Source:
     return Source(
         task=plan.task,
         train=tuple(map(place, data.train)),
-        dev=data.dev if data.dev is None or data.dev.isdigit() else place(data.dev),
+        dev=data.dev if data.dev is None or is_count(data.dev) else place(data.dev),
         test=place(data.test) if data.test else None,
         options=options,
         bounds={name: place(path) for name, path in plan.bounds.items()},
     )
+
+
+def is_count(dev: str) -> bool:
+    """Whether dev is a number of inputs to hold out, not a path."""
+    return dev.isascii() and dev.isdigit()
+
+
+def _refuse_outside(source: Source, folder: Path) -> None:
+    """What is generated stands in the folder of results and nowhere else."""
+    inside = os.path.realpath(folder)
+    for path in (*(path for _, path in source._files()), *source.bounds.values()):
+        if not Path(os.path.realpath(path)).is_relative_to(inside):
+            raise UsageError(f"{path} is outside of {folder}, where data is generated; use `data` DIR, or another path")
 
 
 def _listed(value: Any) -> list[str]:

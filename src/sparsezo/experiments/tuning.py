@@ -27,6 +27,7 @@ from sparsezo.engines.base import Engine, Finished, Overview
 from sparsezo.errors import SparsezoError, UsageError
 from sparsezo.experiments.plan import Experiment, LearnerSpec
 from sparsezo.experiments.runs import Run, drop_model
+from sparsezo.words import counted
 
 Point = tuple[float, float | None]  # h, mu
 RUNGS = (16, 4, 1)  # of halving: a rung tries points for iterations / rung
@@ -34,6 +35,7 @@ KEEP = 3  # one in so many goes on to the next rung
 LEAST = 2  # but so many do, where there are so many
 WIDEN = 2  # times a grid may grow
 REFINE = 3  # steps in place of one, around the best
+MOST_STEPS = 10  # in a decade, however fine a grid is
 FINAL = 3  # points that are tried with all seeds
 
 
@@ -106,7 +108,7 @@ class _Search:
 
     def _law(self, point: Point) -> object:
         h, mu = point
-        return round(math.log10(h / mu**2), 2) if self.scale_free and mu else point
+        return round(math.log10(h) - 2 * math.log10(mu), 2) if self.scale_free and mu else point
 
     def better(self, points: list[Point], iterations: int) -> list[Point]:
         """Those that go on to the next rung."""
@@ -124,7 +126,7 @@ class _Search:
         """Smaller steps between this h and the next ones."""
         self.refined = True
         for other in _next_to(self.h, h):
-            between = (h * (other / h) ** (k / REFINE) for k in range(1, REFINE))
+            between = (h ** (1 - k / REFINE) * other ** (k / REFINE) for k in range(1, REFINE))
             self.h = sorted({*self.h, *(float(f"{each:.4g}") for each in between)})
 
     def neighbours(self, point: Point) -> list[Point]:
@@ -170,12 +172,15 @@ def tune(
     if plan.data.dev is None:
         raise UsageError("tuning looks at dev: give `dev`, a file or a number of inputs to hold out")
     searches = [
-        _Search(spec, sorted(spec.grid_h), sorted(spec.grid_mu), plan.from_zero and spec.settings(0).scale_free)
+        _Search(
+            spec, sorted(set(spec.grid_h)), sorted(set(spec.grid_mu)), plan.from_zero and spec.settings(0).scale_free
+        )
         for spec in plan.learners
         if spec.grid_h
     ]
     if not searches:
         raise UsageError(f"{plan.name}: no learner has a grid; give [grid] h and mu")
+    plan.refuse_size(("tuned",))
     trials = _Trials(plan, engine, data, progress, say)
     _climb(trials, searches, _rungs(plan.iterations, full_grid))
     while wanted := [each for search in searches for each in _unknown(search, plan.iterations, full_grid, say)]:
@@ -257,8 +262,7 @@ class _Trials:
 
     def _records(self, runs: list[Run]) -> dict[str, dict[str, Any]]:
         if self.say is not None:
-            trials = "1 trial" if len(runs) == 1 else f"{len(runs):,} trials"
-            self.say(f"tuning: {trials} of {runs[0].iterations:,} iterations")
+            self.say(f"tuning: {counted(len(runs), 'trial')} of {runs[0].iterations:,} iterations")
         finished = self.engine.run(runs, self.progress)
         _check(finished)
         return finished.records
@@ -315,13 +319,15 @@ def _widen(search: _Search, best: Point, say: Callable[[str], None] | None) -> N
     sides = search.edges(best)
     if not sides or search.rounds == WIDEN:
         return
-    search.rounds += 1
     added = []
     for axis, up in sides:
         values: list[float] = getattr(search, axis)
-        more = _beyond(values, up)
-        added.append(f"{axis} {more[-1]:g}")
-        values[:] = sorted({*values, *more})
+        if more := _beyond(values, up):
+            added.append(f"{axis} {more[-1]:g}")
+            values[:] = sorted({*values, *more})
+    if not added:
+        return
+    search.rounds += 1
     search.notes.append(f"the best lay on the edge, {_text(best)}: widened by a decade to {' and '.join(added)}")
     if say is not None:
         say(f"{search.spec.name}: {search.notes[-1]}")
@@ -333,12 +339,13 @@ def _text(point: Point) -> str:
 
 
 def _beyond(values: list[float], up: bool) -> list[float]:
-    """A decade further, in the steps that the grid has."""
+    """A decade further, in the steps that the grid has; not beyond what a number can be."""
     edge, next_to_it = (values[-1], values[-2]) if up else (values[0], values[1])
-    step = min(abs(math.log10(edge / next_to_it)), 1.0)
-    count = max(1, round(1 / step))
+    step = min(abs(math.log10(edge) - math.log10(next_to_it)), 1.0)
+    count = max(1, min(MOST_STEPS, round(1 / step)))
     sign = 1 if up else -1
-    return [float(f"{edge * 10 ** (sign * k / count):.4g}") for k in range(1, count + 1)]
+    more = [float(f"{edge * 10 ** (sign * k / count):.4g}") for k in range(1, count + 1)]
+    return [value for value in more if 0 < value < math.inf]
 
 
 def _result(search: _Search, iterations: int) -> Tuned:
@@ -351,7 +358,7 @@ def _result(search: _Search, iterations: int) -> Tuned:
     notes = [*search.notes]
     notes += ["the best still lies on the edge"] if search.edges(best.point) else []
     notes += ["only h / mu^2 counts, and equal ones were tried once"] if search.scale_free else []
-    notes += [f"{failed} trials failed: scores not finite, h too large"] if failed else []
+    notes += [f"{counted(failed, 'trial')} failed: scores not finite, h too large"] if failed else []
     return Tuned(
         learner=search.spec.name,
         chosen=best.point,

@@ -63,9 +63,9 @@ class Comparison:
         for side in (self.left_values, self.right_values):
             if side.exact:
                 continue
-            if side.sd is None:
+            if side.variance is None:
                 return None
-            shares.append((side.sd**2 / len(side.values), len(side.values) - 1))
+            shares.append((side.variance / len(side.values), len(side.values) - 1))
         variance = sum(share for share, _ in shares)
         if variance == 0:
             return 0.0
@@ -98,6 +98,11 @@ class Claim:
 
 
 def check_claims(experiment: ReportedExperiment) -> tuple[Claim, ...]:
+    """All of them of a built-in experiment; of one's own, those that there is something to compare for."""
+    return tuple(claim for claim in _every_claim(experiment) if claim.evidence or not experiment.own)
+
+
+def _every_claim(experiment: ReportedExperiment) -> list[Claim]:
     """Speed is the paper's average cumulative loss: at its figure's fixed settings, and again at tuned ones."""
     test = Quantity("test", f"test {experiment.metric_name}", False, ("tuned", "fixed"))
     losses = _losses(experiment)
@@ -116,7 +121,7 @@ def check_claims(experiment: ReportedExperiment) -> tuple[Claim, ...]:
     for quantity, at in losses:
         claims.append(_score_against_active(experiment, quantity, "learns faster than", at))
     claims.append(_score_against_active(experiment, test, "ends better on test than"))
-    return tuple(claims)
+    return claims
 
 
 def _losses(experiment: ReportedExperiment) -> list[tuple[Quantity, str]]:
@@ -244,28 +249,34 @@ def _points_ahead(left: LearnerRuns, right: LearnerRuns, phase: str) -> str:
 
 
 def _claim(title: str, source: str, found: Sequence[Comparison], missing: Sequence[str]) -> Claim:
-    verdicts = [comparison.verdict for comparison in found]
     against = [f"{item.left} against {item.right}" for item in found if item.verdict == FAILS]
     open_ = [f"{item.left} against {item.right}" for item in found if item.verdict == UNDECIDED]
     lacking = f"not run, or without this result: {', '.join(missing)}" if missing else ""
     if against:
         verdict, words = FAILS, f"the other way round for {', '.join(against)}"
-    elif found and not open_ and not missing:
-        verdict, words = (
-            HOLDS,
-            "the only comparison shows it" if len(found) == 1 else f"all {len(found)} comparisons show it",
-        )
     elif open_:
-        single = any(item.margin is None for item in found)
-        verdict = UNDECIDED
-        words = f"{verdicts.count(HOLDS)} of {len(found)} comparisons show it, but " + (
-            "a single seed says nothing of chance" if single else f"within seed noise: {', '.join(open_)}"
-        )
+        verdict, words = UNDECIDED, _open_words(found, open_)
+    elif found and not missing:
+        verdict, words = HOLDS, _all_show(len(found))
     else:
-        verdict = UNDECIDED
-        words = f"all {len(found)} comparisons that there are show it" if found else "there is nothing to compare"
+        verdict, words = UNDECIDED, _all_show(len(found), " that there {}") if found else "there is nothing to compare"
     words = "; ".join(part for part in (words, lacking) if part)
     return Claim(title, source, verdict, words, tuple(found))
+
+
+def _all_show(count: int, which: str = "") -> str:
+    if count == 1:
+        return f"the only comparison{which.format('is')} shows it"
+    return f"all {count} comparisons{which.format('are')} show it"
+
+
+def _open_words(found: Sequence[Comparison], open_: Sequence[str]) -> str:
+    single = any(item.margin is None for item in found)
+    doubt = "a single seed says nothing of chance" if single else f"within seed noise: {', '.join(open_)}"
+    if len(found) == 1:
+        return f"the only comparison does not decide it, {doubt}"
+    shown = sum(item.verdict == HOLDS for item in found)
+    return f"{shown} of {len(found)} comparisons show it, but {doubt}"
 
 
 def _figure(values: Spread) -> str:

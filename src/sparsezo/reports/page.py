@@ -12,20 +12,38 @@ from sparsezo.experiments.phases import PHASES, RESULT_PHASES
 from sparsezo.reports.claims import FAILS, HOLDS, Claim
 from sparsezo.reports.render import PlainTable, render
 from sparsezo.reports.results import LearnerRuns, ReportedExperiment
-from sparsezo.reports.tables import NOTHING, about_text, count_text, spread_text
+from sparsezo.reports.tables import NOTHING, about_text, count_text, spread_text, time_text
+from sparsezo.words import counted
 
 if TYPE_CHECKING:
     from sparsezo.reports.report import Section
 
 
+def report_title(experiments: Sequence[ReportedExperiment]) -> str:
+    """The paper's experiments stand beside the paper; one's own have their own."""
+    if all(experiment.own for experiment in experiments):
+        return ", ".join(experiment.title for experiment in experiments)
+    return "Results beside the paper's"
+
+
 def report_page(sections: Sequence[Section], command: str | None = None) -> str:
-    return render("report.html.j2", sections=[_section(section) for section in sections], command=command)
+    experiments = [section.experiment for section in sections]
+    own = all(experiment.own for experiment in experiments)
+    return render(
+        "report.html.j2",
+        title=report_title(experiments) if own else "sparsezo: results beside the paper's",
+        own=own,
+        sections=[_section(section) for section in sections],
+        command=command,
+    )
 
 
 def _section(section: Section) -> dict[str, Any]:
     return {
         "slug": section.slug,
         "title": section.experiment.title,
+        "task": section.experiment.about.title if section.experiment.about else section.experiment.task,
+        "results": f"{section.table.ranked_by.capitalize()} results",
         "summary": " ".join(section.summary),
         "gaps": section.experiment.gaps,
         "table": section.table,
@@ -63,8 +81,8 @@ def _making(experiment: ReportedExperiment) -> dict[str, Any]:
         for part in ("sparsezo", "python", "numpy", "numba")
     }
     return {
-        "runs": len(runs),
-        "phases": ", ".join(f"{sum(run.phase == phase for run in runs)} {phase}" for phase in PHASES),
+        "runs": counted(len(runs), "run"),
+        "phases": ", ".join(f"{n} {phase}" for phase in PHASES if (n := sum(run.phase == phase for run in runs))),
         "duration": _duration(sum(run.value("seconds") or 0.0 for run in runs)),
         "data": experiment.data,
         "versions": ", ".join(f"{part} {told}" for part, told in versions.items() if told) or "not recorded",
@@ -93,7 +111,7 @@ def _settings_row(learner: LearnerRuns, phase: str) -> tuple[str, ...]:
     means = {name: learner.spread(phase, name) for name in ("us_per_iteration", "n", "n_active", "n_score", "seconds")}
     figures = [NOTHING if spread is None else f"{spread.mean:,.4g}" for spread in means.values()]
     if times := means["us_per_iteration"]:
-        figures[0] = f"{min(times.values):.3g}"
+        figures[0] = time_text(min(times.values))
     if n := means["n"]:
         figures[1] = about_text(n.mean)
     seeds = ", ".join(str(run.seed) for run in runs)

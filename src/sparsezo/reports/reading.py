@@ -1,7 +1,7 @@
 """Reading an experiment's folder back: experiment.toml, runs/*/run.json and curve.csv, tuning.json, bounds.json.
 
     experiment = read_experiment("out/chunking")
-    experiment.gaps                          # what is missing or odd, in sentences
+    experiment.gaps                          # what is missing, damaged or odd, in sentences
 
 Nothing here stops at a missing piece: it is left out and named in ``gaps``. What would make a wrong table, such as runs
 of two experiments in one folder, is an error.
@@ -9,21 +9,23 @@ of two experiments in one folder, is an error.
 
 from __future__ import annotations
 
-import csv
-import json
 import os
-import tomllib
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from sparsezo.errors import DataError, UsageError
+from sparsezo.errors import DamagedError, DataError, UsageError
 from sparsezo.experiments.phases import RESULT_PHASES
+from sparsezo.experiments.records import read_curve, read_record
+from sparsezo.experiments.reproduce import PLAN_FILE
+from sparsezo.experiments.toml import parse_toml
 from sparsezo.reports.results import GROUPS, RULE_ORDER, Curve, LearnerRuns, ReportedExperiment, ReportedRun
 from sparsezo.settings import learner_name
+from sparsezo.storage.sealed import read_sealed, read_whole, unseal_toml
+from sparsezo.words import counted
+
+_ANEW = "the command that made it writes it anew"
 
 
 def read_experiment(folder: str | os.PathLike[str]) -> ReportedExperiment:
@@ -31,9 +33,9 @@ def read_experiment(folder: str | os.PathLike[str]) -> ReportedExperiment:
     if not folder.is_dir():
         raise UsageError(f"{folder}: no such folder; name one that 'sparsezo reproduce' wrote")
     gaps: list[str] = []
-    text, declared = _read_toml(folder / "experiment.toml", gaps)
-    tuning = _read_json(folder / "tuning.json", gaps)
-    bounds = _read_json(folder / "bounds.json", gaps)
+    text, declared = _read_toml(folder, gaps)
+    tuning = _read_json(folder, "tuning.json", gaps, _check_tuning)
+    bounds = _read_json(folder, "bounds.json", gaps)
     runs, names = _read_runs(folder, gaps)
     if len(names) > 1:
         listed = ", ".join(sorted(f"{name} ({task})" for name, task in names))
@@ -47,74 +49,95 @@ def read_experiment(folder: str | os.PathLike[str]) -> ReportedExperiment:
     )
 
 
-def _read_toml(path: Path, gaps: list[str]) -> tuple[str, dict[str, Any]]:
+def _told(error: DataError, folder: Path) -> str:
+    """A gap: named from the folder on, which the reader knows."""
+    return str(error).removeprefix(f"{folder}{os.sep}") + "."
+
+
+def _read_toml(folder: Path, gaps: list[str]) -> tuple[str, dict[str, Any]]:
+    path = folder / PLAN_FILE
     try:
-        text = path.read_text(encoding="utf-8")
-        return text, tomllib.loads(text)
-    except FileNotFoundError:
+        text = read_whole(path, _ANEW)
+        if text is not None:
+            text = unseal_toml(text, str(path), _ANEW)
+            return text, parse_toml(text, str(path))
         gaps.append(f"{path.name} is missing: data and planned seeds are not known.")
-    except (OSError, ValueError) as error:
-        gaps.append(f"{path.name} cannot be read ({error}).")
+    except DataError as error:
+        gaps.append(_told(error, folder))
     return "", {}
 
 
-def _read_json(path: Path, gaps: list[str]) -> dict[str, Any]:
+def _read_json(
+    folder: Path, name: str, gaps: list[str], check: Callable[[dict[str, Any]], bool] = lambda value: True
+) -> dict[str, Any]:
     try:
-        value = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
+        value = read_sealed(folder / name, _ANEW) or {}
+        if not check(value):
+            raise DamagedError(str(folder / name), "it is not what tuning writes", _ANEW)
+    except DamagedError as error:
+        gaps.append(_told(error, folder))
         return {}
-    except (OSError, ValueError) as error:
-        gaps.append(f"{path.name} cannot be read ({error}).")
-        return {}
-    return value if isinstance(value, dict) else {}
+    return value
+
+
+def _check_tuning(value: Mapping[str, Any]) -> bool:
+    """Of files without a sum: entries are of the form that tuning gives them."""
+    number, nothing = (int, float), type(None)
+
+    def fits(table: Any, kinds: Mapping[str, Any]) -> bool:
+        return isinstance(table, dict) and all(isinstance(table.get(key), kind) for key, kind in kinds.items())
+
+    about = {"trials": (list, nothing), "chosen": (dict, nothing), "widened": (int, nothing), "note": (str, nothing)}
+    trial = dict.fromkeys(("h", "mu", "dev", "iterations", "seeds"), (*number, nothing))
+    point = dict.fromkeys(("h", "mu"), (*number, nothing))
+    return all(
+        fits(entry, about)
+        and fits(entry.get("chosen") or {}, point)
+        and all(fits(each, trial) for each in entry.get("trials") or ())
+        for entry in value.values()
+        if isinstance(entry, dict)
+    )
 
 
 def _read_runs(folder: Path, gaps: list[str]) -> tuple[list[ReportedRun], set[tuple[str, str]]]:
     runs, names, unfinished = [], set(), 0
     for path in sorted((folder / "runs").glob("*/")):
-        if not (path / "run.json").exists():
+        try:
+            record = read_record(path)
+        except DamagedError as error:
+            gaps.append("Left out: " + _told(error, folder))
+            continue
+        if record is None:
             unfinished += 1
             continue
-        fields = _read_json(path / "run.json", gaps)
-        try:
-            runs.append(_run(fields, path, gaps))
-            names.add((str(fields["experiment"]), str(fields["task"])))
-        except (KeyError, TypeError, ValueError) as error:
-            gaps.append(f"runs/{path.name}/run.json is not a run ({type(error).__name__}: {error}); left out.")
+        runs.append(_run(record, path, folder, gaps))
+        names.add((record["experiment"], record["task"]))
     if unfinished:
         gaps.append(f"{unfinished} run{'s are' if unfinished > 1 else ' is'} not finished.")
     return runs, names
 
 
-def _run(fields: Mapping[str, Any], path: Path, gaps: list[str]) -> ReportedRun:
-    paper = fields.get("paper")
+def _run(record: dict[str, Any], path: Path, folder: Path, gaps: list[str]) -> ReportedRun:
+    paper, curve = record.get("paper"), None
+    try:
+        curve = Curve(*read_curve(path, record))
+    except DamagedError as error:
+        whose = f"{record['learner']}, {record['phase']}, seed {record['seed']}"
+        gaps.append(f"{whose}, has no curve: {_told(error, folder)}")
     return ReportedRun(
-        str(fields["learner"]),
-        str(fields["phase"]),
-        int(fields["seed"]),
-        dict(fields["settings"]),
-        int(fields["iterations"]),
-        dict(fields["result"]),
-        dict(fields.get("test_report") or {}),
-        {str(k): str(v) for k, v in (fields.get("versions") or {}).items()},
+        record["learner"],
+        record["phase"],
+        record["seed"],
+        record["settings"],
+        record["iterations"],
+        record["result"],
+        record.get("test_report") or {},
+        {str(k): str(v) for k, v in (record.get("versions") or {}).items()},
         float(paper) if paper is not None else None,
-        _read_curve(path / "curve.csv", gaps),
-        str(fields.get("data", "")),
+        curve,
+        record.get("data", ""),
         (path / "run.json").stat().st_mtime,
     )
-
-
-def _read_curve(path: Path, gaps: list[str]) -> Curve | None:
-    try:
-        with open(path, encoding="utf-8", newline="") as stream:
-            rows = list(csv.DictReader(stream))
-        columns = [
-            np.array([float(row[name] or "nan") for row in rows]) for name in ("iterations", "average_loss", "dev")
-        ]
-    except (OSError, KeyError, TypeError, ValueError):
-        gaps.append(f"runs/{path.parent.name}/curve.csv is missing or cannot be read: the run has no curve.")
-        return None
-    return Curve(columns[0].astype(np.int64), columns[1], columns[2])
 
 
 def _learners(runs: Sequence[ReportedRun], tuning: Mapping[str, Any], gaps: list[str]) -> tuple[LearnerRuns, ...]:
@@ -124,12 +147,21 @@ def _learners(runs: Sequence[ReportedRun], tuning: Mapping[str, Any], gaps: list
             found[run.learner][run.phase].append(run)
     learners = []
     for name, phases in found.items():
-        chosen = tuning.get(name, {}).get("chosen") if isinstance(tuning.get(name), dict) else None
+        chosen = _chosen(tuning, name)
         kept = {phase: _of_one_kind(mine, chosen if phase == "tuned" else None, gaps) for phase, mine in phases.items()}
         settings = next(iter(kept.values()))[0].settings
         rule, feedback = str(settings.get("rule", name)), str(settings.get("feedback", "exact"))
-        learners.append(LearnerRuns(name, rule, settings.get("perturb"), _plain(settings), kept, feedback))
+        perturb = settings.get("perturb")
+        named = None if perturb is None else str(perturb)
+        learners.append(LearnerRuns(name, rule, named, _plain(settings), kept, feedback))
     return tuple(sorted(learners, key=_table_order))
+
+
+def _chosen(tuning: Mapping[str, Any], learner: str) -> Mapping[str, Any] | None:
+    """The h and mu that were found for it."""
+    entry = tuning.get(learner)
+    chosen = entry.get("chosen") if isinstance(entry, dict) else None
+    return chosen if isinstance(chosen, dict) else None
 
 
 def _plain(settings: Mapping[str, Any]) -> bool:
@@ -183,11 +215,10 @@ def _missing(
     seeds = len(planned) if isinstance(planned, list) else planned if isinstance(planned, int) else 0
     for learner in learners:
         for phase, mine in learner.phases.items():
-            if len(mine) < max(seeds, 2):
-                yield f"{learner.name}, {phase}: {len(mine)} seed{'s' if len(mine) > 1 else ''}" + (
-                    f" of {seeds}." if seeds > len(mine) else ", so no standard deviation."
-                )
-    if learners and not any(run.value("test") is not None for run in runs):
+            if len(mine) < seeds:
+                yield f"{learner.name}, {phase}: {counted(len(mine), 'seed')} of {seeds}."
+    tested = not isinstance(data := declared.get("data"), dict) or "test" in data
+    if learners and tested and not any(run.value("test") is not None for run in runs):
         yield "No run has a test result."
     for part in ("sparsezo", "numpy", "numba"):
         versions = sorted({run.versions[part] for run in runs if part in run.versions})
@@ -197,15 +228,25 @@ def _missing(
 
 def _has_grid(declared: Mapping[str, Any]) -> bool:
     """Whether a tuned phase is to be expected; without the plan, one is."""
-    learners = declared.get("learner") or ()
+    if isinstance(phases := declared.get("phases"), list):
+        return "tuned" in phases
+    learners = _declared_learners(declared)
     return not learners or bool(declared.get("grid")) or any("grid" in item for item in learners)
+
+
+def _declared_learners(declared: Mapping[str, Any]) -> list[dict[str, Any]]:
+    listed = declared.get("learner")
+    return [item for item in listed if isinstance(item, dict)] if isinstance(listed, list) else []
 
 
 def _declared_names(declared: Mapping[str, Any]) -> list[str]:
     """The names that the learners' runs carry."""
     names = []
-    for item in declared.get("learner") or ():
+    for item in _declared_learners(declared):
         models = item.get("feedback", "exact")
         for model in models if isinstance(models, list) else [models]:
-            names.append(learner_name({"perturb": None, **item, "feedback": model}))
+            try:
+                names.append(learner_name({"perturb": None, **item, "feedback": model}))
+            except (TypeError, ValueError):  # not of a plan that was ever run
+                continue
     return names

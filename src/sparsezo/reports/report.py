@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import csv
 import io
+import math
 import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -23,14 +24,27 @@ from sparsezo.reports.claims import FAILS, HOLDS, UNDECIDED, Claim, check_claims
 from sparsezo.reports.figures.draw import draw_figures
 from sparsezo.reports.figures.sheet import Figure, need_matplotlib
 from sparsezo.reports.noise import noise_sentences
-from sparsezo.reports.page import report_page
+from sparsezo.reports.page import report_page, report_title
 from sparsezo.reports.reading import read_experiment
 from sparsezo.reports.render import need_jinja2
 from sparsezo.reports.results import LearnerRuns, ReportedExperiment
 from sparsezo.reports.tables import Table, make_table, spread_text
 from sparsezo.storage.files import write_text
+from sparsezo.words import counted
 
-CURVE_COLUMNS = ("experiment", "task", "learner", "phase", "seed", "h", "mu", "iterations", "average_loss", "dev")
+CURVE_COLUMNS = (
+    "experiment",
+    "task",
+    "learner",
+    "phase",
+    "seed",
+    "h",
+    "mu",
+    "iterations",
+    "average_loss",
+    "dev",
+    "answers",
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,7 +100,7 @@ def _sections(experiments: Sequence[ReportedExperiment], figures: Path) -> list[
 
 def _slug(name: str, taken: set[str]) -> str:
     """A name for files and anchors, each once."""
-    slug = base = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-") or "experiment"
+    slug = base = re.sub(r"[^a-z0-9]+", "-", name.lower())[:60].strip("-") or "experiment"
     number = 2
     while slug in taken:
         slug, number = f"{base}-{number}", number + 1
@@ -96,15 +110,15 @@ def _slug(name: str, taken: set[str]) -> str:
 def summarise(experiment: ReportedExperiment, table: Table, claims: Sequence[Claim]) -> Iterator[str]:
     """The main figures in a few sentences."""
     best = next((row for row in table.rows if row.best), None)
+    whose = "" if experiment.own else f"{experiment.title}: "
     if best is None:
-        yield f"{experiment.title}: no zeroth-order learner has a test result."
+        yield f"{whose}no zeroth-order learner has a result on test or dev."
     else:
-        seeds = f"{len(best.seeds)} seed{'s' if len(best.seeds) > 1 else ''}, {best.phase} settings"
+        seeds = f"{counted(len(best.seeds), 'seed')}, {best.phase} settings"
         count = sum(row.zeroth_order for row in table.rows)
-        yield (
-            f"{experiment.title}: {best.learner} is the best of {count} zeroth-order learners, "
-            f"test {table.metric} {spread_text(best.test)} ({seeds})."
-        )
+        rank = f"is the best of {count} zeroth-order learners" if count > 1 else "is the only zeroth-order learner"
+        figure = spread_text(getattr(best, table.ranked_by))
+        yield f"{whose}{best.learner} {rank}, {table.ranked_by} {table.metric} {figure} ({seeds})."
     yield from noise_sentences(experiment)
     yield from _beside_the_paper(table)
     others = [
@@ -114,8 +128,15 @@ def summarise(experiment: ReportedExperiment, table: Table, claims: Sequence[Cla
     ]
     if others:
         yield f"For comparison: {'; '.join(others)}."
-    counts = [sum(claim.verdict == verdict for claim in claims) for verdict in (HOLDS, FAILS, UNDECIDED)]
-    yield f"Of {len(claims)} claims checked, {counts[0]} hold, {counts[1]} do not, and {counts[2]} cannot be decided."
+    if claims:
+        yield _verdicts(claims)
+
+
+def _verdicts(claims: Sequence[Claim]) -> str:
+    hold, fail, open_ = (sum(claim.verdict == verdict for claim in claims) for verdict in (HOLDS, FAILS, UNDECIDED))
+    holds, does = "holds" if hold == 1 else "hold", "does" if fail == 1 else "do"
+    checked = counted(len(claims), "claim")
+    return f"Of {checked} checked, {hold} {holds}, {fail} {does} not, and {open_} cannot be decided."
 
 
 def _beside_the_paper(table: Table) -> Iterator[str]:
@@ -124,9 +145,10 @@ def _beside_the_paper(table: Table) -> Iterator[str]:
         low = min(rows, key=lambda row: row.difference or 0.0)
         high = max(rows, key=lambda row: row.difference or 0.0)
         above = sum((row.difference or 0.0) >= 0 for row in rows)
+        learners = "learner is" if len(rows) == 1 else "learners are"
         yield (
-            f"Beside the paper's figures, {above} of {len(rows)} learners are at or above them; the difference runs "
-            f"from {low.difference:+.4f} ({low.learner}) to {high.difference:+.4f} ({high.learner})."
+            f"Beside the paper's figures, {above} of {len(rows)} {learners} at or above them; the difference runs from "
+            f"{low.difference:+.4f} ({low.learner}) to {high.difference:+.4f} ({high.learner})."
         )
 
 
@@ -142,15 +164,18 @@ def _test_text(learner: LearnerRuns) -> str | None:
 
 def markdown(sections: Sequence[Section]) -> str:
     """table.md: the tables, what is missing, and the verdicts on the claims."""
-    parts = ["# Results beside the paper's", ""]
+    parts = [f"# {report_title([section.experiment for section in sections])}", ""]
     for section in sections:
         parts.append(section.table.markdown())
         if section.experiment.gaps:
             parts += ["Missing or odd:", "", *(f"- {gap}" for gap in section.experiment.gaps), ""]
-        parts += ["Claims:", ""]
-        parts += [f"- **{claim.verdict}**: {claim.title} ({claim.source}): {claim.words}." for claim in section.claims]
-        parts.append("")
+        if section.claims:
+            parts += ["Claims:", "", *(_claim_line(claim) for claim in section.claims), ""]
     return "\n".join(parts)
+
+
+def _claim_line(claim: Claim) -> str:
+    return f"- **{claim.verdict}**: {claim.title} ({claim.source}): {claim.words}."
 
 
 def _curve_points(experiments: Iterable[ReportedExperiment]) -> Iterator[dict[str, Any]]:
@@ -162,9 +187,13 @@ def _curve_points(experiments: Iterable[ReportedExperiment]) -> Iterator[dict[st
             settings = {"h": run.settings.get("h"), "mu": run.settings.get("mu")}
             start: dict[str, Any] = {"experiment": experiment.name, "task": experiment.task, "learner": run.learner}
             start |= {"phase": run.phase, "seed": run.seed, **settings}
-            columns = (run.curve.iterations.tolist(), run.curve.average_loss.tolist(), run.curve.dev.tolist())
-            for step, loss, dev in zip(*columns, strict=True):
-                yield start | {"iterations": step, "average_loss": loss, "dev": "" if dev != dev else dev}
+            names = ("iterations", "average_loss", "dev", "answers")
+            for point in zip(*(getattr(run.curve, name).tolist() for name in names), strict=True):
+                yield start | {name: _known(value) for name, value in zip(names, point, strict=True)}
+
+
+def _known(value: float) -> float | str:
+    return "" if math.isnan(value) else value
 
 
 def _csv(records: Iterable[dict[str, Any]], columns: Sequence[str] | None = None) -> str:

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from sparsezo.experiments.phases import RESULT_PHASES
 from sparsezo.tasks.kind import TaskKind
-from sparsezo.tasks.registry import kind, kinds, names
+from sparsezo.tasks.registry import experiments, kind, kinds, names
 
 RULE_ORDER = ("comparison", "preference", "baseline", "two-point", "symmetric", "first-order", "supervised")
 GROUPS = {
@@ -30,6 +30,9 @@ GROUPS = {
     "first-order": "first-order (paper: SFO)",
     "supervised": "supervised (full information)",
 }
+
+
+FEWEST = 3  # seeds that make a spread; two points would only look like one
 
 
 @dataclass(frozen=True)
@@ -45,8 +48,13 @@ class Spread:
 
     @property
     def sd(self) -> float | None:
-        """Sample standard deviation; None where there is one seed only."""
-        return statistics.stdev(self.values) if len(self.values) > 1 else None
+        """Sample standard deviation, to be shown; None where there are too few seeds for one."""
+        return statistics.stdev(self.values) if len(self.values) >= FEWEST else None
+
+    @property
+    def variance(self) -> float | None:
+        """For tests, which know how little two seeds say; None where there is one seed only."""
+        return statistics.variance(self.values) if len(self.values) > 1 else None
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,13 +62,14 @@ class Curve:
     iterations: NDArray[np.int64]  # [points]
     average_loss: NDArray[np.float64]  # [points], nan where not known; so dev
     dev: NDArray[np.float64]
+    answers: NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
 class MeanCurve:
     iterations: NDArray[np.int64]
     mean: NDArray[np.float64]
-    sd: NDArray[np.float64] | None  # None with a single seed
+    sd: NDArray[np.float64] | None  # None with too few seeds
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,7 +149,7 @@ class LearnerRuns:
         if not finite.any():
             return None
         values = values[:, finite]
-        sd = values.std(axis=0, ddof=1) if len(curves) > 1 else None
+        sd = values.std(axis=0, ddof=1) if len(curves) >= FEWEST else None
         return MeanCurve(common[finite].astype(np.int64), values.mean(axis=0), sd)
 
 
@@ -159,7 +168,14 @@ class ReportedExperiment:
     gaps: tuple[str, ...] = ()
 
     @property
+    def own(self) -> bool:
+        """Not one of the built-in experiments, which stand beside the paper's."""
+        return "title" in self.declared or self.name not in (*experiments(), self.task)
+
+    @property
     def title(self) -> str:
+        if isinstance(title := self.declared.get("title"), str):
+            return title
         about = self.about
         if about is None:
             return self.task if self.name == self.task else f"{self.task}: {self.name}"
@@ -210,9 +226,9 @@ class ReportedExperiment:
 
     @property
     def drawn(self) -> tuple[LearnerRuns, ...]:
-        """The learners of curves and of results side by side: of several feedback models, the exact one."""
-        exact = tuple(item for item in self.learners if item.feedback == "exact")
-        return exact if self.noisy and exact else self.learners
+        """The learners of curves and of results side by side: of several feedback models the exact one, if there is."""
+        exact = {item.base_name for item in self.learners if item.feedback == "exact"}
+        return tuple(item for item in self.learners if item.feedback == "exact" or item.base_name not in exact)
 
     def group_title(self, group: str) -> str:
         return "ACTIVE (here the same as ALL)" if group == "active" and self.dense else GROUPS.get(group, group)

@@ -8,11 +8,11 @@ signature(experiment, "tuned")         # task:chunking|data:conll2000|h:tuned|mu
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from sparsezo.reports.results import LearnerRuns, ReportedExperiment, ReportedRun, Spread
+from sparsezo.reports.results import FEWEST, LearnerRuns, ReportedExperiment, ReportedRun, Spread
 
 BOUNDS = {"out-of-domain": 0.257, "in-domain": 0.284, "oracle": None}  # BLEU in the paper's Sec. 5
 BOUND_GROUP = "bounds"
@@ -60,32 +60,36 @@ class Table:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        length = ("length ratio",) if self._has("length_ratio") else ()
-        paper = ("paper", "difference") if self._has("paper") else ()
-        shown = ("learner", f"test {self.metric}", *length, f"dev {self.metric}", *paper, "h", "mu")
-        return (*shown, "average loss", "best iteration", "µs a step")
+        return tuple(title for title, _ in self._columns())
+
+    def cells(self, row: TableRow) -> tuple[str, ...]:
+        return tuple(cell(row) for _, cell in self._columns())
+
+    @property
+    def ranked_by(self) -> str:
+        """What the best is the best in: test, or dev where nothing was tested."""
+        return "test" if self._has("test") or not self._has("dev") else "dev"
+
+    def _columns(self) -> Iterator[tuple[str, Callable[[TableRow], str]]]:
+        """Headings with what stands under them; what no row has gets no column."""
+        yield "learner", lambda row: row.learner + row.marks
+        if self.ranked_by == "test":
+            yield f"test {self.metric}", lambda row: spread_text(row.test, told=True)
+        if self._has("length_ratio"):
+            yield "length ratio", lambda row: spread_text(row.length_ratio, 3)
+        if self._has("dev"):
+            yield f"dev {self.metric}", lambda row: spread_text(row.dev, told=self.ranked_by == "dev")
+        if self._has("paper"):
+            yield "paper", lambda row: NOTHING if row.paper is None else f"{row.paper:.3f}"
+            yield "difference", lambda row: NOTHING if row.difference is None else f"{row.difference:+.4f}"
+        yield "h", lambda row: NOTHING if row.h is None else f"{row.h:g}"
+        yield "mu", lambda row: NOTHING if row.mu is None else f"{row.mu:g}"
+        yield "average loss", lambda row: spread_text(row.average_loss)
+        yield "best iteration", lambda row: NOTHING if (b := row.best_iteration) is None else about_text(b.mean)
+        yield "µs a step", lambda row: NOTHING if row.us is None else time_text(row.us)
 
     def _has(self, name: str) -> bool:
         return any(getattr(row, name) is not None for row in self.rows)
-
-    def cells(self, row: TableRow) -> tuple[str, ...]:
-        length = (spread_text(row.length_ratio, 3),) if self._has("length_ratio") else ()
-        paper = (
-            NOTHING if row.paper is None else f"{row.paper:.3f}",
-            NOTHING if row.difference is None else f"{row.difference:+.4f}",
-        )
-        return (
-            row.learner + row.marks,
-            spread_text(row.test),
-            *length,
-            spread_text(row.dev),
-            *(paper if self._has("paper") else ()),
-            NOTHING if row.h is None else f"{row.h:g}",
-            NOTHING if row.mu is None else f"{row.mu:g}",
-            spread_text(row.average_loss),
-            NOTHING if row.best_iteration is None else about_text(row.best_iteration.mean),
-            NOTHING if row.us is None else f"{row.us:.3g}",
-        )
 
     def markdown(self) -> str:
         lines = [f"## {self.title}", ""]
@@ -123,8 +127,7 @@ def make_table(experiment: ReportedExperiment) -> Table:
     phase = "tuned" if any(row.phase == "tuned" for row in rows) else "fixed"
     rows = _mark(rows, phase)
     rows += _bound_rows(experiment, compare=any(row.paper is not None for row in rows))
-    best = max((row for row in rows if row.zeroth_order and row.test), key=_mean_test, default=None)
-    rows = [replace(row, best=row is best) for row in rows]
+    rows = _with_best(rows)
     return Table(
         experiment.name,
         experiment.task,
@@ -138,6 +141,14 @@ def make_table(experiment: ReportedExperiment) -> Table:
             (title, tuple(row for row in rows if row.group == group)) for group, title in _headings(experiment, rows)
         ),
     )
+
+
+def _with_best(rows: Sequence[TableRow]) -> list[TableRow]:
+    """The best zeroth-order row by test, or by dev where nothing was tested."""
+    quantity = "test" if any(row.test for row in rows) else "dev"
+    ranked = [(spread.mean, row) for row in rows if row.zeroth_order and (spread := getattr(row, quantity))]
+    best = max(ranked, key=lambda each: each[0], default=(0.0, None))[1]
+    return [replace(row, best=row is best) for row in rows]
 
 
 def _headings(experiment: ReportedExperiment, rows: Iterable[TableRow]) -> list[tuple[str, str]]:
@@ -184,14 +195,8 @@ def _bound_rows(experiment: ReportedExperiment, compare: bool) -> list[TableRow]
 
 
 def _mark(rows: Sequence[TableRow], phase: str) -> list[TableRow]:
-    """† another phase than the table's, ‡ a single seed."""
-    return [
-        replace(row, marks=("†" if row.phase != phase else "") + ("‡" if len(row.seeds) == 1 else "")) for row in rows
-    ]
-
-
-def _mean_test(row: TableRow) -> float:
-    return row.test.mean if row.test else float("-inf")
+    """† another phase than the table's."""
+    return [replace(row, marks="†" if row.phase != phase else "") for row in rows]
 
 
 def _widened(experiment: ReportedExperiment) -> list[str]:
@@ -202,15 +207,16 @@ def _widened(experiment: ReportedExperiment) -> list[str]:
 
 
 def _notes(experiment: ReportedExperiment, rows: Sequence[TableRow], phase: str) -> Iterable[str]:
-    how = "h and mu tuned on dev for each learner" if phase == "tuned" else "the same fixed settings for all learners"
-    yield (
-        "Figures are means ± standard deviations over seeds; test and dev are of the model that is best on dev; "
-        f"{how}. Higher is better; the best zeroth-order result is in bold."
-    )
+    how = "h and mu tuned on dev for each learner" if phase == "tuned" else _fixed_words(rows)
+    most = max((len(row.seeds) for row in rows), default=0)
+    spread = "Figures are means ± standard deviations over seeds"
+    if most < FEWEST:
+        seeds = "of one seed" if most < 2 else "means over two seeds"
+        spread = f"Figures are {seeds}; a standard deviation takes three"
+    of = "test and dev are of the model that is best on dev" if any(row.dev for row in rows) else "there is no dev set"
+    yield f"{spread}; {of}; {how}. Higher is better; the best zeroth-order result is in bold."
     if any("†" in row.marks for row in rows):
         yield "† No tuned result: the fixed settings."
-    if any("‡" in row.marks for row in rows):
-        yield "‡ A single seed: no standard deviation."
     if phase == "tuned" and (widened := _widened(experiment)):
         yield f"The best lay on an edge of the grid, which was then widened by a decade, for {', '.join(widened)}."
     if any(row.paper is not None for row in rows):
@@ -224,6 +230,12 @@ def _notes(experiment: ReportedExperiment, rows: Sequence[TableRow], phase: str)
     scores = {str(run.test_report["signature"]) for run in experiment.runs if run.test_report.get("signature")}
     if scores:
         yield f"Score: {'; '.join(sorted(scores))}."
+
+
+def _fixed_words(rows: Sequence[TableRow]) -> str:
+    learned = [row for row in rows if row.h is not None]
+    alike = len({row.h for row in learned}) <= 1 and len({row.mu for row in learned if row.mu is not None}) <= 1
+    return "the same fixed settings for all learners" if alike else "fixed settings, those in the table"
 
 
 def signature(experiment: ReportedExperiment, phase: str, learners: Iterable[LearnerRuns] | None = None) -> str:
@@ -261,10 +273,19 @@ def _number(value: object) -> float | None:
     return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
 
 
-def spread_text(spread: Spread | None, digits: int = 4) -> str:
+def spread_text(spread: Spread | None, digits: int = 4, *, told: bool = False) -> str:
+    """``told``: where there are too few seeds for a standard deviation, how many there are."""
     if spread is None:
         return NOTHING
-    return f"{spread.mean:.{digits}f}" + (f" ± {spread.sd:.{digits}f}" if spread.sd is not None else "")
+    if spread.sd is not None:
+        return f"{spread.mean:.{digits}f} ± {spread.sd:.{digits}f}"
+    few = {1: " (one run)", 2: " (two runs)"}.get(len(spread.values), "") if told and not spread.exact else ""
+    return f"{spread.mean:.{digits}f}{few}"
+
+
+def time_text(us: float) -> str:
+    """12.3, 1,234: microseconds in three digits or so."""
+    return f"{us:.3g}" if us < 1000 else f"{us:,.0f}"
 
 
 def count_text(count: float) -> str:

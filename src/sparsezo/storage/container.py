@@ -45,6 +45,7 @@ _NPY = re.compile(  # what NumPy writes for arrays of plain numbers
     re.DOTALL,
 )
 _WRONG = (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError)
+_BEGINNING = b"PK\x03\x04"
 
 
 Contents = tuple[dict[str, Any], dict[str, NDArray[Any]]]  # the head and the arrays
@@ -67,6 +68,15 @@ def read_container(path: str | os.PathLike[str], kind: str) -> Contents:
         raise DataError(str(path), f"is a folder; name the {kind} file in it") from None
     except OSError as error:
         raise DataError(str(path), f"cannot be read ({error.strerror or error})") from None
+
+
+def is_container(path: str | os.PathLike[str]) -> bool:
+    """Whether a file begins as one; False where it cannot be read."""
+    try:
+        with open(path, "rb") as stream:
+            return stream.read(len(_BEGINNING)) == _BEGINNING
+    except OSError:
+        return False
 
 
 def pack(kind: str, meta: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> bytes:
@@ -139,7 +149,7 @@ def _head_sum(head: Mapping[str, Any]) -> str:
 
 
 def _read(stream: BinaryIO, kind: str, where: str) -> Contents:
-    if stream.read(4) != b"PK\x03\x04":
+    if stream.read(len(_BEGINNING)) != _BEGINNING:
         raise _foreign(where, kind)
     size = stream.seek(0, os.SEEK_END)
     stream.seek(0)
@@ -182,7 +192,7 @@ def _members(archive: zipfile.ZipFile) -> dict[str, zipfile.ZipInfo]:
 def _check_size(where: str, total: int, size: int) -> None:
     """Before memory is taken."""
     if total > limits.ARRAYS and total > limits.SWELLING * size:
-        limits.refuse(where, f"holds {total / 1e9:.1f} GB in a file of {size / 1e6:.1f} MB: is it a trap?")
+        limits.refuse(where, f"holds {total / 1e9:.1f} GB in a file of {size / 1e6:.1f} MB")
 
 
 def _array(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> NDArray[Any]:

@@ -16,6 +16,7 @@ import gzip
 import io
 import lzma
 import os
+import re
 import stat
 import sys
 import tempfile
@@ -32,6 +33,7 @@ READ_ERRORS = (OSError, EOFError, lzma.LZMAError, zlib.error)  # of plain and pa
 _ENDINGS: dict[str, Any] = {".gz": gzip.open, ".xz": lzma.open}
 _MAGIC: dict[bytes, Any] = {b"\x1f\x8b": gzip.open, b"\xfd7zXZ\x00": lzma.open}
 _MOST_MAGIC = max(map(len, _MAGIC))
+_MOST_LINKS = 40  # one after the other, as the system has it
 _taken: Any = None  # the standard input that was read already
 
 
@@ -166,7 +168,7 @@ def numbered_lines(path: str | os.PathLike[str], stream: IO[bytes] | None = None
                     raw = raw.removeprefix(b"\xef\xbb\xbf")
                 if len(raw) > limits.LINE:
                     refuse_line(path, number)
-                    raw += source.readline()
+                    raw += b"" if raw.endswith(b"\n") else source.readline()
                 yield number, raw.decode("utf-8").rstrip("\r\n")
         except UnicodeDecodeError as error:
             raise DataError(f"{path}:{number}", f"is not UTF-8 text ({error.reason}); convert it first") from None
@@ -182,9 +184,13 @@ def refuse_line(path: str | os.PathLike[str], number: int) -> None:
 @contextlib.contextmanager
 def atomic_write(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     """A binary stream that becomes ``path`` when the block ends well, and leaves nothing behind when not."""
-    target = Path(os.path.realpath(path))  # of a link, what it points to
     try:
-        with _through(target) if _is_special(target) else _replacing(target) as stream:
+        if (descriptor := _descriptor(path)) is not None:
+            with os.fdopen(os.dup(descriptor), "wb") as stream:
+                yield stream
+            return
+        target = Path(os.path.realpath(path))  # of a link, what it points to
+        with _through(target) if is_special(target) else _replacing(target) as stream:
             yield stream
     except OSError as error:
         raise SparsezoError(
@@ -192,12 +198,24 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
         ) from error
 
 
-def _is_special(path: Path) -> bool:
-    """There, and no regular file: a device, a pipe, a socket."""
+def is_special(path: str | os.PathLike[str]) -> bool:
+    """There, and no regular file: a device, a pipe, a socket, or what this process has open already."""
     try:
-        return not stat.S_ISREG(os.stat(path).st_mode)
+        return _descriptor(path) is not None or not stat.S_ISREG(os.stat(path).st_mode)
     except OSError:
         return False
+
+
+def _descriptor(path: str | os.PathLike[str]) -> int | None:
+    """Of /dev/stdout, /dev/fd/3 and links to them; opened once more, a file behind them would begin anew."""
+    name = os.path.abspath(path)
+    for _ in range(_MOST_LINKS):
+        if found := re.fullmatch(r"/dev/std(out|err)|/(?:dev|proc/self)/fd/(\d+)", name):
+            return {"out": 1, "err": 2}[found[1]] if found[1] else int(found[2][:9])
+        if not os.path.islink(name):
+            break
+        name = os.path.abspath(os.path.join(os.path.dirname(name), os.readlink(name)))
+    return None
 
 
 @contextlib.contextmanager
@@ -237,6 +255,18 @@ def remove_left_over(path: Path) -> None:
 def remove_all_left_over(folder: Path) -> None:
     """Temporary files of all that is written in a folder and below it."""
     _remove_unlocked(folder.rglob(".*.tmp"))
+
+
+@contextlib.contextmanager
+def working_folder(folder: Path) -> Iterator[None]:
+    """A folder of results, made where it is not there, for this process alone; what killed ones left is removed."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise SparsezoError(f"{folder}: cannot be made ({error.strerror}); name another folder with -o") from None
+    with locks.locked(folder, "is working in it"):
+        remove_all_left_over(folder)
+        yield
 
 
 def _remove_unlocked(found: Iterator[Path]) -> None:

@@ -21,6 +21,10 @@ TOKENS = 10_000  # of one sentence
 TAGS = 500  # different ones
 LIST = 1 << 28  # bytes of one n-best list, or of a decoder's weights
 ARRAYS = 1 << 31  # bytes of a model's, checkpoint's or store's arrays in memory, where its file is much smaller
+PLAN = 1 << 18  # letters of an experiment's TOML file
+RUNS = 10_000  # of an experiment
+ITERATIONS = 10**10  # of one run: days of work
+LOOKS = 100_000  # at the dev set in one run
 SWELLING = 100  # times its file's size that a packed file's content may have before it looks like a trap
 
 

@@ -2,8 +2,8 @@
 
     with locked("model.szo"): ...               # SparsezoError where another process is at it
 
-The lock is the kernel's (flock) on a file beside the thing, so a process that is killed leaves none behind; its file,
-at most, which the next one takes over.
+The lock is the kernel's (flock) on a file beside the thing, or in it if it is a folder, so a process that is killed
+leaves none behind; its file, at most, which the next one takes over.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def take(descriptor: int) -> bool:
 def locked(path: str | os.PathLike[str], doing: str = "is writing it", *, wait: bool = False) -> Iterator[None]:
     """Be the only process that works on ``path``; ``doing`` says what another one may be at, unless we wait for it."""
     place = Path(os.path.realpath(path))
-    file = place.with_name(f".{place.name}.lock")
+    file = place / ".lock" if place.is_dir() else place.with_name(f".{place.name}.lock")
     descriptor = _lock(file, str(path), doing, wait)
     try:
         yield

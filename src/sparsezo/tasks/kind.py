@@ -52,7 +52,10 @@ class TaskKind:
     read_options: type  # of evaluate
     predict_options: type
     defaults: Callable[[str, str, str | None], tuple[float, float]]  # (rule, step, perturb) -> (h, mu)
+    asks: tuple[str, ...] = ()  # rules that learn from answers which it offers, as its problems do
     making: str | None = None
+    reading_extra: str | None = None  # of extras.EXTRAS: without it no data can be read
+    metric_extra: str | None = None  # ... no output be valued
     grid: Grid | None = None  # where tune looks; None: where the paper's experiment does
     several_files: bool = False  # --train may be given more than once
     hold_out: bool = True  # --dev N
@@ -62,6 +65,11 @@ class TaskKind:
     companions: Callable[[str], str] | None = None  # a data file -> a file that is read beside it by default
     beats_first_order: str | None = None  # what the paper says of zeroth-order against SFO, where it says it wins
     speed_against_first_order: bool = False  # the paper compares with SFO in speed, not on test
+
+    @property
+    def extras(self) -> tuple[str | None, str | None]:
+        """What all of the work with the task may need."""
+        return self.reading_extra, self.metric_extra
 
     def load(self, files: Any) -> Any:
         return self._files().load(files)

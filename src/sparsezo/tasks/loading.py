@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 from sparsezo.errors import UsageError
 
@@ -13,6 +13,14 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from sparsezo.tasks.base import Task
+
+
+_MOST_DIGITS = 16
+
+
+def is_count(dev: str | None) -> TypeGuard[str]:
+    """Whether ``dev`` is a number of inputs to hold out, in the digits 0 to 9, and no file."""
+    return dev is not None and dev.isascii() and dev.isdigit() and not os.path.exists(dev)
 
 
 @dataclass(frozen=True)
@@ -26,11 +34,12 @@ class Files:
 
     def held_out(self) -> int | None:
         """``dev`` N: the number of inputs at the start of train that are the dev set."""
-        if self.dev is None or not self.dev.isdigit() or Path(self.dev).exists():
+        if not is_count(self.dev):
             return None
-        if int(self.dev) == 0:
+        n = int(self.dev.lstrip("0")[:_MOST_DIGITS] or "0")  # no file has more inputs than these digits can say
+        if n == 0:
             raise UsageError("`dev` 0: hold out at least one input, or leave `dev` out")
-        return int(self.dev)
+        return n
 
     def one_train(self, task: str) -> str:
         if len(self.train) != 1:

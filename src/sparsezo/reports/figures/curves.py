@@ -8,14 +8,22 @@ Mean over seeds as a line, two standard deviations filled; a line style for each
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sparsezo.reports.figures.sheet import OTHER_RULE, RULE_STYLES, WIDTH, Figure, new_sheet, save
+from sparsezo.reports.figures.sheet import (
+    MOST_LETTERS,
+    OTHER_RULE,
+    RULE_STYLES,
+    WIDTH,
+    Figure,
+    new_sheet,
+    save,
+    shortened,
+)
 from sparsezo.reports.results import LearnerRuns, ReportedExperiment
 from sparsezo.reports.tables import count_text, signature
 
@@ -32,6 +40,8 @@ LINE_STYLES: dict[str, Any] = {
 }
 Style = Callable[[LearnerRuns, Sequence[LearnerRuns]], dict[str, Any]]
 _HANDLE = 16  # letters that a line in a legend is wide
+_ROOM = 120  # letters that all of a legend's columns may be wide
+_MORE_MARKERS = (">", "<", "p", "h", "d", "8")  # for a third variant of a rule, and more
 LEGEND_COLUMNS = {"all": "ALL", "active": "ACTIVE", "score": "SCORE (ours)"}
 
 
@@ -69,9 +79,10 @@ def _curves(
     if several > 3:
         _log_axis(axes)
     draw_legend(drawing, axes, shown)
-    spread = "2 standard deviations filled" if seeds > 1 else "a single seed, so no spread"
+    few = {1: "a single seed, so no spread", 2: "mean over two seeds, too few for a spread"}
+    spread = few.get(seeds, "mean over seeds, 2 standard deviations filled")
     caption = (
-        f"{title}, {phase} settings: mean over seeds, {spread}. ALL solid, ACTIVE dashed, SCORE dash-dotted; "
+        f"{title}, {phase} settings: {spread}. ALL solid, ACTIVE dashed, SCORE dash-dotted; "
         "a colour and a marker for each rule."
     )
     if experiment.dense:
@@ -121,7 +132,9 @@ def _log_axis(axes: Axes) -> None:
 def line_style(learner: LearnerRuns, shown: Sequence[LearnerRuns]) -> dict[str, Any]:
     colour, marker = RULE_STYLES.get(learner.rule, OTHER_RULE)
     alike = [item for item in shown if (item.rule, item.perturb) == (learner.rule, learner.perturb)]
-    variant = alike.index(learner) > 0  # such as another step
+    place = alike.index(learner)
+    variant = place > 0  # such as another step
+    marker = marker if place < 2 else _MORE_MARKERS[place % len(_MORE_MARKERS)]
     return {
         "color": colour,
         "linestyle": LINE_STYLES.get(learner.group, "-"),
@@ -149,13 +162,14 @@ def draw_legend(drawing: Drawing, axes: Axes, shown: Sequence[LearnerRuns], styl
     from matplotlib.lines import Line2D
 
     groups = _legend_groups(shown)
-    wide = [max(_HANDLE + len(_short(item)) for item in members) for _, members in groups]
+    most = _fitting(groups)
+    wide = _widths(groups, most)
     step = (1 - 0.2 / WIDTH) / max(sum(wide), 2 * max(wide))  # columns by the length of their names
     left = 0.1 / WIDTH
     top = axes.get_position().y0 - 0.47 / drawing.get_figheight()
     for room, (title, members) in zip(wide, groups, strict=True):
         handles = [Line2D([], [], **style(item, shown)) for item in members]
-        labels = [_short(item) for item in members]
+        labels = [_short(item, most) for item in members]
         drawing.legend(
             handles,
             labels,
@@ -174,7 +188,20 @@ def draw_legend(drawing: Drawing, axes: Axes, shown: Sequence[LearnerRuns], styl
         left += room * step
 
 
-def _short(learner: LearnerRuns) -> str:
+Groups = Sequence[tuple[str, Sequence[LearnerRuns]]]
+
+
+def _widths(groups: Groups, most: int) -> list[int]:
+    """Of the legend's columns, in letters."""
+    return [max(_HANDLE + len(_short(item, most)) for item in members) for _, members in groups]
+
+
+def _fitting(groups: Groups) -> int:
+    """As many letters of a name as leave each column its room."""
+    return next((n for n in range(MOST_LETTERS, 12, -1) if sum(_widths(groups, n)) <= _ROOM), 12)
+
+
+def _short(learner: LearnerRuns, most: int = MOST_LETTERS) -> str:
     """The name without the perturbation, which heads the column."""
     words = [word for word in learner.name.split() if word != learner.perturb]
-    return textwrap.shorten(" ".join(words) or learner.name, 34, placeholder="…")
+    return shortened(" ".join(words) or learner.name, most)

@@ -6,14 +6,13 @@ for figure in draw_figures(experiment, folder, "chunking"):        # writes .svg
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sparsezo.reports.figures.curves import curve_figures
 from sparsezo.reports.figures.noise import noise_figure
-from sparsezo.reports.figures.sheet import OTHER_RULE, RULE_STYLES, Figure, drawing_style, new_sheet, save
+from sparsezo.reports.figures.sheet import OTHER_RULE, RULE_STYLES, Figure, drawing_style, new_sheet, save, shortened
 from sparsezo.reports.results import LearnerRuns, ReportedExperiment
 from sparsezo.reports.tables import signature
 
@@ -37,7 +36,7 @@ def _test_figure(experiment: ReportedExperiment, folder: Path, slug: str) -> Fig
     phase = "tuned" if any(item.best_phase() == "tuned" for item in shown) else "fixed"
     mark = signature(experiment, phase, shown)
     places = _places(shown)
-    names = [textwrap.shorten(item.name, 34, placeholder="…") for item in shown]
+    names = [shortened(item.name) for item in shown]
     left = 0.3 + 0.077 * max(map(len, names))
     drawing, axes = new_sheet(0.26 * (places[-1] + 2), 1, mark, left=left, right=0.75)
     for y, learner in zip(places, shown, strict=True):
@@ -50,7 +49,9 @@ def _test_figure(experiment: ReportedExperiment, folder: Path, slug: str) -> Fig
     _bounds(axes, experiment)
     _test_legend(drawing, axes, shown)
     metric = experiment.metric_name
-    caption = f"Test {metric} by learner: small dots are seeds, the large mark is their mean; | is the paper's figure."
+    caption = f"Test {metric} by learner: small dots are seeds, the large mark is their mean."
+    if any(item.paper is not None for item in shown):
+        caption += " | is the paper's figure."
     if len(experiment.drawn) < len(experiment.learners):
         caption += " Exact feedback only."
     name = f"test-{slug}"

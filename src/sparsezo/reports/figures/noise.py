@@ -56,7 +56,7 @@ def noise_figure(experiment: ReportedExperiment, folder: Path, slug: str) -> Fig
     draw_legend(drawing, panels[-1][0], shown, _style)
     title, name = f"Test {metric} against the raters' noise", f"noise-{slug}"
     several = any(point.test.sd is not None for line in lines for point in line.points)
-    spread = "bars are 2 standard deviations" if several else "a single seed, so no spread"
+    spread = "bars are 2 standard deviations" if several else "too few seeds for a spread"
     caption = f"{title}, {phase} settings: mean over seeds, {spread}. {_words(flips, ratings)}"
     return Figure(name, title, caption, mark, save(drawing, folder, name))
 

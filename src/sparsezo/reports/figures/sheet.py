@@ -39,6 +39,7 @@ RULE_STYLES: dict[str, tuple[str, str]] = {
 }
 OTHER_RULE = ("#56B4E9", "X")
 WIDTH = 7.0  # inches
+MOST_LETTERS = 34  # of a learner's name
 _ROW = 0.175  # of a legend or a signature, inches
 _RC: Any = {
     "font.family": "DejaVu Sans",
@@ -74,6 +75,12 @@ class Figure:
         svg = re.sub(r'<svg\b(.*?)\s+width="[^"]*"', r'<svg\1 role="img"', svg, count=1, flags=re.DOTALL)
         svg = svg.replace(' height="', ' data-height="', 1)
         return svg.replace("<svg", f'<svg aria-label="{escape(self.caption)}"', 1)
+
+
+def shortened(name: str, most: int = MOST_LETTERS) -> str:
+    """Cut in the middle: names that are long differ at their ends, too."""
+    end = (most - 1) * 2 // 3
+    return name if len(name) <= most else f"{name[: most - 1 - end].rstrip()}…{name[-end:].lstrip()}"
 
 
 def need_matplotlib() -> None:

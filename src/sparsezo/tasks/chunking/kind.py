@@ -5,10 +5,12 @@ from __future__ import annotations
 from sparsezo.tasks.chunking.options import ChunkingOptions, ReadingOptions
 from sparsezo.tasks.kind import TaskKind
 
+ASKS = ("part", "label", "pair")
+
 
 def defaults(rule: str, step: str, perturb: str | None) -> tuple[float, float]:
     """The more weights move, the smaller their steps (docs/results)."""
-    if rule in ("part", "label", "pair"):
+    if rule in ASKS:
         return 0.2, 0.1
     if perturb is None:
         return (0.1 if step == "adagrad" else 0.01), 0.1
@@ -27,6 +29,7 @@ KIND = TaskKind(
     read_options=ReadingOptions,
     predict_options=ReadingOptions,
     defaults=defaults,
+    asks=ASKS,
     making="sparsezo.tasks.chunking.making",
     experiments={"chunking": "paper.toml", "noise": "noise.toml"},
     paper="chunking",

@@ -71,6 +71,8 @@ class Chunking:
             raise UsageError(f"`order` {self.order!r}: choose from 1, 2")
         if not isinstance(self.column, str | None):
             raise UsageError(f"`column` {self.column!r}: give a name or a number in text")
+        if not (self.only is None or isinstance(self.only, str)):
+            raise UsageError(f"`only` {self.only!r}: give the name of a type")
         _check_tags(self.tags, self.scheme)
 
     @classmethod
@@ -121,6 +123,19 @@ class Chunking:
     def listed(self) -> bool:
         """Whether the data lists its attributes (CRFsuite's format), so that there are no templates."""
         return isinstance(self.index, ListedIndex)
+
+    def feature_names(self) -> list[str]:
+        """Attributes as CRF++ spells them; order 1: behind them the tag bigrams, without attributes and with them."""
+        names = self.index.names()
+        if self.order == 1:
+            names += [f"after {tag}" for tag in self.tags]
+            if self.bigrams is not None:
+                names += [f"{name} after {tag}" for name in self.bigrams.names() for tag in self.tags]
+        return names
+
+    def label_names(self) -> list[str]:
+        """Tags, or pairs of a tag and the one before it."""
+        return list(self.tags) if self.order == 1 else [f"{before} {tag}" for before in self.tags for tag in self.tags]
 
     def seen(self, corpus: Corpus) -> Corpus:
         """A corpus with its tags, if it has any, as the task sees them."""

@@ -5,10 +5,12 @@ from __future__ import annotations
 from sparsezo.tasks.kind import TaskKind
 from sparsezo.tasks.text.options import TextOptions, TextPredicting, TextReading
 
+ASKS = ("part", "label", "pair", "rate")
+
 
 def defaults(rule: str, step: str, perturb: str | None) -> tuple[float, float]:
     """The more weights move, the smaller their steps (docs/results)."""
-    if rule in ("part", "label", "pair", "rate"):
+    if rule in ASKS:
         return 0.3, 1.0
     if perturb is None:
         return 1.0, 1.0
@@ -27,7 +29,9 @@ KIND = TaskKind(
     read_options=TextReading,
     predict_options=TextPredicting,
     defaults=defaults,
+    asks=ASKS,
     making="sparsezo.tasks.text.making",
+    reading_extra="text",
     several_files=True,
     experiments={"text": "paper.toml"},
     paper="text",

@@ -1,0 +1,81 @@
+"""Learning that has gone wrong for good, and the setting at fault: h, mu or gamma.
+
+refuse_not_finite(W, settings, "step 300: ")      # DivergedError where weights are infinite or no numbers
+refuse_unheard(learner, gold, W)                  # ... where mu or gamma is too small to change anything
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sparsezo.errors import DivergedError
+from sparsezo.rules import RULES
+
+if TYPE_CHECKING:
+    from sparsezo.learner import Learner
+    from sparsezo.settings import Settings
+
+_TINY = 1e-6  # a mu below that is more likely to be at fault than an h of at most 1
+_HEARD = 0.01  # of the scores that a perturbation is to change: with fewer, only some new feature's weight does
+_FAINT = 1e-7  # gamma * mu: of a difference between expected losses, about
+
+
+def is_finite(array: NDArray[Any]) -> bool:
+    """All of it; without an array of answers as long as itself."""
+    return array.size == 0 or bool(np.isfinite(array.min()) and np.isfinite(array.max()))
+
+
+def refuse_not_finite(W: NDArray[Any], settings: Settings, where: str = "") -> None:
+    if not is_finite(W):
+        raise DivergedError(f"{where}the weights are not finite; {_of_the_weights(settings)}")
+
+
+def not_finite(settings: Settings, step: int, S: NDArray[Any], T: NDArray[Any]) -> DivergedError:
+    """What to say of a step whose score or loss is not finite: S = C w, T the scores at w + mu u."""
+    if not is_finite(S):
+        fault = _of_the_weights(settings)
+    elif not is_finite(T):
+        fault = f"`mu` {settings.mu:g} is probably too large, try a tenth of it"
+    elif settings.criterion == "annealed" and settings.gamma > 1:
+        fault = f"`gamma` {settings.gamma:g} is probably too large, try a tenth of it"
+    else:
+        fault = _of_the_weights(settings)
+    return DivergedError(f"step {step}: the scores or the loss are not finite; {fault}")
+
+
+def _of_the_weights(settings: Settings) -> str:
+    """A step is as long as h / mu: either can make it too long."""
+    if settings.mu is not None and settings.mu < _TINY and settings.h <= 1:
+        return f"`mu` {settings.mu:g} is probably too small for `h` {settings.h:g}, try ten times it"
+    return f"`h` {settings.h:g} is probably too large, try a tenth of it"
+
+
+def refuse_unheard(learner: Learner, gold: Any, W: NDArray[Any]) -> None:
+    """A mu that no score notices, or a gamma that no expected loss does: nothing can be learned any more."""
+    settings, kind = learner.settings, W.dtype
+    if not RULES[settings.rule].zeroth_order or settings.mu is None:
+        return
+    if settings.mu < float(np.finfo(kind).smallest_subnormal) / 2:
+        raise DivergedError(f"`mu` {settings.mu:g} is 0 as {kind}, which weights are: it changes no score; {_LARGER}")
+    largest = float(max(W.max(initial=0), -W.min(initial=0)))
+    lost = settings.mu < float(np.finfo(kind).eps) * largest  # within the last bit of the largest weight
+    faint = settings.criterion == "annealed" and settings.gamma * settings.mu < _FAINT
+    if not (lost or faint):
+        return
+    heard, weights_move = learner.rehearse(gold)
+    if lost and (heard < _HEARD or not weights_move):
+        raise DivergedError(
+            f"step {learner.step}: `mu` {settings.mu:g} is so small beside weights of {largest:.2g} that it changes no "
+            f"output: nothing can be learned; {_LARGER}, or a smaller `h` than {settings.h:g}"
+        )
+    if faint and not weights_move:
+        raise DivergedError(
+            f"step {learner.step}: `gamma` {settings.gamma:g} is so small that no perturbation changes the expected "
+            "loss: nothing can be learned; use a larger one"
+        )
+
+
+_LARGER = "use a larger `mu`"

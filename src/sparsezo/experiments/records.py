@@ -1,0 +1,125 @@
+"""What a finished run leaves in its folder, written and read back: run.json and curve.csv, both under sums.
+
+    write_record(folder, fields, [(0, 1.0, 0.5), ...])
+    record = read_record(folder)                        # None: no finished run; DamagedError: not as it was written
+    read_curve(folder, record)                          # iterations, average loss, dev and answers, an array each
+
+``run.json`` is written last and whole, so where it is the run is finished. It has the sum of ``curve.csv`` and its own.
+Results from before there were sums are read by their form alone.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sparsezo.errors import DamagedError
+from sparsezo.experiments.phases import PHASES
+from sparsezo.storage.files import write_text
+from sparsezo.storage.sealed import read_sealed, read_whole, sum_of, write_sealed
+
+RECORD, CURVE, MODEL = "run.json", "curve.csv", "model.szo"
+AGAIN = "the command that made it does the run again"
+COLUMNS = ("iterations", "average_loss", "dev", "answers")
+Point = tuple[int, float, float, int]  # iterations, average loss, dev, answers
+
+_WANTED: dict[str, tuple[type, ...]] = {
+    "experiment": (str,),
+    "task": (str,),
+    "learner": (str,),
+    "phase": (str,),
+    "seed": (int,),
+    "settings": (dict,),
+    "iterations": (int,),
+    "result": (dict,),
+}
+_ALLOWED: dict[str, tuple[type, ...]] = {
+    "test_report": (dict, type(None)),
+    "versions": (dict, type(None)),
+    "paper": (int, float, type(None)),
+    "data": (str,),
+    "hash": (str,),
+    "files": (dict,),
+}
+
+
+def write_curve(folder: Path, curve: Sequence[Point]) -> None:
+    """Figures as they are, to the last bit; dev is empty where there is no dev set."""
+    text = io.StringIO()
+    rows = csv.writer(text, lineterminator="\n")
+    rows.writerow(COLUMNS)
+    rows.writerows((int(step), _cell(loss), _cell(dev), int(answers)) for step, loss, dev, answers in curve)
+    write_text(folder / CURVE, text.getvalue())
+
+
+def _cell(value: float) -> float | str:
+    return "" if math.isnan(value) else value
+
+
+def write_record(folder: Path, fields: dict[str, Any]) -> dict[str, Any]:
+    """The curve is there already; returns the record."""
+    record = {**fields, "files": {CURVE: sum_of((folder / CURVE).read_bytes())}}
+    write_sealed(folder / RECORD, record)
+    return record
+
+
+def read_record(folder: Path) -> dict[str, Any] | None:
+    path = folder / RECORD
+    record = read_sealed(path, AGAIN)
+    if record is not None:
+        _check(record, path)
+    return record
+
+
+def _check(record: dict[str, Any], path: Path) -> None:
+    """Every field is of its kind: whoever reads on need not look again."""
+    for name, kinds in (_WANTED | _ALLOWED).items():
+        if name not in record:
+            if name in _WANTED:
+                raise DamagedError(str(path), f"it has no {name}", AGAIN)
+        elif not isinstance(record[name], kinds) or isinstance(record[name], bool):
+            raise DamagedError(str(path), f"its {name} is not what a run has", AGAIN)
+    plain = (str, int, float, bool, type(None))
+    if record.get("hash", path.parent.name) != path.parent.name:
+        raise DamagedError(str(path), "it is of another run", AGAIN)
+    for what, fits in (
+        ("phase", record["phase"] in PHASES),
+        ("seed", record["seed"] >= 0),
+        ("iterations", record["iterations"] >= 1),
+        ("settings", all(isinstance(value, plain) for value in record["settings"].values())),
+        ("paper", math.isfinite(record.get("paper") or 0.0)),
+    ):
+        if not fits:
+            raise DamagedError(str(path), f"its {what} is not what a run has", AGAIN)
+
+
+def read_curve(folder: Path, record: dict[str, Any]) -> tuple[NDArray[Any], ...]:
+    """Iterations, average loss, dev and answers. Where nothing is known, answers before 0.2.0 are not, there is nan."""
+    path = folder / CURVE
+    text = read_whole(path, AGAIN)
+    if text is None:
+        raise DamagedError(str(path), "it is missing", AGAIN)
+    wanted = record.get("files", {}).get(CURVE)
+    if wanted is not None and wanted != sum_of(text.encode("utf-8")):
+        raise DamagedError(str(path), "it does not have the sum that it was written with", AGAIN)
+    try:
+        rows = list(csv.DictReader(io.StringIO(text, newline="")))
+        if not text.endswith("\n") or any(None in row.values() for row in rows):
+            raise ValueError("it is cut off")
+        steps = np.array([int(row["iterations"]) for row in rows], np.int64)
+        loss, dev = (np.array([float(row[name] or "nan") for row in rows]) for name in COLUMNS[1:3])
+        answers = np.array([float(row.get(COLUMNS[3]) or "nan") for row in rows])
+    except KeyError as error:
+        raise DamagedError(str(path), f"it has no column {error}", AGAIN) from None
+    except (csv.Error, OverflowError, TypeError, ValueError) as error:
+        raise DamagedError(str(path), error, AGAIN) from None
+    if steps.size == 0 or steps[0] < 0 or (np.diff(steps) <= 0).any():
+        raise DamagedError(str(path), "its iterations do not rise", AGAIN)
+    return steps, loss, dev, answers

@@ -1,0 +1,28 @@
+"""Libraries that only some of the work needs, asked for before it starts.
+
+need("rerank", "report")            # NotInstalledError with the line that installs them, where one is not there
+"""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+
+from sparsezo.errors import NotInstalledError
+
+EXTRAS = {  # pip's name of the extra -> the modules that it brings
+    "text": ("scipy", "sklearn"),
+    "rerank": ("sacrebleu",),
+    "report": ("matplotlib", "jinja2"),
+    "data": ("pooch",),
+}
+_PACKAGES = {"sklearn": "scikit-learn"}
+
+
+def need(*extras: str | None) -> None:
+    """Each once; None asks for nothing."""
+    wanted = [name for name in dict.fromkeys(extras) if name is not None]
+    missing = [(name, each) for name in wanted for each in EXTRAS[name] if find_spec(each) is None]
+    if missing:
+        packages = ", ".join(_PACKAGES.get(each, each) for _, each in missing)
+        names = ",".join(dict.fromkeys(name for name, _ in missing))
+        raise NotInstalledError(f"this needs {packages}; install with: pip install 'sparsezo[{names}]'")

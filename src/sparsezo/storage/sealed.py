@@ -1,0 +1,110 @@
+"""JSON and TOML files that carry a sum of their content (blake2b): what is not as it was written is seen when read.
+
+    write_sealed("tuning.json", {"a": 1})
+    read_sealed("tuning.json")                  # {"a": 1}; None where there is no such file; else DamagedError
+
+In JSON, "sealed" stands first and says that a sum follows, "sum" stands last: no single cut takes both and leaves JSON.
+In TOML the sum is a comment, the first line. Files from before there were sums are read as they are.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+from typing import Any
+
+from sparsezo.errors import DamagedError
+from sparsezo.storage.files import write_text
+
+_KIND = "blake2b"
+_MOST = 1 << 26  # bytes of a file that somebody may want to look at
+_DEEPEST = 32
+_TOML_SUM = re.compile(r"# sum: ([0-9a-f]{32})\n")
+_TOML_MARK = "# sum: "
+
+
+def sum_of(data: bytes) -> str:
+    return hashlib.blake2b(data, digest_size=16).hexdigest()
+
+
+def write_sealed(path: str | os.PathLike[str], value: dict[str, Any]) -> None:
+    value = json.loads(json.dumps(value))  # as it will be read
+    sealed = {"sealed": _KIND, **value, "sum": sum_of(_canonical(value))}
+    write_text(path, json.dumps(sealed, indent=1) + "\n")
+
+
+def read_sealed(path: str | os.PathLike[str], mend: str = "make it anew") -> dict[str, Any] | None:
+    """Plain values only: no number beyond 64 bits, no nesting that nobody wrote. ``mend``: what to do about damage."""
+    text = read_whole(path, mend)
+    if text is None:
+        return None
+    try:
+        value = json.loads(text)
+        if not isinstance(value, dict):
+            raise ValueError("it is no JSON object")
+        check_plain(value)
+        kind, its_sum = value.pop("sealed", None), value.pop("sum", None)
+        content = _canonical(value)
+    except RecursionError:
+        raise DamagedError(str(path), "nested too deep", mend) from None
+    except ValueError as error:
+        raise DamagedError(str(path), error, mend) from None
+    if (kind, its_sum) != (None, None) and (kind, its_sum) != (_KIND, sum_of(content)):
+        raise DamagedError(str(path), "it does not have the sum that it was written with", mend)
+    return value
+
+
+def seal_toml(text: str) -> str:
+    return f"# sum: {sum_of(text.encode('utf-8'))}\n{text}"
+
+
+def unseal_toml(text: str, where: str, mend: str = "make it anew") -> str:
+    """Without its sum, which is checked where there is one."""
+    if _TOML_MARK not in text:
+        return text
+    found = _TOML_SUM.match(text)
+    rest = text[found.end() :] if found else ""
+    if found is None or sum_of(rest.encode("utf-8")) != found[1]:
+        raise DamagedError(where, "it does not have the sum that it was written with", mend)
+    return rest
+
+
+def read_whole(path: str | os.PathLike[str], mend: str) -> str | None:
+    """A file of ours as text; None where it is not there."""
+    try:
+        with open(path, "rb") as stream:
+            raw = stream.read(_MOST + 1)
+        if len(raw) > _MOST:
+            raise ValueError(f"it has more than {_MOST >> 20} MB")
+        return raw.decode("utf-8")
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as error:
+        raise DamagedError(str(path), error.strerror or error, mend) from None
+    except UnicodeDecodeError as error:
+        raise DamagedError(str(path), f"it is not UTF-8 text: {error.reason}", mend) from None
+    except ValueError as error:
+        raise DamagedError(str(path), error, mend) from None
+
+
+def check_plain(value: Any, deep: int = 0) -> None:
+    """ValueError for what nobody meant to write: numbers beyond 64 bits, NUL characters, lists in lists without end."""
+    if deep > _DEEPEST:
+        raise ValueError("nested too deep")
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            check_plain(key, deep + 1)
+            check_plain(inner, deep + 1)
+    elif isinstance(value, list):
+        for inner in value:
+            check_plain(inner, deep + 1)
+    elif isinstance(value, int) and not -(2**63) <= value < 2**63:
+        raise ValueError(f"a whole number of {value.bit_length()} bits; 64 are the most")
+    elif isinstance(value, str) and "\0" in value:
+        raise ValueError("a text with a NUL character")
+
+
+def _canonical(value: dict[str, Any]) -> bytes:
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode("utf-8")

@@ -1,0 +1,166 @@
+"""Weights that are not finite never count as success, and the message names the setting at fault."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from sparsezo.divergence import is_finite
+from sparsezo.errors import DamagedError, DivergedError
+from sparsezo.learner import Learner
+from sparsezo.minimization import minimize
+from sparsezo.model import Model, load_model
+from sparsezo.optimizer import Optimizer
+from sparsezo.settings import Settings
+from sparsezo.storage.container import write_container
+from sparsezo.tasks.chunking.generate import chunking_corpus
+from sparsezo.tasks.chunking.task import Chunking
+from sparsezo.tasks.loading import Data
+from sparsezo.training import Training
+
+SETTINGS = Settings(h=0.001, mu=0.1)
+ANNEALED = replace(SETTINGS, criterion="annealed")
+SUPERVISED = Settings("supervised", None, 0.01, None)
+
+
+@pytest.fixture(scope="module")
+def data():
+    task, train = Chunking.fit(chunking_corpus(60, seed=1), only="NP")
+    return task, Data(train)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        (replace(SETTINGS, h=1e308), r"^step \d+: the .* not finite; `h` 1e\+308 is probably too large, try a tenth"),
+        (replace(SUPERVISED, h=1e38), r"^step \d+: the .* not finite; `h` 1e\+38 is probably too large, try a tenth"),
+        (replace(SETTINGS, mu=1e-43), r"^step \d+: the .* not finite; `mu` 1e-43 is probably too small for `h` 0.001"),
+        (replace(SETTINGS, mu=1e39), r"^step 0: the scores or the loss are not finite; `mu` 1e\+39 is probably too la"),
+        (replace(ANNEALED, gamma=1e300), r"^step 0: the scores or the loss .* `gamma` 1e\+300 is probably too large"),
+        (replace(ANNEALED, gamma=1e-300), r"^step 0: `gamma` 1e-300 is so small that no perturbation changes the expe"),
+        (replace(SETTINGS, mu=1e-60), r"^`mu` 1e-60 is 0 as float32, which weights are: it changes no score; use a la"),
+        (replace(SETTINGS, mu=1e-20), r"^step \d+: `mu` 1e-20 is so small beside weights of .* that it changes no out"),
+        (replace(SETTINGS, mu=1e-9, rule="baseline"), r"^step \d+: `mu` 1e-09 is so small .* or a smaller `h` than 0"),
+    ],
+    ids=str,
+)
+def test_no_run_ends_well_and_the_setting_at_fault_is_named(data, settings, message):
+    """Without a dev set, which would look at the weights."""
+    task, parts = data
+    with pytest.raises(DivergedError, match=message):
+        Training(task, parts, settings, 600).go()
+
+
+@pytest.mark.parametrize("settings", [SETTINGS, ANNEALED, replace(SETTINGS, mu=1e-4, h=1e-9), SUPERVISED], ids=str)
+def test_what_can_learn_is_left_alone(data, settings):
+    task, parts = data
+    assert Training(task, parts, settings, 300).go().result["update_fraction"] > 0
+
+
+def test_weights_that_are_large_beside_mu_but_still_hear_it_are_left_alone(data):
+    task, parts = data
+    W = np.zeros((task.n_features, task.n_labels), np.float32)
+    W[0] = 1e7  # one weight of a thousand cannot notice mu; the rest can
+    assert Training(task, parts, SETTINGS, 300, W=W).go().result["update_fraction"] > 0
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+def test_no_such_weights_are_given_saved_or_loaded(data, tmp_path, value):
+    task, parts = data
+    run = Training(task, parts, SETTINGS, 100, checkpoint=tmp_path / "checkpoint")
+    model = run.go().model
+    run.learner.state.W[5, 1] = value
+    for use in (run.learner.weights, run.learner.to_bytes, run._save):
+        with pytest.raises(DivergedError, match=r"^step 100: the weights are not finite; `h` 0.001 is probably too l"):
+            use()
+    model.W[5, 1] = value
+    with pytest.raises(DivergedError, match=r"the weights are not finite, so nothing was written; train with a small"):
+        model.save(tmp_path / "model")
+    assert not list(tmp_path.iterdir())
+    settings, arrays = task.to_arrays()
+    meta = {"task": "chunking", "task_settings": settings, "settings": {}, "result": {}}
+    own = {f"task.{name}": array for name, array in arrays.items()}
+    write_container(tmp_path / "model", "model", meta, {"W": model.W, **own})
+    with pytest.raises(DamagedError, match=r"model: is damaged \(weights that are not finite\)"):
+        load_model(tmp_path / "model")
+
+
+def test_the_best_weights_in_a_checkpoint_are_finite_too(data, tmp_path):
+    task, parts = data
+    run = Training(task, parts, SETTINGS, 100, checkpoint=tmp_path / "checkpoint")
+    run.best[3, 2] = np.nan
+    with pytest.raises(DivergedError):
+        run._save()
+    assert not (tmp_path / "checkpoint").exists()
+
+
+def test_is_finite():
+    assert is_finite(np.zeros((0, 3)))
+    assert is_finite(np.array([np.finfo(np.float32).max, -1], np.float32))
+    for value in (np.nan, np.inf, -np.inf):
+        for place in range(3):
+            array = np.zeros(3)
+            array[place] = value
+            assert not is_finite(array)
+
+
+def ask_and_tell(h, mu, rule="two-point"):
+    wanted = np.linspace(-1, 1, 20)
+
+    def F(w, x):
+        loss = float(np.abs(w[x] - wanted[x]).sum())
+        return loss if loss < 100 else 100.0  # finite, whatever w
+
+    return minimize(F, lambda k: np.array([k % 20, (k + 7) % 20]), lambda x: x, 20, h=h, mu=mu, steps=400, rule=rule)
+
+
+@pytest.mark.parametrize("rule", ["two-point", "comparison", "baseline"])
+def test_minimize_ends_with_weights_or_an_error(rule):
+    assert np.isfinite(ask_and_tell(0.01, 0.01, rule).w).all()
+    large = r"^step 400: the weights are not finite; `h` 1e\+308 is probably too large"
+    with pytest.raises(DivergedError, match=large), np.errstate(all="ignore"):
+        ask_and_tell(1e308, 0.01, rule)
+    small = r"^step \d+: mu 1e-30 is so small beside the weights that it changes nothing: nothing can be learned"
+    with pytest.raises(DivergedError, match=small):
+        ask_and_tell(1e-3, 1e-30, rule)
+
+
+def test_minimize_says_so_where_the_weights_have_outgrown_mu():
+    with pytest.raises(DivergedError, match=r"^step 100: mu 0.01 is so small beside the weights"):
+        minimize(lambda w, x: 0.5, lambda k: [0], np.array, 1, h=0.1, mu=0.01, steps=300, w0=[1e20])
+    assert minimize(lambda w, x: 0.5, lambda k: [0], np.array, 1, h=0.1, mu=0.01, steps=300).steps == 300  # flat
+
+
+def test_steps_without_active_weights_are_no_sign_of_a_small_mu():
+    result = minimize(lambda w, x: 0.0, lambda k: [], np.array, 3, h=0.1, mu=0.1, steps=300)
+    assert result.steps == 300
+
+
+def test_an_optimizer_gives_no_weights_that_are_not_finite():
+    optimizer = Optimizer(3, Settings("two-point", "active", h=1e308, mu=0.1))
+    with np.errstate(all="ignore"):
+        optimizer.tell(optimizer.ask([0, 1]), (5.0, 0.0))
+    with pytest.raises(DivergedError, match=r"^step 1: the weights are not finite; `h` 1e\+308"):
+        optimizer.weights()
+
+
+def test_a_learner_rehearses_without_learning(data):
+    task, parts = data
+    gold = task.gold(parts.train)
+    learner, twin = (Learner(task.problem(parts.train), SETTINGS) for _ in range(2))
+    for each in (learner, twin):
+        each.run(gold, 50)
+    heard, moves = learner.rehearse(gold)
+    assert (heard, moves) == (pytest.approx(1.0, abs=0.01), True)
+    for each in (learner, twin):
+        each.run(gold, 50)
+    np.testing.assert_array_equal(learner.weights(), twin.weights())
+
+
+def test_models_of_rerank_are_held_to_the_same(tmp_path):
+    from sparsezo.tasks.rerank.task import Reranking
+
+    with pytest.raises(DivergedError):
+        Model(Reranking(("LM",), (0.0,)), np.array([[np.nan]]), {}, {}).save(tmp_path / "m")

@@ -1,0 +1,76 @@
+"""What a command needs beyond a plain install is asked for before its work, in one line."""
+
+from __future__ import annotations
+
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from sparsezo import extras
+from sparsezo.errors import NotInstalledError
+
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+
+@pytest.fixture
+def plain_install(monkeypatch):
+    """Nothing that an extra brings can be found."""
+    for modules in extras.EXTRAS.values():
+        for each in modules:
+            monkeypatch.setitem(sys.modules, each, None)
+
+
+def test_what_is_there_is_not_missed():
+    extras.need("text", "rerank", "report", None)
+
+
+def test_all_that_is_missing_is_said_at_once(plain_install):
+    with pytest.raises(NotInstalledError) as caught:
+        extras.need("rerank", None, "text", "rerank")
+    assert str(caught.value) == (
+        "this needs sacrebleu, scipy, scikit-learn; install with: pip install 'sparsezo[rerank,text]'"
+    )
+
+
+def test_extras_are_those_of_the_package():
+    declared = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text())
+    optional = declared["project"]["optional-dependencies"]
+    for name, modules in extras.EXTRAS.items():
+        wanted = {extras._PACKAGES.get(each, each) for each in modules}
+        assert {line.split(">")[0] for line in optional[name]} == wanted
+
+
+SOME = "install with: pip install 'sparsezo["
+
+
+@pytest.mark.parametrize(
+    ("words", "wanted"),
+    [
+        ("demo", "report,text,rerank"),
+        ("reproduce smt --data generated", "report"),
+        ("reproduce scaling", "report"),
+        ("train text --train nowhere -o m", "text"),
+        ("train rerank --train nowhere --dev nowhere -o m", "rerank"),
+        ("train rerank --train nowhere --test nowhere -o m", "rerank"),
+        ("tune text --train nowhere --dev nowhere", "text"),
+        ("tune rerank --train nowhere --dev nowhere", "rerank"),
+        ("theory --task text --data nowhere", "text"),
+    ],
+)
+def test_a_command_asks_before_it_works(program, plain_install, tmp_path, monkeypatch, words, wanted):
+    monkeypatch.chdir(tmp_path)
+    code, out, err = program(*words.split())
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert err.startswith("sparsezo: this needs ")
+    found = err.rstrip().removesuffix("]'").split(SOME)[1]
+    assert set(found.split(",")) == set(wanted.split(","))
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("words", ["train rerank --train nowhere -o m", "train chunking --train nowhere -o m"])
+def test_nothing_is_asked_for_that_is_not_needed(program, plain_install, tmp_path, monkeypatch, words):
+    monkeypatch.chdir(tmp_path)
+    _, _, err = program(*words.split())
+    assert ("nowhere" in err, "install" in err) == (True, False)
