@@ -6,9 +6,9 @@ import counting
 import numpy as np
 import pytest
 import twins
+from question_calls import KEY, evidence, look, options, truth
 
-from sparsezo.kernels import codes, protocol, random
-from sparsezo.kernels.jit import allocating_kernel as kernel
+from sparsezo.kernels import codes
 from sparsezo.tasks.chunking import chains, events, questions_kernel
 from sparsezo.tasks.chunking.expected_f1 import LANES, expected_f1, node_table, nodes_for
 from sparsezo.tasks.chunking.kernel import ChunkGold, chunk_task
@@ -21,28 +21,7 @@ TWO_TYPES = ([1, 2, 1, 2, 0], [0, 0, 1, 1, -1], True)
 PLAIN = ([0, 0, 0, 0], [-1, -1, -1, -1], False)
 TAG_SETS = {"B I O": BIO, "two types": TWO_TYPES, "plain": PLAIN}
 CHUNKS = {name: tags for name, tags in TAG_SETS.items() if tags[2]}
-KEY = np.uint64(random.stream_key(3, random.CHOICE))
 Q = np.zeros(4, np.int32)
-
-
-@kernel
-def evidence(task, x, S, kind, about, q, y, other, answer, e0, e1, D):
-    return protocol.evidence(task, x, S, kind, about, q, y, other, answer, e0, e1, D)
-
-
-@kernel
-def truth(gold, task, x, kind, about, q, y, other):
-    return protocol.truth(gold, task, x, kind, about, q, y, other)
-
-
-@kernel
-def look(task, x, S, kind, about, at_random, key, step, q, y, other):
-    return protocol.look(task, x, S, kind, about, at_random, key, step, q, y, other)
-
-
-@kernel
-def options(task, x, kind, about):
-    return protocol.options(task, x, kind, about)
 
 
 def made(tags, order, R, seed, size=1.5):
