@@ -31,6 +31,7 @@ STEPS = ("constant", "adagrad")
 ABOUT = {"token": codes.ABOUT_TOKEN, "chunk": codes.ABOUT_CHUNK}
 ASK = {"unsure": codes.UNSURE, "random": codes.AT_RANDOM}
 _OF_ANSWERS = ("about", "ask", "rater_error", "rehearse")  # options of rules that learn from answers, and of no other
+_MOST_REHEARSED = 10_000
 _OF_PARTS = ("part", "label")  # rules whose questions are about a part of an output
 
 
@@ -144,6 +145,8 @@ class Settings:
             raise UsageError(f"`{given[0]}` belongs to part, label, pair and rate, not to rule {self.rule}")
         if self.about != "token" and self.rule not in _OF_PARTS:
             raise UsageError(f"`about` {self.about} belongs to part and label; rule {self.rule} shows whole outputs")
+        if self.rehearse > _MOST_REHEARSED:
+            raise UsageError(f"`rehearse` {shown(self.rehearse)}: must be at most {_MOST_REHEARSED:,}")
         if self.rule == "rate" and e0 + e1 > 0:
             raise UsageError(f"`rater_error` {self.rater_error}: rule rate takes losses, which are not right or wrong")
         if self.rule != "part" and e0 != e1:

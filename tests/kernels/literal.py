@@ -196,7 +196,9 @@ def some_memory(rng, problem, lazy=False, adagrad=False):
         W=rng.normal(0, 0.6, (n, L)).astype(problem.dtype),
         q=rng.uniform(0, 2, (n if adagrad else 0, L)).astype(problem.dtype),
         Q_row=Q_row if lazy else np.zeros(0),
-        counts=np.array([step + rng.integers(1, 50), step, *(2000 * k + rng.integers(500) for k in range(1, 8))]),
+        counts=np.array(
+            [step + rng.integers(1, 50), step, 2000 + rng.integers(500), 4000 + rng.integers(500), *range(5000, 5005)]
+        ),
         sums=np.array([step * rng.uniform(0.2, 0.4), step * rng.uniform(0.4, 0.6), Q]),
         **twins.no_questions(),
     )

@@ -30,8 +30,10 @@ def sigma(d):
 def test_which_is_better(e):
     task, S = made()
     for one, two in [(0, 1), (8, 3)]:
+
         def first(S, one=one, two=two):
             return (1 - e) * sigma(S[one, 0] - S[two, 0]) + e * sigma(S[two, 0] - S[one, 0])
+
         found = [
             checked(task, S, codes.PAIR, Q, one, two, codes.FIRST, e, e, first),
             checked(task, S, codes.PAIR, Q, one, two, codes.SECOND, e, e, lambda S: 1 - first(S)),

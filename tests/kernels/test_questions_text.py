@@ -30,8 +30,10 @@ def shown(k):
 def test_part(L, e0, e1):
     S, task = scores(L), class_task(L)
     for k in range(L):
+
         def yes(S, k=k):
             return e0 + (1 - e0 - e1) * twins.softmax(S[0])[k]
+
         found = [
             checked(task, S, codes.PART, shown(k), 0, 0, codes.YES, e0, e1, yes),
             checked(task, S, codes.PART, shown(k), 0, 0, codes.NO, e0, e1, lambda S: 1 - yes(S)),
