@@ -686,4 +686,4 @@ def test_there_is_room_for_every_input(chunking):
     for name, array in room._asdict().items():
         assert array.dtype == (np.int32 if name in ("y", "incumbent", "q") else np.float64)
     smallest = module._workspace(SimpleNamespace(max_rows=0, max_columns=0, **{**sizes, "max_outputs": 0}))
-    assert {array.shape for array in smallest} == {(1, L), (L,), (1,)}
+    assert {array.shape for array in smallest} == {(1, L), (L,), (1,), (4,)}

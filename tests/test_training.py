@@ -271,6 +271,8 @@ def test_the_result_in_figures(data):
         **LIVELY.as_dict(),
         "metric": "f1",
         "iterations": n,
+        "questions": n,
+        "answers": n,
         "n": task.n_features * labels,
         "n_active": pytest.approx(labels * np.mean(active)),
         "n_score": pytest.approx(labels * np.mean(rank)),

@@ -95,7 +95,8 @@ class Training:
         self.evaluate_every = evaluate_every or default_interval(answers or self.iterations)  # in answers, or steps
         self.checkpoint = Path(checkpoint) if checkpoint is not None else None
         self.checkpoint_seconds = checkpoint_seconds
-        self.problem = task.problem(data.train, risk=settings.criterion == "annealed", asks=RULES[settings.rule].asks)
+        more = {"asks": True} if RULES[settings.rule].asks else {}
+        self.problem = task.problem(data.train, risk=settings.criterion == "annealed", **more)
         self.gold = task.gold(data.train)
         self._dev = _Held(task, data.dev) if data.dev is not None else None
         self._test = _Held(task, data.test) if data.test is not None else None  # what is wrong with it is said now

@@ -294,6 +294,10 @@ def test_the_halves_of_a_step_make_the_run(tiny, perturbation):
         plus = kernel_calls.delta(tiny.gold, tiny.task, x, room.y)
         other = kernel_calls.delta(tiny.gold, tiny.task, x, room.incumbent)
         halves.counts[loop.ASKED] += 1
+        halves.counts[loop.PASSED] += 1
+        if not np.array_equal(room.y[: tiny.task.tokens[x]], room.incumbent[: tiny.task.tokens[x]]):
+            loop.count_question(halves)
+            halves.counts[loop.ANSWERS] += 1
         mean = loop.count_step(settings, plus, plus, halves)
         c = rules.coefficient(settings.rule, H, MU, plus, other, mean)
         if c != 0:

@@ -169,7 +169,8 @@ class _Remembering:
     def problem(self, data: Any, *, learn: bool = True, risk: bool = False, asks: bool = False) -> Problem:
         key = (id(data), learn, risk, asks)
         if key not in self._problems:
-            self._problems[key] = self._task.problem(data, learn=learn, risk=risk, asks=asks)
+            more = {"asks": True} if asks else {}  # a task that asks no questions need not know the word
+            self._problems[key] = self._task.problem(data, learn=learn, risk=risk, **more)
         return self._problems[key]
 
     def gold(self, data: Any) -> Any:
