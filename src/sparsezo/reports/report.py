@@ -187,9 +187,11 @@ def _curve_points(experiments: Iterable[ReportedExperiment]) -> Iterator[dict[st
             settings = {"h": run.settings.get("h"), "mu": run.settings.get("mu")}
             start: dict[str, Any] = {"experiment": experiment.name, "task": experiment.task, "learner": run.learner}
             start |= {"phase": run.phase, "seed": run.seed, **settings}
-            names = ("iterations", "average_loss", "dev", "answers")
-            for point in zip(*(getattr(run.curve, name).tolist() for name in names), strict=True):
-                yield start | {name: _known(value) for name, value in zip(names, point, strict=True)}
+            columns = (run.curve.iterations.tolist(), run.curve.average_loss.tolist(), run.curve.dev.tolist())
+            answers = [math.nan] * len(columns[0]) if run.curve.answers is None else run.curve.answers.tolist()
+            for step, loss, dev, told in zip(*columns, answers, strict=True):
+                point = {"iterations": step, "average_loss": _known(loss), "dev": _known(dev)}
+                yield start | point | {"answers": "" if math.isnan(told) else int(told)}
 
 
 def _known(value: float) -> float | str:
