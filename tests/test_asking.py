@@ -46,7 +46,7 @@ def tasks(tmp_path_factory):
     folder = tmp_path_factory.mktemp("lists")
     lists = folder / "train.nbest"
     kind("rerank").make().write(lists, folder / "weights", 40, 1, None)
-    store = import_nbest(lists)
+    store = import_nbest(lists, store_dir=folder / "stores")
     return {
         "chunking": of(*Chunking.fit(chunking_corpus(150, 1), only="NP")),
         "order 1": of(*Chunking.fit(chunking_corpus(60, 2), order=1)),

@@ -49,6 +49,12 @@ class Run:
     data: str  # what the data is known by: a hash of its content
     paper: float | None = None
     keep_model: bool = True
+    answers: int | None = None  # that end it; iterations are then a bound
+
+    @property
+    def length(self) -> int:
+        """In answers where these end it, else in iterations."""
+        return self.answers or self.iterations
 
     @property
     def hash(self) -> str:
@@ -59,6 +65,7 @@ class Run:
             "evaluate_every": self.evaluate_every,
             "data": self.data,
             "phase": self.phase,
+            **({} if self.answers is None else {"answers": self.answers}),
         }
         text = json.dumps(known_by, sort_keys=True, separators=(",", ":"))
         return hashlib.blake2b(text.encode(), digest_size=10).hexdigest()
@@ -84,6 +91,7 @@ def fixed_runs(plan: Experiment, data: str) -> list[Run]:
             plan.interval,
             data,
             spec.paper,
+            answers=plan.answers,
         )
         for spec in plan.learners
         for seed in plan.seeds
@@ -197,6 +205,7 @@ def execute(
         bench.data,
         run.settings,
         run.iterations,
+        answers=run.answers,
         evaluate_every=run.evaluate_every,
         checkpoint=folder / CHECKPOINT,
         checkpoint_seconds=checkpoint_seconds,
@@ -229,6 +238,7 @@ def _write_record(
         "seed": run.settings.seed,
         "settings": run.settings.as_dict(),
         "iterations": run.iterations,
+        "answers": run.answers,
         "evaluate_every": run.evaluate_every,
         "data": run.data,
         "result": result,
