@@ -28,7 +28,7 @@ from sparsezo.storage.sealed import read_sealed, read_whole, sum_of, write_seale
 RECORD, CURVE, MODEL = "run.json", "curve.csv", "model.szo"
 AGAIN = "the command that made it does the run again"
 COLUMNS = ("iterations", "average_loss", "dev", "answers")
-Point = tuple[int, float, float, int]  # iterations, average loss, dev, answers
+Point = tuple[int, float, float] | tuple[int, float, float, int]  # iterations, average loss, dev, answers if known
 
 _WANTED: dict[str, tuple[type, ...]] = {
     "experiment": (str,),
@@ -55,7 +55,8 @@ def write_curve(folder: Path, curve: Sequence[Point]) -> None:
     text = io.StringIO()
     rows = csv.writer(text, lineterminator="\n")
     rows.writerow(COLUMNS)
-    rows.writerows((int(step), _cell(loss), _cell(dev), int(answers)) for step, loss, dev, answers in curve)
+    for step, loss, dev, *answers in curve:
+        rows.writerow((int(step), _cell(loss), _cell(dev), int(answers[0]) if answers else ""))
     write_text(folder / CURVE, text.getvalue())
 
 

@@ -65,10 +65,14 @@ class Run:
             "evaluate_every": self.evaluate_every,
             "data": self.data,
             "phase": self.phase,
-            **({} if self.answers is None else {"answers": self.answers}),
+            **self._by_answers,
         }
         text = json.dumps(known_by, sort_keys=True, separators=(",", ":"))
         return hashlib.blake2b(text.encode(), digest_size=10).hexdigest()
+
+    @property
+    def _by_answers(self) -> dict[str, int]:
+        return {} if self.answers is None else {"answers": self.answers}
 
     def folder(self, out: Path) -> Path:
         return out / "runs" / self.hash
@@ -238,7 +242,7 @@ def _write_record(
         "seed": run.settings.seed,
         "settings": run.settings.as_dict(),
         "iterations": run.iterations,
-        "answers": run.answers,
+        **run._by_answers,
         "evaluate_every": run.evaluate_every,
         "data": run.data,
         "result": result,
