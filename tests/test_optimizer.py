@@ -364,8 +364,10 @@ def test_threads_that_ask_and_tell_never_see_a_step_twice(problem):
             thread.start()
         for thread in threads:
             thread.join()
-        assert sorted(seen) == list(range(400))
-        assert (optimizer.step, optimizer.open_proposals) == (400, [])
+        assert len(set(seen)) == optimizer.answers == 400
+        assert optimizer.open_proposals == []
+        if type(optimizer) is Optimizer:  # a learner passes steps over whose outputs are the same
+            assert sorted(seen) == list(range(400))
         assert optimizer.average_loss == pytest.approx(0.3)
 
 

@@ -14,10 +14,13 @@ from sparsezo.perturbations import PERTURBATIONS
 from sparsezo.rules import RULES
 from sparsezo.settings import CRITERIA, STEPS, Settings
 
-RULE_NAMES = "two-point, symmetric, comparison, preference, baseline, first-order, supervised"
+RULE_NAMES = "two-point, symmetric, comparison, preference, baseline, first-order, supervised, part, label, pair, rate"
 POSITIVE = "must be positive and finite"
 FIRST_ORDER = {"rule": "first-order", "perturb": None, "mu": None}
 SUPERVISED = {"rule": "supervised", "perturb": None, "mu": None}
+PART, LABEL, PAIR, RATE = ({"rule": rule, "perturb": None, "mu": None} for rule in ("part", "label", "pair", "rate"))
+ERROR = "write E below 0.5, or E0,E1 with a sum below 1, none below 0"
+ONE_ERROR = "only part has yes and no to err in; give one number"
 
 
 @pytest.mark.parametrize(
@@ -73,6 +76,38 @@ SUPERVISED = {"rule": "supervised", "perturb": None, "mu": None}
             "`feedback` loud: write exact, binary, flip:P with P from 0 to 1, "
             "or rating:K[,NOISE,BIAS] with K from 2 to 1000",
         ),
+        ({**PART, "perturb": "score"}, "rule part perturbs nothing: leave out `perturb` and `mu`"),
+        (
+            {**PAIR, "criterion": "annealed"},
+            "rule pair has a criterion of its own: leave out `criterion` annealed",
+        ),
+        ({"about": "chunk"}, "`about` belongs to part, label, pair and rate, not to rule two-point"),
+        ({"ask": "random"}, "`ask` belongs to part, label, pair and rate, not to rule two-point"),
+        ({**SUPERVISED, "rehearse": 1}, "`rehearse` belongs to part, label, pair and rate, not to rule supervised"),
+        (
+            {"rule": "preference", "rater_error": "0.1"},
+            "`rater_error` belongs to part, label, pair and rate, not to rule preference",
+        ),
+        ({**PART, "about": "word"}, "`about` word: choose from token, chunk"),
+        ({**PART, "ask": "often"}, "`ask` often: choose from unsure, random"),
+        ({**PAIR, "about": "chunk"}, "`about` chunk belongs to part and label; rule pair shows whole outputs"),
+        ({**RATE, "about": "chunk"}, "`about` chunk belongs to part and label; rule rate shows whole outputs"),
+        ({**PART, "rehearse": -1}, "`rehearse` -1: must be a whole number, 0 or more"),
+        ({**PART, "rehearse": 10**6}, "`rehearse` 1000000: must be at most 10,000"),
+        *[
+            ({**PART, "rater_error": e}, f"`rater_error` {e}: {ERROR}")
+            for e in ("0.5", "-0.1", "nan", "", "1,2,3", "x")
+        ],
+        ({**PART, "rater_error": "0.6,0.4"}, f"`rater_error` 0.6,0.4: {ERROR}"),
+        ({**LABEL, "rater_error": "0.1,0.2"}, f"`rater_error` 0.1,0.2: {ONE_ERROR}"),
+        ({**PAIR, "rater_error": "0,0.2"}, f"`rater_error` 0,0.2: {ONE_ERROR}"),
+        (
+            {**RATE, "rater_error": "0.1"},
+            "`rater_error` 0.1: rule rate takes losses, which are not right or wrong",
+        ),
+        ({**RATE, "feedback": "flip:0.1"}, "`feedback` flip:0.1 is of comparisons; rule rate asks for losses"),
+        ({**PART, "feedback": "binary"}, "`feedback` binary is of losses; rule part takes yes or no"),
+        ({**PAIR, "feedback": "rating:5"}, "`feedback` rating:5 is of losses; rule pair takes first, second or tie"),
     ],
 )
 def test_what_is_refused(change, message):
@@ -100,6 +135,11 @@ def test_what_is_refused(change, message):
         {"rule": "baseline", "feedback": "rating:5"},
         {"rule": "symmetric", "criterion": "annealed", "gamma": 3.0},
         {"feedback": "binary", "criterion": "annealed"},
+        {**PART, "about": "chunk", "ask": "random", "rater_error": "0.1,0.3", "rehearse": 10, "feedback": "flip:0.1"},
+        {**LABEL, "about": "chunk", "rater_error": "0.2", "feedback": "flip:1"},
+        {**PAIR, "rater_error": "0.49", "step": "adagrad"},
+        {**RATE, "feedback": "rating:5", "rehearse": 1},
+        {**RATE, "feedback": "binary"},
     ],
     ids=str,
 )
@@ -146,6 +186,9 @@ def test_as_dict_has_every_setting():
 # What reaches the loop
 
 
+NO_QUESTIONS = {"about": codes.ABOUT_TOKEN, "ask": codes.UNSURE, "e0": 0.0, "e1": 0.0, "rehearse": 0}
+
+
 def without_keys(law):
     return {name: value for name, value in law._asdict().items() if name != "keys"}
 
@@ -175,6 +218,7 @@ def test_every_setting_reaches_the_law():
         "noise": 0.2,
         "bias": 0.3,
         "levels": 7,
+        **NO_QUESTIONS,
     }
     assert all(type(value) is float for value in (law.h, law.mu, law.gamma, law.noise, law.bias))
     assert all(type(value) is int for value in (law.rule, law.perturbation, law.criterion, law.control, law.levels))
@@ -194,8 +238,31 @@ def test_the_law_of_a_learner_that_perturbs_nothing():
         "noise": 0.0,
         "bias": 0.0,
         "levels": 0,
+        **NO_QUESTIONS,
     }
     assert type(law.h) is type(law.mu) is float
+
+
+def test_what_is_asked_reaches_the_law():
+    law = Settings(**PART, about="chunk", ask="random", rater_error="0.1,0.3", rehearse=10).step_params()
+    assert (law.rule, law.about, law.ask) == (codes.PART, codes.ABOUT_CHUNK, codes.AT_RANDOM)
+    assert (law.e0, law.e1, law.rehearse) == (0.1, 0.3, 10)
+    law = Settings(**LABEL, rater_error="0.2").step_params()
+    assert (law.rule, law.about, law.ask, law.e0, law.e1) == (codes.LABEL, codes.ABOUT_TOKEN, codes.UNSURE, 0.2, 0.2)
+
+
+def test_rules_that_ask_take_adagrad_unless_told_otherwise():
+    def defaults(rule, step, perturb):
+        return (2.0 if step == "adagrad" else 1.0), 0.1
+
+    settings = Settings.complete({"rule": "part"}, defaults)
+    assert (settings.step, settings.h, settings.mu, settings.perturb) == ("adagrad", 2.0, None, None)
+    assert Settings.complete({"rule": "part", "step": "constant"}, defaults).h == 1.0
+    assert Settings.complete({"rule": "first-order"}, defaults).step == "constant"
+    assert str(settings) == "part, h 2, adagrad, seed 0"
+    assert set(settings.as_dict()) - set(Settings().as_dict()) == {"about", "ask", "rater_error", "rehearse"}
+    everything = Settings(**PART, about="chunk", ask="random", rater_error="0.1", rehearse=5)
+    assert everything.name == "part about a chunk asked at random error 0.1 rehearsing 5"
 
 
 @pytest.mark.parametrize(
@@ -235,11 +302,12 @@ def splitmix_key(seed, stream):
 def test_each_stream_has_a_key_of_its_own_from_the_seed(seed):
     keys = Settings(seed=seed).step_params().keys
     assert keys.dtype == np.uint64
-    assert keys.tolist() == [splitmix_key(seed, stream) for stream in range(6)]
-    assert len(set(keys.tolist())) == 6
+    assert keys.tolist() == [splitmix_key(seed, stream) for stream in range(9)]
+    assert len(set(keys.tolist())) == 9
     assert not set(keys.tolist()) & set(Settings(seed=seed // 2 + 1).step_params().keys.tolist())
     streams = (random.INPUTS, random.PERTURBATION, random.COMPLEMENT, random.DEBT, random.OUTPUT, random.FEEDBACK)
     assert streams == (0, 1, 2, 3, 4, 5)
+    assert (random.CHOICE, random.MODE, random.REHEARSAL) == (6, 7, 8)
 
 
 # What a run is said to be
@@ -279,6 +347,10 @@ def test_what_each_rule_compares_and_asks_for():
         "baseline": ("baseline", True, None, "the loss of the output"),
         "first-order": ("first-order", False, None, "the loss of the output"),
         "supervised": ("supervised", False, None, "the correct output"),
+        "part": ("part", False, None, "yes or no"),
+        "label": ("label", False, None, "the name of the right label"),
+        "pair": ("pair", False, None, "first, second or tie"),
+        "rate": ("rate", False, None, "a loss from 0 to 1"),
     }
     assert [rule.code for rule in RULES.values()] == [
         codes.TWO_POINT,
@@ -288,7 +360,12 @@ def test_what_each_rule_compares_and_asks_for():
         codes.BASELINE,
         codes.FIRST_ORDER,
         codes.SUPERVISED,
+        codes.PART,
+        codes.LABEL,
+        codes.PAIR,
+        codes.RATE,
     ]
+    assert [rule.name for rule in RULES.values() if rule.asks] == ["part", "label", "pair", "rate"]
 
 
 def test_perturbations_have_their_codes():

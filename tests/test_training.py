@@ -271,6 +271,8 @@ def test_the_result_in_figures(data):
         **LIVELY.as_dict(),
         "metric": "f1",
         "iterations": n,
+        "questions": n,
+        "answers": n,
         "n": task.n_features * labels,
         "n_active": pytest.approx(labels * np.mean(active)),
         "n_score": pytest.approx(labels * np.mean(rank)),
@@ -342,7 +344,7 @@ def test_what_a_run_asks_the_task_for(data):
     asked.clear()
     annealed = Training(Changed(task, problem=problem), parts, replace(LIVELY, criterion="annealed"), 5)
     assert asked[0] == ("train", {"risk": True})
-    assert annealed.problem.task.scratch.A.size > 0
+    assert annealed.problem.task.nodes.size > 0
     annealed.go()
 
 

@@ -28,6 +28,7 @@ _PUBLIC = {
     "sparsezo.optimizer": ("Optimizer",),
     "sparsezo.perturbations": ("PERTURBATIONS",),
     "sparsezo.proposals": ("Info", "Proposal"),
+    "sparsezo.questions": ("Question",),
     "sparsezo.reports.report": ("write_report",),
     "sparsezo.rules": ("RULES",),
     "sparsezo.settings": ("Settings",),
@@ -71,6 +72,7 @@ if TYPE_CHECKING:
     from sparsezo.optimizer import Optimizer
     from sparsezo.perturbations import PERTURBATIONS
     from sparsezo.proposals import Info, Proposal
+    from sparsezo.questions import Question
     from sparsezo.reports.report import write_report
     from sparsezo.rules import RULES
     from sparsezo.settings import Settings

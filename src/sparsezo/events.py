@@ -2,6 +2,8 @@
 
     {"event": "ask", "step", "x"}, {"event": "tell", "step", "feedback"}, {"event": "read"}
 
+"next": true in an ask says that the learner chose the input itself.
+
 optimizer.on_event = lambda event: log.write(json.dumps(event) + "\\n")
 replay(Optimizer(n, settings), map(json.loads, log))            # the weights end the same
 """
@@ -14,7 +16,6 @@ from typing import TYPE_CHECKING, Any
 from numpy.typing import ArrayLike
 
 from sparsezo.errors import DamagedError, UsageError, shown
-from sparsezo.proposals import Proposal
 
 if TYPE_CHECKING:
     from sparsezo.optimizer import Optimizer
@@ -29,13 +30,13 @@ def replay(optimizer: Optimizer, events: Iterable[Event], features: Callable[[An
     """
     if not isinstance(events, Iterable):
         raise UsageError(f"a log is a list of events, not a {type(events).__name__}")
-    asked: dict[int, Proposal] = {}
+    asked: dict[int, Any] = {}
     for number, event in enumerate(events, start=1):
         kind, step = _event(number, event)
         if kind == "ask":
             x = event["x"]
             given = (x,) if features is None else (x, features(x))
-            proposal = optimizer.ask(*given)
+            proposal: Any = optimizer.ask(*(() if event.get("next") else given))
             if proposal.step != step:
                 raise UsageError(f"step {step} of the log would be step {proposal.step} here: not its start")
             asked[proposal.step] = proposal

@@ -26,7 +26,7 @@ import secrets
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -40,6 +40,7 @@ from sparsezo.kernels.coefficient import coefficient
 from sparsezo.kernels.inputs.one import OneInput
 from sparsezo.options import make_options
 from sparsezo.proposals import Feedback, Info, Proposal, as_json, losses_of
+from sparsezo.questions import Question
 from sparsezo.rules import RULES
 from sparsezo.settings import Settings
 from sparsezo.storage.container import damage, pack, unpack
@@ -47,12 +48,13 @@ from sparsezo.storage.container import damage, pack, unpack
 _BLOCK = 1024  # rows that are settled with one call of the generator
 _EMPTY = np.zeros((0, 0))
 STATE = "the state"  # what it is called in messages
+P = TypeVar("P", Proposal, Question)
 
 
 class Asked(NamedTuple):
     """An open proposal, and the input it is about where only the caller had it."""
 
-    proposal: Proposal
+    proposal: Any  # a Proposal, or a Question
     inputs: Any = None
 
 
@@ -83,6 +85,9 @@ class Optimizer:
                 Q_row=np.zeros(n if settings.perturb == "all" else 0),
                 counts=np.zeros(loop.N_COUNTS, np.int64),
                 sums=np.zeros(loop.N_SUMS),
+                questions=np.zeros((0, 0), np.int32),
+                about=np.zeros(0, np.int32),
+                said=np.zeros(0),
             )
         except (MemoryError, ValueError, OverflowError):
             raise UsageError(f"n {shown(n)}: this machine has no room for so many weights") from None
@@ -106,11 +111,23 @@ class Optimizer:
 
     @property
     def average_loss(self) -> float:
-        """The average cumulative loss of the candidates so far (paper Sec. 5)."""
-        return float(self.state.sums[loop.LOSS]) / max(self.step, 1)
+        """The average cumulative loss of the candidates so far (paper Sec. 5); rules that ask: of what they showed."""
+        counts = self.state.counts
+        known = counts[loop.ANSWERS] if RULES[self.settings.rule].asks else counts[loop.STEP] - counts[loop.SILENT]
+        return float(self.state.sums[loop.LOSS]) / max(int(known), 1)
 
     @property
-    def open_proposals(self) -> list[Proposal]:
+    def questions(self) -> int:
+        """What a person has been asked: where two outputs are equal, or nothing is worth a question, nothing."""
+        return int(self.state.counts[loop.QUESTIONS])
+
+    @property
+    def answers(self) -> int:
+        """How many of these have been answered."""
+        return int(self.state.counts[loop.ANSWERS])
+
+    @property
+    def open_proposals(self) -> list[Any]:
         """Those that wait for their answer, oldest first."""
         with self._lock:
             return [asked.proposal for _, asked in sorted(self._open.items())]
@@ -174,6 +191,7 @@ class Optimizer:
             params, state = self._params, self.state
             counts, sums = state.counts.copy(), state.sums.copy()
             mean = loop.count_step(params, F_plus, F_plus, state)
+            state.counts[loop.ANSWERS] += 1
             c = float(coefficient(params.rule, params.h, params.mu, F_plus, F_incumbent, mean))
             if not math.isfinite(c + state.sums[loop.LOSS]):
                 state.counts[:], state.sums[:] = counts, sums
@@ -185,16 +203,19 @@ class Optimizer:
                 self.on_event({"event": "tell", "step": asked.proposal.step, "feedback": as_json(feedback)})
             return Info(asked.proposal.step, c, self.average_loss)
 
-    def _opened(self, proposal: Proposal, inputs: Any = None) -> Proposal:
+    def _opened(self, proposal: P, inputs: Any = None, *, own: bool = False) -> P:
+        """``own``: the learner chose the input itself."""
         self.state.counts[loop.ASKED] += 1
+        loop.count_question(self.state)
         self._open[proposal.step] = Asked(proposal.frozen(), inputs)
         if self.on_event is not None:
-            self.on_event({"event": "ask", "step": proposal.step, "x": np.asarray(proposal.x).tolist()})
+            event = {"event": "ask", "step": proposal.step, "x": np.asarray(proposal.x).tolist()}
+            self.on_event({**event, "next": True} if own else event)
         return proposal
 
-    def _asked(self, proposal: Proposal) -> Asked:
+    def _asked(self, proposal: Proposal | Question) -> Asked:
         """The open proposal as it was made; says why where there is none."""
-        if not isinstance(proposal, Proposal) or not isinstance(proposal.step, int):
+        if not isinstance(proposal, Proposal | Question) or not isinstance(proposal.step, int):
             raise UsageError(f"tell() takes a proposal as ask() gave it, not {shown(proposal)}")
         if proposal.owner != self.id:
             raise UsageError(f"step {proposal.step}: this proposal is of another learner ({proposal.owner})")
@@ -266,23 +287,31 @@ class Optimizer:
         optimizer._restore(meta, arrays)
         return optimizer
 
+    def make_room_for(self, arrays: Mapping[str, NDArray[Any]]) -> None:
+        """Before a state is taken over that may have grown."""
+
     def _restore(self, meta: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
+        self.make_room_for(arrays)
         for name, mine in self.state._asdict().items():
             its = arrays.get(name)
             if its is None or its.shape != mine.shape or its.dtype != mine.dtype:
                 raise DataError(STATE, f"is of another problem or settings: {name} does not fit")
             mine[...] = its
         with damage(STATE):
-            check_state(self.state)
+            self.check_state()
             self.id = str(meta["id"])
             for given in meta["open"]:
-                proposal = Proposal.from_json(given)
+                proposal: Any = (Question if "kind" in given else Proposal).from_json(given)
                 self._open[proposal.step] = self._reopened(proposal, arrays.get(f"basis.{proposal.step}"))
             asked, told = self.state.counts[[loop.ASKED, loop.STEP]].tolist()
             if len(self._open) != asked - told or not all(0 <= step < asked for step in self._open):
                 raise ValueError("its open proposals are not those that wait for an answer")
 
-    def _reopened(self, proposal: Proposal, basis: NDArray[Any] | None) -> Asked:
+    def check_state(self) -> None:
+        """Whether a state that was taken over can be one of this optimizer's."""
+        check_state(self.state)
+
+    def _reopened(self, proposal: Any, basis: NDArray[Any] | None) -> Asked:
         """As ``ask`` made it, from bytes."""
         active = _indices(proposal.x, self.state.W.shape[0])
         for values in (proposal.candidate, proposal.incumbent):
@@ -311,6 +340,7 @@ def workspace(rows: int, columns: int, L: int, outputs: int, dtype: Any) -> loop
         row=np.zeros(L, dtype),
         y=np.zeros(outputs, np.int32),
         incumbent=np.zeros(outputs, np.int32),
+        q=np.zeros(4, np.int32),
     )
 
 
@@ -326,9 +356,9 @@ def state_of(raw: bytes) -> tuple[dict[str, Any], dict[str, NDArray[Any]], Setti
 
 def check_state(state: loop.State) -> None:
     """Numbers that a run can come to."""
-    for name in ("W", "q", "Q_row", "sums"):
+    for name in ("W", "q", "Q_row", "sums", "said"):
         bounds.finite(name, getattr(state, name))
-    if (state.counts < 0).any() or (state.q < 0).any():
+    if (state.counts < 0).any() or (state.q <= -1).any():
         raise UsageError("counts or sums of squares below 0")
     if state.Q_row.size and not 0 <= state.Q_row.min() <= state.Q_row.max() <= state.sums[loop.Q_TOTAL]:
         raise UsageError("weights that are owed less than nothing")

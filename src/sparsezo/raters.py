@@ -1,7 +1,7 @@
 """Models of raters, for simulated feedback: people are not exact (``--feedback`` in train).
 
 exact          the loss itself
-flip:P         a comparison answered wrongly with probability P; for rules comparison and preference
+flip:P         an answer wrong with probability P; for rules comparison, preference, part, label and pair
 rating:K       K grades from a number of raters, each with a bias of its own, and noise: rating:5 or
                rating:5,NOISE,BIAS (standard deviations, 0.1 each unless given)
 binary         a thumb up or down for an output, down with probability equal to its loss
@@ -55,3 +55,19 @@ def parse_feedback(text: str) -> Feedback:
         f"`feedback` {quoted(text)}: write exact, binary, flip:P with P from 0 to 1, or rating:K[,NOISE,BIAS] with K "
         f"from 2 to {_MOST_GRADES}"
     )
+
+
+def parse_error(text: str) -> tuple[float, float]:
+    """(Pr(yes, though wrong), Pr(no, though right)) that a learner believes of its raters, from "E" or "E0,E1".
+
+    >>> parse_error("0.1"), parse_error("0,0.2")
+    ((0.1, 0.1), (0.0, 0.2))
+    """
+    try:
+        numbers = [float(part) for part in text.split(",")]
+        e0, e1 = numbers if len(numbers) == 2 else numbers * 2
+        if min(e0, e1) >= 0 and e0 + e1 < 1:
+            return e0, e1
+    except (ValueError, AttributeError):
+        pass
+    raise UsageError(f"`rater_error` {text}: write E below 0.5, or E0,E1 with a sum below 1, none below 0")

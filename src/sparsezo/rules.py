@@ -19,6 +19,7 @@ class Rule:
     summary: str
     zeroth_order: bool  # learns from perturbed weights, so it needs a perturbation and mu
     incumbent: str | None = None  # where the output stands that the candidate, of w + mu u, is compared with
+    asks: bool = False  # learns from what an answer says under the model's own distribution (docs/answers.md)
 
 
 _LOSSES, _LOSS = "the losses of the two outputs", "the loss of the output"
@@ -34,5 +35,9 @@ RULES = {
         Rule("baseline", codes.BASELINE, _LOSS, "paper Sec. 4; against the mean loss so far", True),
         Rule("first-order", codes.FIRST_ORDER, _LOSS, "paper's SFO: expected loss minimisation", False),
         Rule("supervised", codes.SUPERVISED, "the correct output", "full information: the upper bound", False),
+        Rule("part", codes.PART, "yes or no", "is this part of the output right?", False, asks=True),
+        Rule("label", codes.LABEL, "the name of the right label", "which label is it?", False, asks=True),
+        Rule("pair", codes.PAIR, "first, second or tie", "which of two outputs is better?", False, asks=True),
+        Rule("rate", codes.RATE, "a loss from 0 to 1", "how bad is this output?", False, asks=True),
     )
 }

@@ -18,7 +18,7 @@ from sparsezo.errors import UsageError, shown
 from sparsezo.kernels import codes
 from sparsezo.options import check_options, described, option
 from sparsezo.perturbations import PERTURBATIONS
-from sparsezo.raters import parse_feedback
+from sparsezo.raters import parse_error, parse_feedback
 from sparsezo.rules import RULES
 
 if TYPE_CHECKING:
@@ -28,6 +28,11 @@ Defaults = Callable[[str, str, str | None], tuple[float, float]]  # (rule, step,
 
 CRITERIA = {"map": codes.MAP, "annealed": codes.ANNEALED}
 STEPS = ("constant", "adagrad")
+ABOUT = {"token": codes.ABOUT_TOKEN, "chunk": codes.ABOUT_CHUNK}
+ASK = {"unsure": codes.UNSURE, "random": codes.AT_RANDOM}
+_OF_ANSWERS = ("about", "ask", "rater_error", "rehearse")  # options of rules that learn from answers, and of no other
+_MOST_REHEARSED = 10_000
+_OF_PARTS = ("part", "label")  # rules whose questions are about a part of an output
 
 
 def _but(default: Any, text: str = "{}") -> Callable[[Any], str | None]:
@@ -47,7 +52,7 @@ class Settings:
         "Which weights are perturbed: all of them, those active in the input, or what its scores can see of these.",
         choices=PERTURBATIONS,
         word=lambda value: value,
-        shown="score; nothing for first-order and supervised",
+        shown="score; nothing for rules that perturb nothing",
     )
     h: float = option(0.001, "Learning rate.", positive=True, sign=_number("h"))
     mu: float | None = option(0.1, "Size of the perturbation.", positive=True, sign=_number("mu"))
@@ -72,10 +77,33 @@ class Settings:
     seed: int = option(0, "Same seed, same run, bit for bit.", sign=lambda value: f"seed {value}")
     feedback: str = option(
         "exact",
-        "How the simulated rater answers: exact, binary, flip:P (comparisons wrong with probability P), "
+        "How the simulated rater answers: exact, binary, flip:P (an answer wrong with probability P), "
         "rating:K[,NOISE,BIAS] (K grades).",
         word=_but("exact"),
         sign=_but("exact", "feedback {}"),
+    )
+    about: str = option(
+        "token",
+        "part, label: what a question is about: the smallest part there is (a token, a document), or a chunk.",
+        choices=ABOUT,
+        word=_but("token", "about a {}"),
+    )
+    ask: str = option(
+        "unsure",
+        "part, label, pair, rate: ask where the model is unsure (a tenth at random), or at random.",
+        choices=ASK,
+        word=_but("unsure", "asked at {}"),
+    )
+    rater_error: str = option(
+        "0",
+        "part, label, pair: how often raters are believed to err: E, or for part E0,E1 (a yes that is wrong, a no).",
+        word=_but("0", "error {}"),
+    )
+    rehearse: int = option(
+        0,
+        "part, label, pair, rate: earlier answers gone over again after each new one.",
+        least=0,
+        word=_but(0, "rehearsing {}"),
     )
 
     def __post_init__(self) -> None:
@@ -94,13 +122,34 @@ class Settings:
             raise UsageError(
                 "`step` adagrad with `perturb` all would move every weight at every step; use active or score"
             )
-        model = parse_feedback(self.feedback).model
-        if model == "flip" and self.rule not in ("comparison", "preference"):
-            raise UsageError(f"`feedback` {self.feedback} is of comparisons; rule {self.rule} asks for losses")
-        if model != "exact" and self.rule == "supervised":
-            raise UsageError(f"`feedback` {self.feedback}: rule supervised sees the correct output, no rater")
         if self.baseline and self.rule != "first-order":
             raise UsageError(f"`baseline` belongs to rule first-order, not to {self.rule}")
+        self._check_rater()
+        self._check_questions()
+
+    def _check_rater(self) -> None:
+        model, rule = parse_feedback(self.feedback).model, RULES[self.rule]
+        chooses = rule.name in ("comparison", "preference") or (rule.asks and rule.name != "rate")
+        if model == "flip" and not chooses:
+            raise UsageError(f"`feedback` {self.feedback} is of comparisons; rule {self.rule} asks for losses")
+        if model in ("rating", "binary") and rule.asks and chooses:
+            raise UsageError(f"`feedback` {self.feedback} is of losses; rule {self.rule} takes {rule.feedback}")
+        if model != "exact" and self.rule == "supervised":
+            raise UsageError(f"`feedback` {self.feedback}: rule supervised sees the correct output, no rater")
+
+    def _check_questions(self) -> None:
+        rule, (e0, e1) = RULES[self.rule], parse_error(self.rater_error)
+        given = [name for name in _OF_ANSWERS if getattr(self, name) != SETTINGS[name].default]
+        if given and not rule.asks:
+            raise UsageError(f"`{given[0]}` belongs to part, label, pair and rate, not to rule {self.rule}")
+        if self.about != "token" and self.rule not in _OF_PARTS:
+            raise UsageError(f"`about` {self.about} belongs to part and label; rule {self.rule} shows whole outputs")
+        if self.rehearse > _MOST_REHEARSED:
+            raise UsageError(f"`rehearse` {shown(self.rehearse)}: must be at most {_MOST_REHEARSED:,}")
+        if self.rule == "rate" and e0 + e1 > 0:
+            raise UsageError(f"`rater_error` {self.rater_error}: rule rate takes losses, which are not right or wrong")
+        if self.rule != "part" and e0 != e1:
+            raise UsageError(f"`rater_error` {self.rater_error}: only part has yes and no to err in; give one number")
 
     @classmethod
     def complete(cls, given: Mapping[str, Any], defaults: Defaults, usual_step: str = "constant") -> Self:
@@ -111,7 +160,8 @@ class Settings:
         rule = given.get("rule", cls.rule)
         perturbs = rule not in RULES or RULES[rule].zeroth_order
         perturb = given.get("perturb", cls.perturb if perturbs else None)
-        step = given.get("step", "constant" if perturb == "all" else usual_step)
+        asks = rule in RULES and RULES[rule].asks
+        step = given.get("step", "adagrad" if asks else "constant" if perturb == "all" else usual_step)
         h, mu = defaults(rule, step, perturb)
         return cls(**{"perturb": perturb, "h": h, "mu": mu if perturbs else None, "step": step, **given})
 
@@ -126,7 +176,7 @@ class Settings:
 
         from sparsezo.kernels import loop, random
 
-        rater = parse_feedback(self.feedback)
+        rater, (e0, e1) = parse_feedback(self.feedback), parse_error(self.rater_error)
         return loop.StepParams(
             rule=RULES[self.rule].code,
             perturbation=PERTURBATIONS[self.perturb].code if self.perturb else codes.SCORE,
@@ -139,11 +189,18 @@ class Settings:
             noise=float(rater.noise),
             bias=float(rater.bias),
             levels=rater.levels,
+            about=ABOUT[self.about],
+            ask=ASK[self.ask],
+            e0=e0,
+            e1=e1,
+            rehearse=self.rehearse,
             keys=np.array([random.stream_key(self.seed, stream) for stream in random.STREAMS], np.uint64),
         )
 
     def as_dict(self) -> dict[str, Any]:
-        return {name: value for name, value in asdict(self).items() if name in SETTINGS}
+        """Without what the rule has no use for."""
+        none = () if RULES[self.rule].asks else _OF_ANSWERS
+        return {name: value for name, value in asdict(self).items() if name in SETTINGS and name not in none}
 
     def __str__(self) -> str:
         """The signature that tables, plots and saved models carry."""

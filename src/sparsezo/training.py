@@ -3,6 +3,7 @@
     run = Training(task, Data(train, dev, test), Settings(), iterations=4_000_000, checkpoint="model.szo.checkpoint")
     outcome = run.go(progress=print)                # or run.learn(...), then run.tested(model)
     outcome.model.save("model.szo")
+    Training(task, data, settings, answers=5000)    # ends when a person would have answered so many questions
 
 The best model on dev is kept, the paper's online-to-batch selection. A run that was interrupted or killed goes on from
 its checkpoint with ``resume=True`` and ends with the same weights, bit for bit.
@@ -30,15 +31,16 @@ from sparsezo.identity import known_by
 from sparsezo.interrupts import CHECKPOINT_SECONDS, DeferredSignals
 from sparsezo.kernels import loop
 from sparsezo.kernels.loop import State
-from sparsezo.learner import Learner, predict
+from sparsezo.learner import NO_END, Learner, predict
 from sparsezo.model import Model
-from sparsezo.optimizer import check_state
+from sparsezo.rules import RULES
 from sparsezo.settings import Settings
 from sparsezo.storage.container import damage, like, read_container, write_container
 from sparsezo.tasks.base import Problem, Scores, Task
 from sparsezo.tasks.loading import Data
 
 EVALUATIONS = 100  # of the dev set in a run
+_CURVE: dict[str, Any] = {"iterations": np.int64, "average_loss": np.float64, "dev": np.float64, "answers": np.int64}
 _SLICE_SECONDS = 0.1  # of compiled work between looks at the clock
 
 
@@ -57,6 +59,8 @@ class Progress:
     best_iteration: int
     seconds: float  # of learning, also before an interruption
     steps_per_second: float
+    answers: int = 0
+    most_answers: int | None = None  # where the run ends by these
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,32 +76,38 @@ class Training:
         task: Task,
         data: Data,
         settings: Settings,
-        iterations: int,
+        iterations: int | None = None,
         *,
+        answers: int | None = None,
         evaluate_every: int | None = None,
         checkpoint: str | os.PathLike[str] | None = None,
         checkpoint_seconds: float = CHECKPOINT_SECONDS,
         resume: bool = False,
         W: NDArray[Any] | None = None,
     ) -> None:
-        if iterations < 1:
-            raise UsageError(f"`iterations` {iterations}: must be at least 1")
-        if evaluate_every is not None and evaluate_every < 1:
-            raise UsageError(f"`evaluate_every` {evaluate_every}: must be at least 1")
-        self.task, self.data, self.settings, self.iterations = task, data, settings, iterations
-        self.evaluate_every = evaluate_every or default_interval(iterations)
+        for name, value in (("iterations", iterations), ("answers", answers), ("evaluate_every", evaluate_every)):
+            if value is not None and value < 1:
+                raise UsageError(f"`{name}` {value}: must be at least 1")
+        if iterations is None and answers is None:
+            raise UsageError("give `iterations`, `answers` or both")
+        self.task, self.data, self.settings = task, data, settings
+        self.iterations, self.answers = iterations or NO_END, answers  # at most; the first that is reached ends the run
+        self.evaluate_every = evaluate_every or default_interval(answers or self.iterations)  # in answers, or steps
         self.checkpoint = Path(checkpoint) if checkpoint is not None else None
         self.checkpoint_seconds = checkpoint_seconds
-        self.problem = task.problem(data.train, risk=settings.criterion == "annealed")
+        more = {"asks": True} if RULES[settings.rule].asks else {}
+        self.problem = task.problem(data.train, risk=settings.criterion == "annealed", **more)
         self.gold = task.gold(data.train)
         self._dev = _Held(task, data.dev) if data.dev is not None else None
         self._test = _Held(task, data.test) if data.test is not None else None  # what is wrong with it is said now
         self.learner = Learner(self.problem, settings, W)
+        if answers is not None and not self.learner.asks_people:
+            raise UsageError(f"`answers` {answers}: {self.learner.nobody}; give `iterations` alone")
         self._start = known_by(self.learner.state.W) if W is not None else None
         self.best = self.learner.state.W.copy()
         self.best_value: float | None = None
         self.best_iteration = 0
-        self.curve: list[tuple[int, float, float]] = []  # iterations, average loss, dev (nan without a dev set)
+        self.curve: list[tuple[int, float, float, int]] = []  # iterations, average loss, dev (nan without), answers
         self.seconds = 0.0
         if resume:
             self._resume()
@@ -128,15 +138,17 @@ class Training:
         if self.learner.step == 0 and not self.curve:
             self._evaluate()
         size, saved = 1000, time.perf_counter()
-        while self.learner.step < self.iterations:
-            began = time.perf_counter()
-            due = (self.learner.step // self.evaluate_every + 1) * self.evaluate_every
-            steps = min(size, due - self.learner.step, self.iterations - self.learner.step)
-            self.learner.run(self.gold, steps)
-            took = time.perf_counter() - began
+        while not self._finished:
+            began, before = time.perf_counter(), self.learner.step
+            due = (self._done // self.evaluate_every + 1) * self.evaluate_every
+            if self.answers is None:
+                self.learner.run(self.gold, min(size, due - before, self.iterations - before))
+            else:
+                self.learner.run(self.gold, min(size, self.iterations - before), min(due, self.answers))
+            took, steps = time.perf_counter() - began, self.learner.step - before
             self.seconds += took
             size = max(1, min(2 * size, int(steps / max(took, 1e-9) * _SLICE_SECONDS)))
-            if self.learner.step == due or self.learner.step == self.iterations:
+            if self._done == due or self._finished:
                 self._evaluate()
             if progress is not None:
                 progress(self._progress(steps / max(took, 1e-9)))
@@ -144,6 +156,15 @@ class Training:
             if self.checkpoint is not None and time.perf_counter() - saved > self.checkpoint_seconds:
                 self._save()
                 saved = time.perf_counter()
+
+    @property
+    def _done(self) -> int:
+        """Of what looks at dev are counted by."""
+        return self.learner.step if self.answers is None else self.learner.answers
+
+    @property
+    def _finished(self) -> bool:
+        return self.learner.step >= self.iterations or self._done >= (self.answers or NO_END)
 
     def _evaluate(self) -> None:
         """A point of the curve; where dev is better than ever, keep the weights. Without dev the latest are kept."""
@@ -154,7 +175,7 @@ class Training:
             self.best[:] = W
             self.best_value = value if self._dev else None
             self.best_iteration = self.learner.step
-        self.curve.append((self.learner.step, self.learner.average_loss, value))
+        self.curve.append((self.learner.step, self.learner.average_loss, value, self.learner.answers))
 
     def _progress(self, speed: float) -> Progress:
         dev = self.curve[-1][2] if self.curve and self._dev else None
@@ -168,6 +189,8 @@ class Training:
             self.best_iteration,
             self.seconds,
             speed,
+            learner.answers,
+            self.answers,
         )
 
     def tested(self, model: Model) -> Outcome:
@@ -184,7 +207,9 @@ class Training:
             "task": self.task.name,
             **settings.as_dict(),
             "metric": self.task.metric,
-            "iterations": self.iterations,
+            "iterations": self.learner.step,
+            "questions": self.learner.questions,
+            "answers": self.learner.answers,
             "n": self.problem.n_features * self.problem.n_labels,
             "n_active": float(self.problem.n_active.mean()),
             "n_score": float(self.problem.n_score.mean()),
@@ -193,15 +218,15 @@ class Training:
             "dev": self.best_value,
             "test": None,
             "seconds": self.seconds,
-            "us_per_iteration": 1e6 * self.seconds / self.iterations,
-            "update_fraction": self.learner.updates / self.iterations,
+            "us_per_iteration": 1e6 * self.seconds / self.learner.step,
+            "update_fraction": self.learner.updates / self.learner.step,
             "version": __version__,
         }
         return Model(self.task, self.best, settings.as_dict(), result, self._curve())
 
     def _curve(self) -> dict[str, NDArray[Any]]:
-        points = np.array(self.curve, np.float64).reshape(-1, 3)
-        return {"iterations": points[:, 0].astype(np.int64), "average_loss": points[:, 1], "dev": points[:, 2]}
+        points = np.array(self.curve, np.float64).reshape(-1, len(_CURVE))
+        return {name: points[:, k].astype(kind) for k, (name, kind) in enumerate(_CURVE.items())}
 
     # Being stopped, and going on
 
@@ -213,6 +238,7 @@ class Training:
             "task": self.task.name,
             "settings": self.settings.as_dict(),
             "iterations": self.iterations,
+            "answers": self.answers,
             "evaluate_every": self.evaluate_every,
             "features": known_by(*self.task.to_arrays()),
             "train": known_by(self.problem.inputs, self.problem.task, self.gold),
@@ -240,13 +266,15 @@ class Training:
         meta, arrays = read_container(self.checkpoint, "checkpoint")
         self._check_identity(meta.get("identity"))
         with damage(self.checkpoint, "remove it to start anew"):
+            self.learner.make_room_for(arrays)
             self._check(meta, arrays)
-        for name in State._fields:
-            getattr(self.learner.state, name)[...] = arrays[name]
+            for name in State._fields:
+                getattr(self.learner.state, name)[...] = arrays[name]
+            self.learner.check_state()
         self.best[...] = arrays["best"]
         self.best_value, self.best_iteration = meta["best_value"], meta["best_iteration"]
         self.seconds = meta["seconds"]
-        columns = (arrays[name].tolist() for name in ("iterations", "average_loss", "dev"))
+        columns = (arrays[name].tolist() for name in _CURVE)
         self.curve = list(zip(*columns, strict=True))
 
     def _check_identity(self, its: Any) -> None:
@@ -266,14 +294,13 @@ class Training:
         """What a checkpoint of this very run holds fits it; NumPy would make much else fit without a word."""
         like(arrays, "best", self.best)
         state = State(*(like(arrays, name, mine) for name, mine in self.learner.state._asdict().items()))
-        check_state(state)
         if not 0 <= state.counts[loop.STEP] <= self.iterations:
             raise ValueError("more steps than the run has")
         if not is_finite(arrays["best"]):
             raise ValueError("best is not finite")
         points = arrays["iterations"].size
-        for name, kinds in (("iterations", "iu"), ("average_loss", "f"), ("dev", "f")):
-            bounds.array(name, arrays[name], kinds, (points,))
+        for name, kind in _CURVE.items():
+            bounds.array(name, arrays[name], np.dtype(kind).kind, (points,))
         bounds.below("iterations", arrays["iterations"], self.iterations + 1)
         for name, kind in (("best_value", float | None), ("best_iteration", int), ("seconds", float)):
             if not isinstance(meta[name], kind):

@@ -20,14 +20,15 @@ COMMANDS = [
 ]  # fmt: skip
 OF_TRAIN = {
     "--train", "--dev", "--test", "--output", "--iterations", "--evaluate-every", "--checkpoint-seconds", "--resume",
-    "--force", "--json", "--init", "--insist",
+    "--force", "--json", "--init", "--insist", "--answers",
 }  # fmt: skip
 OF_TUNE = {
     "--train", "--dev", "--iterations", "--seed", "--seeds", "--grid-h", "--grid-mu", "--full-grid", "--processes",
-    "--output", "--json", "--insist",
+    "--output", "--json", "--insist", "--answers",
 }  # fmt: skip
 LEARNER = {
     "--rule", "--perturb", "--h", "--mu", "--step", "--criterion", "--gamma", "--baseline", "--seed", "--feedback",
+    "--about", "--ask", "--rater-error", "--rehearse",
 }  # fmt: skip
 OF_TASK = {
     "chunking": {
@@ -121,7 +122,7 @@ def test_help_has_a_short_name(shown, words):
             "chunking",
             "h",
             "0.001 for score; 0.05 for score adagrad, active adagrad; 0.0003 for active; 0.0001 for all; 0.01 for "
-            "first-order, supervised; 0.1 for first-order adagrad, supervised adagrad",
+            "first-order, supervised; 0.1 for first-order adagrad, supervised adagrad; 0.2 for part, label, pair",
         ),
         ("chunking", "mu", "0.1 for score, active, all; 0.2 for score adagrad, active adagrad"),
         ("text", "mu", "1"),
@@ -142,8 +143,9 @@ def test_every_number_that_h_and_mu_can_be_by_default_is_shown(task, name):
         number, _, whom = part.partition(" for ")
         for each in filter(None, whom.split(", ")):
             words = each.split()
-            step = "adagrad" if words[-1] == "adagrad" else "constant"
-            rules = [words[0]] if words[0] in ("first-order", "supervised") else ["two-point", "comparison"]
+            asks = words[0] in ("part", "label", "pair", "rate")
+            step = "adagrad" if words[-1] == "adagrad" or asks else "constant"
+            rules = [words[0]] if asks or words[0] in ("first-order", "supervised") else ["two-point", "comparison"]
             perturb = words[0] if words[0] in ("all", "active", "score") else None
             found = [kind(task).defaults(rule, step, perturb)[name == "mu"] for rule in rules]
             assert float(number) in found, each
@@ -152,10 +154,10 @@ def test_every_number_that_h_and_mu_can_be_by_default_is_shown(task, name):
 def test_a_default_is_shown_as_the_field_has_it(shown):
     text = " ".join(re.sub(r"[│\n]", " ", shown("train chunking")).split())
     for words in (
-        "--rule two-point|symmetric|comparison|preference|baseline|first-order|supervised",
+        "--rule two-point|symmetric|comparison|preference|baseline|first-order|supervised|part|label|pair|rate",
         "[default: (two-point)]",
         "--perturb all|active|score",
-        "[default: (score; nothing for first-order and supervised)]",
+        "[default: (score; nothing for rules that perturb nothing)]",
         "Temperature of the annealed criterion. [default: (1)]",
         "--order 1|2",
         "[default: (2; 1 with more than 5 tags)]",

@@ -61,6 +61,9 @@ LEARNERS = {  # each value is another one than by default
         seed=5, feedback="flip:0.1",
     ),
     "--rule first-order --h 0.03 --step constant --baseline": Settings("first-order", None, 0.03, None, baseline=True),
+    "--rule part --h 0.03 --about chunk --ask random --rater-error 0.1,0.2 --rehearse 3": Settings(
+        "part", None, 0.03, None, step="adagrad", about="chunk", ask="random", rater_error="0.1,0.2", rehearse=3
+    ),
 }  # fmt: skip
 OPTIONS = {
     "chunking": (
@@ -93,7 +96,7 @@ OPTIONS = {
     ),
 }
 FILES = "--train a --train b --dev d --test t"
-PACE = "--iterations 7k --evaluate-every 70 --checkpoint-seconds 2.5 --resume"
+PACE = "--iterations 7k --answers 2k --evaluate-every 70 --checkpoint-seconds 2.5 --resume"
 
 
 @pytest.mark.parametrize("learner", LEARNERS)
@@ -109,6 +112,7 @@ def test_every_option_of_train_arrives(program, asked, tmp_path, task, learner):
     assert keywords.pop("W") is loaded.W
     assert args == (loaded.task, loaded.data, LEARNERS[learner], 7000)
     assert keywords == {
+        "answers": 2000,
         "evaluate_every": 70,
         "checkpoint": tmp_path / "model.checkpoint",
         "checkpoint_seconds": 2.5,
@@ -124,12 +128,21 @@ def test_train_has_the_documented_defaults(program, asked, tmp_path, task):
     step = {"chunking": "adagrad", "text": "adagrad", "rerank": "constant"}[task]
     h, mu = kind(task).defaults("two-point", step, "score")
     assert settings == Settings("two-point", "score", h, mu, step, "map", 1.0, False, 0, "exact")
-    assert iterations == 1_000_000
+    assert (iterations, keywords["answers"]) == (1_000_000, None)
     assert {name: keywords[name] for name in ("evaluate_every", "checkpoint_seconds", "resume")} == {
         "evaluate_every": None,
         "checkpoint_seconds": 30.0,
         "resume": False,
     }
+
+
+def test_with_answers_there_is_no_end_of_iterations(program, asked, tmp_path):
+    assert program("train", "text", "--train", "a", "--rule", "part", "--answers", "5k", "-o", tmp_path / "m") == ENOUGH
+    ((_, _, settings, iterations), keywords) = asked.trainings[0]
+    assert (settings.step, settings.h) == ("adagrad", 0.3)
+    assert (iterations, keywords["answers"]) == (None, 5000)
+    code, _, err = program("train", "text", "--train", "a", "--answers", "few", "-o", tmp_path / "m")
+    assert (code, err) == (2, f"sparsezo: --answers few: {WHOLE}\n")
 
 
 @pytest.mark.parametrize("task", OPTIONS)
@@ -408,6 +421,7 @@ class Stage:
             task=task,
             settings=settings,
             iterations=iterations,
+            answers=keywords["answers"],
             checkpoint=keywords["checkpoint"],
             learner=SimpleNamespace(step=self.step),
             problem=Sized(n_features=20, n_labels=task.n_labels, **arrays),

@@ -77,6 +77,10 @@ LEARNERS = {  # each value is another one than by default
     "--rule first-order --step constant --baseline --grid-h 0.5": LearnerSpec(
         "first-order", None, 0.5, None, baseline=True, grid_h=(0.5,)
     ),
+    "--rule part --about chunk --ask random --rater-error 0.1,0.2 --rehearse 3 --grid-h 0.5": LearnerSpec(
+        "part", None, 0.5, None, step="adagrad", about="chunk", ask="random", rater_error="0.1,0.2", rehearse=3,
+        grid_h=(0.5,),
+    ),
 }  # fmt: skip
 OPTIONS = {
     "chunking": (
@@ -100,7 +104,7 @@ OPTIONS = {
         {"init": "w", "train_ref": ["r1", "r2"], "dev_ref": ["r3"], "store": "s", "keep_segmentation": True},
     ),
 }
-SEARCH = "--train a --train b --dev 12 --iterations 7k --seed 5 --seeds 3 --full-grid --processes 2 --json"
+SEARCH = "--train a --train b --dev 12 --iterations 7k --answers 2k --seed 5 --seeds 3 --full-grid --processes 2 --json"
 
 
 @pytest.mark.parametrize("learner", LEARNERS)
@@ -117,7 +121,7 @@ def test_every_option_of_tune_arrives(program, machinery, tmp_path, task, learne
     assert home == ("home",)
     spec = LEARNERS[learner]
     assert (plan.name, plan.task, plan.learners) == (f"tune-{task}", task, (spec,))
-    assert (plan.iterations, plan.seeds, plan.evaluate_every) == (7000, (5, 6, 7), None)
+    assert (plan.iterations, plan.answers, plan.seeds, plan.evaluate_every) == (7000, 2000, (5, 6, 7), None)
     assert (plan.data.train, plan.data.dev, plan.data.test, plan.data.options) == (("a", "b"), "12", None, options)
     assert identity == f"content of {Source(task, ('a', 'b'), '12', None, options)}"
     assert full_grid is True

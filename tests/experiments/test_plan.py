@@ -10,7 +10,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from sparsezo.cli.train import iterations_parameter
+from sparsezo.cli.train import ITERATIONS
 from sparsezo.cli.values import whole_number
 from sparsezo.errors import DataError, SparsezoError, UsageError
 from sparsezo.experiments.plan import (
@@ -199,7 +199,10 @@ def test_task_data_and_learners_are_enough(task, tmp_path):
 
 
 def test_iterations_are_those_of_train():
-    assert whole_number(iterations_parameter("").default, "") == Experiment.iterations
+    assert whole_number(ITERATIONS, "") == Experiment.iterations
+    plan = parse(BARE + 'name = "x"\nanswers = 500\n[[learner]]\nrule = "part"\n')
+    assert (plan.answers, plan.length, plan.interval, plan.unit) == (500, 500, 5, "answers")
+    assert parse(plan.to_toml()) == plan
 
 
 def test_an_own_h_and_mu_come_before_the_tasks(tmp_path):
@@ -393,7 +396,7 @@ def test_a_learners_own_settings_come_before_the_common_ones():
             "paper = 0.5",
             "papers = 0.5",
             "unknown key 'learner 1.papers'; known are rule, grid, perturb, h, mu, step, criterion, gamma, baseline, "
-            "paper, feedback",
+            "paper, feedback, about, ask, rater_error, rehearse",
         ),
         ("grid.h = [1, 2]", "grid.k = [1]", "unknown key 'learner 2.grid.k'; known are h, mu"),
         # what has to be there
@@ -434,7 +437,7 @@ def test_a_learners_own_settings_come_before_the_common_ones():
             '"two-point"',
             '"three-point"',
             "learner 1: `rule` three-point: choose from two-point, symmetric, comparison, preference, baseline, "
-            "first-order, supervised",
+            "first-order, supervised, part, label, pair, rate",
         ),
         (
             "baseline = true",

@@ -21,6 +21,7 @@ from sparsezo.model import load_model
 from sparsezo.settings import Settings
 from sparsezo.storage.container import read_container
 from sparsezo.storage.sealed import read_sealed, sum_of
+from sparsezo.tasks.chunking.expected_f1 import node_table
 from sparsezo.tasks.chunking.generate import chunking_corpus
 from sparsezo.tasks.chunking.task import Chunking
 from sparsezo.tasks.loading import Data
@@ -74,7 +75,11 @@ def test_a_run_is_known_by_what_it_does():
     others += [replace(run, settings=replace(run.settings, **{name: value})) for name, value in changed.items()]
     plain = Settings("first-order", None, 0.1, None)
     others += [replace(run, settings=plain), replace(run, settings=replace(plain, baseline=True))]
-    assert {*changed, "baseline"} == {field.name for field in fields(Settings)}
+    asking = Settings("part", None, 0.1, None)
+    of_questions = {"about": "chunk", "ask": "random", "rater_error": "0.1", "rehearse": 1}
+    others += [replace(run, settings=replace(asking, **{name: value})) for name, value in of_questions.items()]
+    others += [replace(run, settings=asking), replace(run, answers=50)]
+    assert {*changed, *of_questions, "baseline"} == {field.name for field in fields(Settings)}
     assert len({run.hash, *(other.hash for other in others)}) == 1 + len(others)
 
 
@@ -128,10 +133,13 @@ def test_a_finished_run_in_its_folder(loaded, tmp_path):
     assert set(record["result"]) == set(outcome.result)
     np.testing.assert_array_equal(load_model(folder / "model.szo", "chunking").W, outcome.model.W)
     lines = (folder / "curve.csv").read_bytes().decode().split("\n")
-    assert lines[0] == "iterations,average_loss,dev"
-    columns = (outcome.model.curve[name].tolist() for name in ("iterations", "average_loss", "dev"))
+    assert lines[0] == "iterations,average_loss,dev,answers"
+    columns = (outcome.model.curve[name].tolist() for name in ("iterations", "average_loss", "dev", "answers"))
     points = list(zip(*columns, strict=True))
-    assert lines[1:] == [*(f"{step},{loss!r},{dev!r}" for step, loss, dev in points), ""]  # to the last bit
+    assert lines[1:] == [
+        *(f"{step},{loss!r},{dev!r},{told}" for step, loss, dev, told in points),
+        "",
+    ]  # to the last bit
     assert [point[0] for point in points] == [0, 200, 400, 500]
 
 
@@ -143,7 +151,7 @@ def test_without_dev_and_test_there_is_nothing_of_them(loaded, tmp_path):
     assert (record["test_report"], record["result"]["test"], record["result"]["dev"]) == (None, None, None)
     lines = (run.folder(tmp_path) / "curve.csv").read_text().splitlines()
     assert [line.split(",")[0] for line in lines[1:]] == ["0", "200", "400", "500"]
-    assert all(line.endswith(",") for line in lines[1:])
+    assert all(line.split(",")[2] == "" for line in lines[1:])
 
 
 class Crash(BaseException):
@@ -473,7 +481,7 @@ def test_an_annealed_run_after_a_map_run_has_its_room(loaded, tmp_path):
     execute(RUN, tmp_path, bench)
     problem = Training(bench.task, bench.data, annealed.settings, 1).problem
     longest = int(np.diff(bench.data.train.offsets).max())
-    assert problem.task.scratch.A.shape == problem.task.scratch.B.shape == (3, longest + 2, longest + 2, 2)
+    assert problem.task.nodes.shape == node_table(longest)[0].shape
     after, alone = execute(annealed, tmp_path, bench), execute(annealed, tmp_path / "alone", Bench(loaded))
     assert untimed(after) == untimed(alone)
 

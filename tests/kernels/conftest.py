@@ -11,6 +11,8 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 
+import twins
+
 from sparsezo.kernels import loop
 from sparsezo.kernels.inputs.sparse import sparse_inputs
 from sparsezo.tasks.chunking.kernel import ChunkGold, chunk_task
@@ -56,6 +58,7 @@ def tiny():
             row=f(L),
             y=np.zeros(R, np.int32),
             incumbent=np.zeros(R, np.int32),
+            q=np.zeros(4, np.int32),
         )
 
     def memory(W, lazy=False, adagrad=False):
@@ -65,6 +68,7 @@ def tiny():
             Q_row=np.zeros(len(W) if lazy else 0),
             counts=np.zeros(loop.N_COUNTS, np.int64),
             sums=np.zeros(loop.N_SUMS),
+            **twins.no_questions(),
         )
 
     return SimpleNamespace(

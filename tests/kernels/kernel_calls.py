@@ -146,7 +146,7 @@ def repeat(inputs, task, gold, law, N, steps, times, memory, room, W, total, squ
                 law.keys[stream] = _stream_key(r, stream)
         else:
             memory.counts[loop.STEP] = memory.counts[loop.ASKED] = r
-        fine &= loop.run(inputs, task, gold, law, N, memory.counts[loop.STEP] + steps, memory, room)
+        fine &= loop.run(inputs, task, gold, law, N, memory.counts[loop.STEP] + steps, 2**62, memory, room)
         if memory.Q_row.size > 0:
             settle_all(
                 law.keys[3], memory.counts[loop.SETTLEMENTS], memory.sums[loop.Q_TOTAL], memory.Q_row, room.U, memory.W

@@ -23,6 +23,7 @@ from sparsezo.tasks.rerank.kernel import RankGold, rank_task
 from sparsezo.tasks.text.kernel import ClassGold, class_task
 
 KEYS = 6
+NO_QUESTIONS = (0, 0, 0.0, 0.0, 0)
 CLEAR = 2e-3  # scores nearer than this are not told apart: float32 may see them the other way round
 
 
@@ -75,6 +76,7 @@ class Problem:
             row=np.full(self.L, fill, self.dtype),
             y=np.full(longest, 1, np.int32),
             incumbent=np.full(longest, 1, np.int32),
+            q=np.full(4, fill, np.int32),
         )
 
 
@@ -179,7 +181,8 @@ def some_law(rng, rule, perturbation, criterion=codes.MAP, control=0, model=code
     keys = np.array([random.stream_key(int(rng.integers(2**40)), stream) for stream in range(KEYS)], np.uint64)
     h, mu, gamma = (float(rng.uniform(*ends)) for ends in [(0.1, 0.5), (0.5, 2.5), (0.3, 3.0)])
     noise, bias, levels = float(rng.uniform(0.1, 0.4)), float(rng.uniform(0.1, 0.4)), int(rng.integers(2, 8))
-    law = loop.StepParams(rule, perturbation, criterion, control, h, mu, gamma, model, noise, bias, levels, keys)
+    numbered = (rule, perturbation, criterion, control, h, mu, gamma, model, noise, bias, levels)
+    law = loop.StepParams(*numbered, *NO_QUESTIONS, keys)
     return law._replace(**numbers)
 
 
@@ -193,8 +196,11 @@ def some_memory(rng, problem, lazy=False, adagrad=False):
         W=rng.normal(0, 0.6, (n, L)).astype(problem.dtype),
         q=rng.uniform(0, 2, (n if adagrad else 0, L)).astype(problem.dtype),
         Q_row=Q_row if lazy else np.zeros(0),
-        counts=np.array([step + rng.integers(1, 50), step, 2000 + rng.integers(500), 4000 + rng.integers(500)]),
+        counts=np.array(
+            [step + rng.integers(1, 50), step, 2000 + rng.integers(500), 4000 + rng.integers(500), *range(5000, 5005)]
+        ),
         sums=np.array([step * rng.uniform(0.2, 0.4), step * rng.uniform(0.4, 0.6), Q]),
+        **twins.no_questions(),
     )
 
 
@@ -379,6 +385,15 @@ def look(problem, law, x, step, S):
     return (*ys, None)[:2], (*Fs, None)[:2]
 
 
+def count_answer(law, m, same):
+    """Somebody is asked where a person can say anything, and where two outputs are not the same."""
+    m.counts[loop.PASSED] += 1
+    if law.rule != codes.SUPERVISED and law.criterion == codes.MAP and not same:
+        m.counts[loop.PASSED] = 0
+        m.counts[loop.QUESTIONS] += 1
+        m.counts[loop.ANSWERS] += 1
+
+
 def step(problem, law, memory):
     """(what memory becomes, what happened) by one step of the run."""
     m = loop.State(*(array.astype(float if array.dtype.kind == "f" else array.dtype) for array in memory))
@@ -397,6 +412,7 @@ def step(problem, law, memory):
             F_plus, F_other = F_other, F_plus
     m.counts[loop.ASKED] += 1
     m.counts[loop.STEP] += 1
+    count_answer(law, m, same=y is not None and y == rival)
     m.sums[loop.LOSS] += loss
     m.sums[loop.TOLD] += F_plus
     c = coefficient(law, F_plus, F_other, m.sums[loop.TOLD] / m.counts[loop.STEP])

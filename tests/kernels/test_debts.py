@@ -52,7 +52,7 @@ def test_debts_of_rows_that_never_wake_are_standard_normals():
         memory.counts[:] = 0
         memory.sums[:] = 0
         before = memory.W.copy()
-        assert loop.run(problem.inputs, problem.task, problem.gold, law, problem.N, 80, memory, problem.room())
+        assert loop.run(problem.inputs, problem.task, problem.gold, law, problem.N, 80, 2**62, memory, problem.room())
         moves = memory.counts[loop.UPDATES]
         np.testing.assert_array_equal(memory.W[problem.n_cols :], before[problem.n_cols :])
         if moves == 0:

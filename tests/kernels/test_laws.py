@@ -22,7 +22,8 @@ SOME = tuple(np.array(OFTEN + SELDOM).T)
 
 def law(rule=codes.TWO_POINT, perturbation=codes.ACTIVE, criterion=codes.MAP, control=0, gamma=1.0, seed=1):
     keys = np.array([random.stream_key(seed, stream) for stream in range(6)], np.uint64)
-    return loop.StepParams(rule, perturbation, criterion, control, H, MU, gamma, 0, 0.0, 0.0, 0, keys)
+    no_rater, no_questions = (0, 0.0, 0.0, 0), (0, 0, 0.0, 0.0, 0)
+    return loop.StepParams(rule, perturbation, criterion, control, H, MU, gamma, *no_rater, *no_questions, keys)
 
 
 @pytest.fixture(scope="module")
@@ -267,12 +268,12 @@ def test_a_stopped_run_continues_bit_for_bit(tiny, rule, perturbation):
     settings = law(rule, perturbation)
     once, twice = tiny.memory(tiny.W, lazy, adagrad), tiny.memory(tiny.W, lazy, adagrad)
     room = tiny.room()
-    assert loop.run(tiny.inputs, tiny.task, tiny.gold, settings, tiny.N, 300, once, room)
+    assert loop.run(tiny.inputs, tiny.task, tiny.gold, settings, tiny.N, 300, 2**62, once, room)
     for stop in [1, 120, 300]:
         fresh = tiny.room()
         for scratch in fresh:
             scratch.fill(3)  # nothing in a room outlives a step
-        assert loop.run(tiny.inputs, tiny.task, tiny.gold, settings, tiny.N, stop, twice, fresh)
+        assert loop.run(tiny.inputs, tiny.task, tiny.gold, settings, tiny.N, stop, 2**62, twice, fresh)
     for a, b in zip(once, twice, strict=True):
         np.testing.assert_array_equal(a, b)
     assert once.counts[loop.STEP] == 300
@@ -286,13 +287,17 @@ def test_the_halves_of_a_step_make_the_run(tiny, perturbation):
     settings = law(codes.TWO_POINT, perturbation)
     lazy = perturbation == codes.ALL
     whole, halves, room = tiny.memory(tiny.W, lazy), tiny.memory(tiny.W, lazy), tiny.room()
-    assert loop.run(tiny.inputs, tiny.task, tiny.gold, settings, tiny.N, 100, whole, tiny.room())
+    assert loop.run(tiny.inputs, tiny.task, tiny.gold, settings, tiny.N, 100, 2**62, whole, tiny.room())
     for step in range(100):
         x = random.below(settings.keys[random.INPUTS], step, tiny.N)
         loop.propose(tiny.inputs, tiny.task, settings, x, step, halves, room)
         plus = kernel_calls.delta(tiny.gold, tiny.task, x, room.y)
         other = kernel_calls.delta(tiny.gold, tiny.task, x, room.incumbent)
         halves.counts[loop.ASKED] += 1
+        halves.counts[loop.PASSED] += 1
+        if not np.array_equal(room.y[: tiny.task.tokens[x]], room.incumbent[: tiny.task.tokens[x]]):
+            loop.count_question(halves)
+            halves.counts[loop.ANSWERS] += 1
         mean = loop.count_step(settings, plus, plus, halves)
         c = rules.coefficient(settings.rule, H, MU, plus, other, mean)
         if c != 0:
@@ -303,7 +308,7 @@ def test_the_halves_of_a_step_make_the_run(tiny, perturbation):
 
 def test_a_score_that_is_not_finite_stops_the_run(tiny):
     memory = tiny.memory(np.full(tiny.W.shape, np.inf))
-    assert not loop.run(tiny.inputs, tiny.task, tiny.gold, law(), tiny.N, 100, memory, tiny.room())
+    assert not loop.run(tiny.inputs, tiny.task, tiny.gold, law(), tiny.N, 100, 2**62, memory, tiny.room())
     assert memory.counts[loop.STEP] == memory.counts[loop.ASKED] == 0
 
 

@@ -41,7 +41,9 @@ def problems():
 
 def run_one(problem, law, memory, room=None):
     stop = memory.counts[loop.STEP] + 1
-    return loop.run(problem.inputs, problem.task, problem.gold, law, problem.N, stop, memory, room or problem.room())
+    return loop.run(
+        problem.inputs, problem.task, problem.gold, law, problem.N, stop, 2**62, memory, room or problem.room()
+    )
 
 
 def input_of(problem, law, memory):
@@ -363,8 +365,8 @@ def test_a_run_keeps_what_it_did_before_the_step_that_stops_it(problems):
     good = literal.copied(memory)
     steps = visits.index(last)
     data = problem.inputs, problem.task
-    assert loop.run(*data, problem.gold, law, problem.N, steps, good, problem.room())
-    assert not loop.run(*data, problem.gold._replace(losses=losses), law, problem.N, 40, memory, problem.room())
+    assert loop.run(*data, problem.gold, law, problem.N, steps, 2**62, good, problem.room())
+    assert not loop.run(*data, problem.gold._replace(losses=losses), law, problem.N, 40, 2**62, memory, problem.room())
     assert steps >= 4
     assert memory.counts[loop.STEP] == memory.counts[loop.ASKED] == steps
     for a, b in zip(memory, good, strict=True):
@@ -377,7 +379,7 @@ def test_a_run_that_is_there_already_does_nothing(problems):
     law, memory = literal.some_law(rng, codes.BASELINE, codes.ACTIVE), literal.some_memory(rng, problem)
     before = literal.copied(memory)
     for stop in (0, int(memory.counts[loop.STEP])):
-        assert loop.run(problem.inputs, problem.task, problem.gold, law, problem.N, stop, memory, problem.room())
+        assert loop.run(problem.inputs, problem.task, problem.gold, law, problem.N, stop, 2**62, memory, problem.room())
     for now, then in zip(memory, before, strict=True):
         np.testing.assert_array_equal(now, then)
 

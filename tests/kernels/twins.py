@@ -234,3 +234,8 @@ class LiteralChunking:
             }[rule]
             u[runs] = c[:, None] * u_here
         return u
+
+
+def no_questions():
+    """The part of a State that rules without questions leave empty."""
+    return {"questions": np.zeros((0, 0), np.int32), "about": np.zeros(0, np.int32), "said": np.zeros(0)}

@@ -264,7 +264,8 @@ def test_curves_are_all_there_in_long_form(out, tmp_path):
     curves = rows(tmp_path / "report" / "curves.csv")
     assert len(curves) == 3 * 2 * 3 * len(STEPS) + 1
     assert list(curves[0]) == [
-        *("experiment", "task", "learner", "phase", "seed", "h", "mu", "iterations", "average_loss", "dev")
+        *("experiment", "task", "learner", "phase", "seed", "h", "mu", "iterations", "average_loss", "dev"),
+        "answers",
     ]
     keys = [(row["learner"], row["phase"], int(row["seed"])) for row in curves]
     assert keys == sorted(keys)

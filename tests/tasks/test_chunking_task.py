@@ -609,11 +609,3 @@ def test_sentences_too_long_to_factor_are_learned_from(monkeypatch, perturb):
         assert bool(len(problem.inputs.chol)) == bool(rows)
     assert abs(results[0] - results[1]) < 0.05
     assert min(results) > 0.4
-
-
-def test_the_annealed_criterion_on_a_very_long_sentence_is_refused_before_memory_is_taken():
-    words = ["a", "b"] * 501
-    task, train = Chunking.fit(Corpus("long.txt", (words,), ["B-NP", "O"] * 501, np.array([0, len(words)])))
-    task.problem(train)
-    with pytest.raises(DataError, match=r"long.txt: .* annealed on a sentence of 1,002 tokens .* add `insist`"):
-        task.problem(train, risk=True)

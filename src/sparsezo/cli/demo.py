@@ -70,7 +70,10 @@ def _ranking(seconds: float) -> list[dict[str, Any]]:
     data = Data(train, task.seen(dev), task.seen(test))
     iterations = max(1000, int(min(seconds, _LONGEST) * _STEPS_PER_SECOND))
     learners = [
-        (rule, perturb) for rule in RULES.values() for perturb in (PERTURBATIONS if rule.zeroth_order else [None])
+        (rule, perturb)
+        for rule in RULES.values()
+        for perturb in (PERTURBATIONS if rule.zeroth_order else [None])
+        if not rule.asks  # these are measured by answers, not by steps
     ]
     show.note(
         f"{len(learners)} learners, {iterations:,} steps each, on GENERATED sentences ({len(train):,} to learn from); "

@@ -119,18 +119,24 @@ def default_texts(kind: TaskKind) -> dict[str, str]:
     from sparsezo.rules import RULES
     from sparsezo.settings import STEPS
 
-    usual = "constant" if kind.usual_step == "constant" else f"{kind.usual_step}; constant with --perturb all"
+    usual = kind.usual_step + ("; constant with --perturb all" if kind.usual_step != "constant" else "")
+    if kind.asks and kind.usual_step == "constant":
+        usual += f"; adagrad for {', '.join(kind.asks)}"
     texts = {"step": usual}
     for place, name in enumerate(("h", "mu")):
         by_value: dict[float, list[str]] = {}
         for rule in RULES.values():
+            if rule.asks and rule.name not in kind.asks:
+                continue
             for perturb in reversed(PERTURBATIONS) if rule.zeroth_order else [None]:
                 for step in STEPS:
                     if (name == "mu" and not rule.zeroth_order) or (step, perturb) == ("adagrad", "all"):
                         continue
+                    if rule.asks and step != "adagrad":  # which these have by default
+                        continue
                     value = kind.defaults(rule.name, step, perturb)[place]
                     with_ = [perturb, *([step] if step != "constant" else [])] if perturb else [rule.name]
-                    with_ += [step] if not perturb and step != "constant" else []
+                    with_ += [step] if not perturb and step != "constant" and not rule.asks else []
                     by_value.setdefault(value, []).append(" ".join(filter(None, with_)))
         if len(by_value) == 1:
             texts[name] = f"{next(iter(by_value)):g}"

@@ -53,7 +53,9 @@ def note_compiling() -> None:
 
 
 @contextmanager
-def training_progress(title: str, iterations: int, metric: str) -> Iterator[Callable[[TrainingProgress], None]]:
+def training_progress(
+    title: str, iterations: int, metric: str, answers: int | None = None
+) -> Iterator[Callable[[TrainingProgress], None]]:
     """Gives a function to call with the progress of a run."""
     if not errors.is_terminal:
         yield _log_lines(metric)
@@ -67,11 +69,13 @@ def training_progress(title: str, iterations: int, metric: str) -> Iterator[Call
         TimeRemainingColumn(),
     )
     with Progress(*columns, console=errors, transient=True) as bar:
-        line = bar.add_task(title, total=iterations, speed="", quality="")
+        unit = "steps" if answers is None else "answers"
+        line = bar.add_task(f"{title}, {unit}", total=answers or iterations, speed="", quality="")
 
         def show(now: TrainingProgress) -> None:
+            done = now.step if answers is None else now.answers
             bar.update(
-                line, completed=now.step, speed=f"{now.steps_per_second:,.0f} steps/s", quality=_quality(now, metric)
+                line, completed=done, speed=f"{now.steps_per_second:,.0f} steps/s", quality=_quality(now, metric)
             )
 
         yield show
@@ -89,8 +93,11 @@ def _log_lines(metric: str) -> Callable[[TrainingProgress], None]:
         nonlocal last
         if time.monotonic() - last >= _LOG_SECONDS:
             last = time.monotonic()
-            left = (now.iterations - now.step) / max(now.steps_per_second, 1e-9)
-            note(f"step {now.step:,} of {now.iterations:,}  {_quality(now, metric)}  {left:.0f} s left")
+            where, left = f"step {now.step:,} of {now.iterations:,}", (now.iterations - now.step) / now.steps_per_second
+            if now.most_answers is not None:
+                where = f"answer {now.answers:,} of {now.most_answers:,}, step {now.step:,}"
+                left = min(left, now.seconds * (now.most_answers / max(now.answers, 1) - 1))
+            note(f"{where}  {_quality(now, metric)}  {left:.0f} s left")
 
     return show
 

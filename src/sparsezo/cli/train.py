@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from sparsezo.training import Outcome, Training
 
 LEARNER = "Learner"
+ITERATIONS = "1M"
 _INIT = "init"  # to start from: a model; for a task that has an option of this name, also what it means there
 
 
@@ -59,14 +60,35 @@ def json_parameter() -> inspect.Parameter:
 
 
 def iterations_parameter(help: str) -> inspect.Parameter:
-    option = typer.Option("--iterations", help=help, rich_help_panel=LEARNER, metavar="N")
-    return parameter("iterations", str, option, "1M")
+    shown = f"{ITERATIONS}; no end with --answers"
+    option = typer.Option("--iterations", help=help, rich_help_panel=LEARNER, metavar="N", show_default=shown)
+    return parameter("iterations", str | None, option)
+
+
+def answers_parameter(help: str) -> inspect.Parameter:
+    option = typer.Option("--answers", help=help, rich_help_panel=LEARNER, metavar="N")
+    return parameter("answers", str | None, option)
+
+
+def run_length(values: Mapping[str, Any]) -> tuple[int | None, int | None]:
+    """(iterations, answers) as they were given."""
+    from sparsezo.cli.values import whole_number
+
+    answers = None if values["answers"] is None else whole_number(values["answers"], "--answers")
+    iterations = values["iterations"]
+    if iterations is None and answers is None:
+        iterations = ITERATIONS
+    return None if iterations is None else whole_number(iterations, "--iterations"), answers
 
 
 def _parameters(kind: TaskKind) -> list[inspect.Parameter]:
     output = typer.Option("-o", "--output", help="Where the model goes.", metavar="FILE")
     test = typer.Option("--test", help="Test file, looked at once, by the best model.", metavar="FILE")
-    every = typer.Option("--evaluate-every", help="Steps between looks at dev.", show_default="a hundredth of the run")
+    every = typer.Option(
+        "--evaluate-every",
+        help="Steps (with --answers: answers) between looks at dev.",
+        show_default="a hundredth of the run",
+    )
     seconds = typer.Option("--checkpoint-seconds", help="Seconds between checkpoints.")
     resume = typer.Option("--resume", help="Go on from the checkpoint of a stopped run.")
     own = {name: each for name, each in kind.options.items() if name != _INIT}
@@ -81,7 +103,8 @@ def _parameters(kind: TaskKind) -> list[inspect.Parameter]:
         parameter("output", Path, output, inspect.Parameter.empty),
         parameter("test", str | None, test),
         *parameters(SETTINGS, LEARNER, default_texts(kind)),
-        iterations_parameter("How many steps: 4M, 300k, 1e6, ..."),
+        iterations_parameter("How many steps at most: 4M, 300k, 1e6, ..."),
+        answers_parameter("End when a person would have answered so many questions: 1k, 5000, ..."),
         *parameters(own, f"Task {kind.name}"),
         parameter(_INIT, str | None, init),
         parameter("evaluate_every", str | None, every),
@@ -107,26 +130,25 @@ def run_train(kind: TaskKind, values: Mapping[str, Any]) -> None:
 
     learner = given(values, SETTINGS)
     Settings.complete(learner, kind.defaults, kind.usual_step)  # refused before any file is read
-    iterations = whole_number(values["iterations"], "--iterations")
+    run_length(values)
     every = whole_number(values["evaluate_every"], "--evaluate-every") if values["evaluate_every"] else None
     seconds(values["checkpoint_seconds"], "--checkpoint-seconds")
     extras.need(kind.reading_extra, kind.metric_extra if values["dev"] or values["test"] else None)
     output: Path = values["output"]
     checkpoint = _places(output, resume=values["resume"], force=values["force"])
     with _alone(output, checkpoint):
-        training = _training(kind, values, iterations, every, checkpoint)
+        training = _training(kind, values, every, checkpoint)
         _introduce(training, checkpoint, resume=values["resume"])
         _train(training, output, values)
 
 
-def _training(
-    kind: TaskKind, values: Mapping[str, Any], iterations: int, every: int | None, checkpoint: Path | None
-) -> Training:
+def _training(kind: TaskKind, values: Mapping[str, Any], every: int | None, checkpoint: Path | None) -> Training:
     """With everything that can be wrong about the files found out."""
     from sparsezo.cli import show
     from sparsezo.tasks.loading import Files
     from sparsezo.training import Training
 
+    iterations, answers = run_length(values)
     options = given(values, kind.options)
     model = _model_to_start_from(kind, values[_INIT])
     if model is not None:
@@ -147,6 +169,7 @@ def _training(
         loaded.data,
         Settings.complete(given(values, SETTINGS), kind.defaults, kind.usual_step),
         iterations,
+        answers=answers,
         evaluate_every=every,
         checkpoint=checkpoint,
         checkpoint_seconds=values["checkpoint_seconds"],
@@ -170,7 +193,8 @@ def _train(training: Training, output: Path, values: Mapping[str, Any]) -> None:
 
     task, settings = training.task, training.settings
     try:
-        with show.training_progress(settings.rule, training.iterations, task.metric) as progress:
+        ends = (training.iterations, task.metric, training.answers)
+        with show.training_progress(settings.rule, *ends) as progress:
             model = training.learn(progress)
     except KeyboardInterrupt as stop:
         where = f"stopped at step {training.learner.step:,}"

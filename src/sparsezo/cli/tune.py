@@ -13,7 +13,14 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from sparsezo.cli.options import HELP, Group, command, given, insist_parameter, parameter, parameters
-from sparsezo.cli.train import LEARNER, data_parameters, iterations_parameter, json_parameter
+from sparsezo.cli.train import (
+    LEARNER,
+    answers_parameter,
+    data_parameters,
+    iterations_parameter,
+    json_parameter,
+    run_length,
+)
 from sparsezo.settings import SETTINGS
 from sparsezo.tasks.registry import kinds
 
@@ -60,6 +67,7 @@ def _parameters(kind: TaskKind) -> list[inspect.Parameter]:
         *data_parameters(kind, dev_required=True),
         *parameters(learner, LEARNER),
         iterations_parameter("Of the run that is tuned for: 4M, 300k, ..."),
+        answers_parameter("Of the run that is tuned for, where answers end it."),
         parameter("seed", int, seed, 0),
         parameter("seeds", int, seeds, 1),
         parameter("grid_h", str | None, grid_h),
@@ -87,17 +95,18 @@ def run_tune(kind: TaskKind, values: Mapping[str, Any]) -> None:
     from sparsezo import extras
     from sparsezo.cli import show
     from sparsezo.cli.follow import following, stopping_cleanly
-    from sparsezo.cli.values import whole_number
     from sparsezo.engines.local import LocalEngine
     from sparsezo.experiments.plan import DataSpec, Experiment, seed_range
     from sparsezo.experiments.reproduce import load
     from sparsezo.experiments.sources import Source
     from sparsezo.experiments.tuning import tune
+    from sparsezo.storage import limits
     from sparsezo.storage.files import working_folder
     from sparsezo.storage.sealed import write_sealed
     from sparsezo.tasks.loading import Files
 
     spec = learner_of(kind, values)
+    iterations, answers = run_length(values)
     extras.need(*kind.extras)
     files = Files(tuple(values["train"]), values["dev"], None, given(values, _task_options(kind)))
     plan = Experiment(
@@ -105,7 +114,8 @@ def run_tune(kind: TaskKind, values: Mapping[str, Any]) -> None:
         task=kind.name,
         data=DataSpec(files.train, files.dev, None, files.options),
         learners=(spec,),
-        iterations=whole_number(values["iterations"], "--iterations"),
+        iterations=limits.ITERATIONS if iterations is None else iterations,
+        answers=answers,
         seeds=seed_range(values["seeds"], values["seed"], "tune"),
     )
     out = values["output"] or Path(f"tune-{kind.name}")
@@ -172,7 +182,7 @@ def _show(kind: TaskKind, files: Any, spec: LearnerSpec, found: Tuned, plan: Any
     for trial in sorted(found.trials, key=lambda trial: (trial.iterations, *trial.rank)):
         dev = "failed" if trial.dev is None else f"dev {trial.dev:.4f}"
         seeds = f", {trial.seeds} seeds" if trial.seeds > 1 else ""
-        show.note(f"{trial.iterations:>12,} iterations{seeds}  h {trial.h:<8g} {_mu_text(trial.mu)}{dev}")
+        show.note(f"{trial.iterations:>12,} {plan.unit}{seeds}  h {trial.h:<8g} {_mu_text(trial.mu)}{dev}")
     if found.note:
         show.note(found.note)
     show.output.print(f"{spec.name}: h {h:g}  {_mu_text(mu)}dev {found.dev:.4f}", markup=False, soft_wrap=True)
@@ -198,7 +208,7 @@ def train_command(kind: TaskKind, files: Any, spec: LearnerSpec, found: Tuned, p
         value = getattr(chosen, name)
         if value is not None and (name in always or value != each.default):
             words += _words(each.flag, f"{value:g}" if isinstance(value, float) else value)
-    return shlex.join([*words, "--iterations", str(plan.iterations), "-o", "model.szo"])
+    return shlex.join([*words, f"--{plan.unit}", str(plan.length), "-o", "model.szo"])
 
 
 def _words(flag: str, value: Any) -> list[str]:

@@ -88,7 +88,7 @@ class LocalEngine:
             else:
                 records[run.hash] = record
         # The dearest first, so that no core is left alone with one at the end.
-        todo.sort(key=lambda run: (-run.iterations, run.settings.perturb != "all"))
+        todo.sort(key=lambda run: (-run.length, run.settings.perturb != "all"))
         board = Board(self.out, todo, len(records), min(self.processes, max(len(todo), 1)), progress)
         if todo:
             (self._run_here if self.processes == 1 else self._run_spread)(todo, board)

@@ -48,15 +48,16 @@ class Board:
         return lambda progress: self.update(run, progress)
 
     def update(self, run: Run, progress: Progress) -> None:
-        self.step[run.hash] = progress.step
+        done = progress.step if run.answers is None else progress.answers
+        self.step[run.hash] = done
         self.learned.setdefault(run.hash, [progress.seconds, 0.0])[1] = progress.seconds
-        if progress.step:
-            self.pace[run.learner] = progress.seconds / progress.step
+        if done:
+            self.pace[run.learner] = progress.seconds / done
         self._tell()
 
     def end(self, run: Run, why: Why | None) -> None:
         self.under_way.pop(run.hash)
-        self.step[run.hash] = run.iterations
+        self.step[run.hash] = run.length
         self.ended += 1
         if why is not None:
             self.failures.append(Failure(run, *why))
@@ -65,8 +66,8 @@ class Board:
     def _tell(self) -> None:
         if self.progress is None:
             return
-        total = sum(run.iterations for run in self.todo)
-        now = tuple((str(run), self.step[key] / run.iterations) for key, run in self.under_way.items())
+        total = sum(run.length for run in self.todo)
+        now = tuple((str(run), self.step[key] / run.length) for key, run in self.under_way.items())
         self.progress(
             Overview(
                 runs=self.found + len(self.todo),
@@ -84,7 +85,7 @@ class Board:
         if not self.pace:
             return None
         usual = sum(self.pace.values()) / len(self.pace)
-        costs = [(run.iterations - self.step.get(run.hash, 0)) * self.pace.get(run.learner, usual) for run in self.todo]
+        costs = [(run.length - self.step.get(run.hash, 0)) * self.pace.get(run.learner, usual) for run in self.todo]
         learned = sum(now - before for before, now in self.learned.values() if now)
         spent = (time.monotonic() - self.began) * min(self.processes, len(self.step))
         return max(sum(costs) / self.processes, max(costs)) * max(1.0, spent / max(learned, 1e-9))

@@ -82,6 +82,7 @@ class Experiment:
     data: DataSpec
     learners: tuple[LearnerSpec, ...]
     iterations: int = 1_000_000  # as train has it
+    answers: int | None = None  # runs end by these, as with train's --answers; iterations are then a bound
     seeds: tuple[int, ...] = (0, 1, 2)
     evaluate_every: int | None = None  # a hundredth of the run
     init: str | None = None  # rerank: the decoder's weights that all learners start from
@@ -106,6 +107,7 @@ class Experiment:
         dev = self.data.dev
         _require(dev is None or not dev.isdigit() or len(dev) < 19, "data.dev: no data has so many inputs")
         _require(self.iterations >= 1, f"iterations {self.iterations}: must be at least 1")
+        _require(self.answers is None or self.answers >= 1, f"answers {self.answers}: must be at least 1")
         _require(bool(self.seeds) and len(set(self.seeds)) == len(self.seeds), "seeds: give at least one, each once")
         _require(self.evaluate_every is None or self.evaluate_every >= 1, "evaluate_every: must be at least 1")
         _require(all(isinstance(path, str) for path in self.bounds.values()), "bounds: give name = path")
@@ -141,7 +143,7 @@ class Experiment:
         runs = len(self.learners) * len(self.seeds) if "fixed" in phases else 0
         if "tuned" in phases:  # every point once, the best of them and what is chosen with every seed
             runs += sum(each.points + 4 * len(self.seeds) for each in self.learners if each.points)
-        looks = -(-self.iterations // self.interval)
+        looks = -(-self.length // self.interval)
         for count, most, what in (
             (runs, limits.RUNS, "runs"),
             (self.iterations, limits.ITERATIONS, "iterations in one run"),
@@ -151,13 +153,22 @@ class Experiment:
                 limits.refuse(self.name, f"{count:,} {what}, more than {most:,}")
 
     @property
+    def length(self) -> int:
+        """Of a run, in answers or iterations."""
+        return self.answers or self.iterations
+
+    @property
+    def unit(self) -> str:
+        return "answers" if self.answers else "iterations"
+
+    @property
     def interval(self) -> int:
-        """Iterations between looks at dev."""
-        return self.evaluate_every or default_interval(self.iterations)
+        """Between looks at dev, in the same unit."""
+        return self.evaluate_every or default_interval(self.length)
 
     def clash(self, other: Experiment) -> str | None:
         """What keeps the runs of both from standing in one folder: the name of a field; None where nothing does."""
-        names = ("name", "task", "identity", "iterations", "evaluate_every")
+        names = ("name", "task", "identity", "iterations", "answers", "evaluate_every")
         different = next((name for name in names if getattr(self, name) != getattr(other, name)), None)
         mine = {learner.name: learner.settings(0) for learner in self.learners}
         learners = (spec for spec in other.learners if mine.get(spec.name, spec.settings(0)) != spec.settings(0))
@@ -170,7 +181,7 @@ class Experiment:
         for title, table in (("data.options", self.data.options), ("bounds", self.bounds)):
             lines += ["", f"[{title}]", *pairs(table)] if table else []
         for learner in self.learners:
-            own = {name: getattr(learner, name) for name in (*LEARNER_KEYS, "paper")}
+            own = {**{name: learner.as_dict().get(name) for name in LEARNER_KEYS}, "paper": learner.paper}
             grid = {"grid.h": learner.grid_h or None, "grid.mu": learner.grid_mu or None}
             lines += ["", "[[learner]]", *pairs({**own, **grid}, bare=True)]
         return "\n".join(lines) + "\n"
@@ -185,6 +196,7 @@ _TOP = (
     "identity",
     "phases",
     "iterations",
+    "answers",
     "evaluate_every",
     "seeds",
     "init",
@@ -253,6 +265,7 @@ def parse_experiment(text: str, where: str, name: str | None = None) -> Experime
     task = top.text("task", required=True)
     try:
         kind(task)
+        answers = top.whole("answers")
         fields = {
             "name": _either(top.text("name", required=name is None), name),
             "task": task,
@@ -263,7 +276,8 @@ def parse_experiment(text: str, where: str, name: str | None = None) -> Experime
                 data.table("options").all(),
             ),
             "learners": _all_learners(top, task, common, grids),
-            "iterations": _either(top.whole("iterations"), Experiment.iterations),
+            "iterations": _either(top.whole("iterations"), limits.ITERATIONS if answers else Experiment.iterations),
+            "answers": answers,
             "seeds": _seeds(top),
             "evaluate_every": top.whole("evaluate_every"),
             "init": top.text("init"),

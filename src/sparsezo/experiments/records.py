@@ -2,7 +2,7 @@
 
     write_record(folder, fields, [(0, 1.0, 0.5), ...])
     record = read_record(folder)                        # None: no finished run; DamagedError: not as it was written
-    read_curve(folder, record)                          # iterations, average loss and dev, an array each
+    read_curve(folder, record)                          # iterations, average loss, dev and answers, an array each
 
 ``run.json`` is written last and whole, so where it is the run is finished. It has the sum of ``curve.csv`` and its own.
 Results from before there were sums are read by their form alone.
@@ -27,8 +27,8 @@ from sparsezo.storage.sealed import read_sealed, read_whole, sum_of, write_seale
 
 RECORD, CURVE, MODEL = "run.json", "curve.csv", "model.szo"
 AGAIN = "the command that made it does the run again"
-COLUMNS = ("iterations", "average_loss", "dev")
-Point = tuple[int, float, float]  # iterations, average loss, dev
+COLUMNS = ("iterations", "average_loss", "dev", "answers")
+Point = tuple[int, float, float] | tuple[int, float, float, int]  # iterations, average loss, dev, answers if known
 
 _WANTED: dict[str, tuple[type, ...]] = {
     "experiment": (str,),
@@ -55,7 +55,8 @@ def write_curve(folder: Path, curve: Sequence[Point]) -> None:
     text = io.StringIO()
     rows = csv.writer(text, lineterminator="\n")
     rows.writerow(COLUMNS)
-    rows.writerows((int(step), _cell(loss), _cell(dev)) for step, loss, dev in curve)
+    for step, loss, dev, *answers in curve:
+        rows.writerow((int(step), _cell(loss), _cell(dev), int(answers[0]) if answers else ""))
     write_text(folder / CURVE, text.getvalue())
 
 
@@ -100,8 +101,8 @@ def _check(record: dict[str, Any], path: Path) -> None:
             raise DamagedError(str(path), f"its {what} is not what a run has", AGAIN)
 
 
-def read_curve(folder: Path, record: dict[str, Any]) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
-    """Where nothing is known there is nan."""
+def read_curve(folder: Path, record: dict[str, Any]) -> tuple[NDArray[Any], ...]:
+    """Iterations, average loss, dev and answers. Where nothing is known, answers before 0.2.0 are not, there is nan."""
     path = folder / CURVE
     text = read_whole(path, AGAIN)
     if text is None:
@@ -114,11 +115,12 @@ def read_curve(folder: Path, record: dict[str, Any]) -> tuple[NDArray[Any], NDAr
         if not text.endswith("\n") or any(None in row.values() for row in rows):
             raise ValueError("it is cut off")
         steps = np.array([int(row["iterations"]) for row in rows], np.int64)
-        loss, dev = (np.array([float(row[name] or "nan") for row in rows]) for name in COLUMNS[1:])
+        loss, dev = (np.array([float(row[name] or "nan") for row in rows]) for name in COLUMNS[1:3])
+        answers = np.array([float(row.get(COLUMNS[3]) or "nan") for row in rows])
     except KeyError as error:
         raise DamagedError(str(path), f"it has no column {error}", AGAIN) from None
     except (csv.Error, OverflowError, TypeError, ValueError) as error:
         raise DamagedError(str(path), error, AGAIN) from None
     if steps.size == 0 or steps[0] < 0 or (np.diff(steps) <= 0).any():
         raise DamagedError(str(path), "its iterations do not rise", AGAIN)
-    return steps, loss, dev
+    return steps, loss, dev, answers

@@ -49,6 +49,12 @@ class Run:
     data: str  # what the data is known by: a hash of its content
     paper: float | None = None
     keep_model: bool = True
+    answers: int | None = None  # that end it; iterations are then a bound
+
+    @property
+    def length(self) -> int:
+        """In answers where these end it, else in iterations."""
+        return self.answers or self.iterations
 
     @property
     def hash(self) -> str:
@@ -59,9 +65,14 @@ class Run:
             "evaluate_every": self.evaluate_every,
             "data": self.data,
             "phase": self.phase,
+            **self._by_answers,
         }
         text = json.dumps(known_by, sort_keys=True, separators=(",", ":"))
         return hashlib.blake2b(text.encode(), digest_size=10).hexdigest()
+
+    @property
+    def _by_answers(self) -> dict[str, int]:
+        return {} if self.answers is None else {"answers": self.answers}
 
     def folder(self, out: Path) -> Path:
         return out / "runs" / self.hash
@@ -84,6 +95,7 @@ def fixed_runs(plan: Experiment, data: str) -> list[Run]:
             plan.interval,
             data,
             spec.paper,
+            answers=plan.answers,
         )
         for spec in plan.learners
         for seed in plan.seeds
@@ -163,13 +175,14 @@ class _Remembering:
 
     def __init__(self, task: Task) -> None:
         self._task = task
-        self._problems: dict[tuple[int, bool, bool], Problem] = {}
+        self._problems: dict[tuple[int, bool, bool, bool], Problem] = {}
         self._gold: dict[int, Any] = {}
 
-    def problem(self, data: Any, *, learn: bool = True, risk: bool = False) -> Problem:
-        key = (id(data), learn, risk)
+    def problem(self, data: Any, *, learn: bool = True, risk: bool = False, asks: bool = False) -> Problem:
+        key = (id(data), learn, risk, asks)
         if key not in self._problems:
-            self._problems[key] = self._task.problem(data, learn=learn, risk=risk)
+            more = {"asks": True} if asks else {}  # a task that asks no questions need not know the word
+            self._problems[key] = self._task.problem(data, learn=learn, risk=risk, **more)
         return self._problems[key]
 
     def gold(self, data: Any) -> Any:
@@ -196,6 +209,7 @@ def execute(
         bench.data,
         run.settings,
         run.iterations,
+        answers=run.answers,
         evaluate_every=run.evaluate_every,
         checkpoint=folder / CHECKPOINT,
         checkpoint_seconds=checkpoint_seconds,
@@ -228,6 +242,7 @@ def _write_record(
         "seed": run.settings.seed,
         "settings": run.settings.as_dict(),
         "iterations": run.iterations,
+        **run._by_answers,
         "evaluate_every": run.evaluate_every,
         "data": run.data,
         "result": result,

@@ -43,7 +43,7 @@ FINAL = 3  # points that are tried with all seeds
 class Trial:
     h: float
     mu: float | None
-    iterations: int
+    iterations: int  # or answers, where runs end by these
     dev: float | None  # None where the trial failed: the scores were not finite
     average_loss: float | None = None
     seeds: int = 1  # that dev and the loss are means of
@@ -182,12 +182,12 @@ def tune(
         raise UsageError(f"{plan.name}: no learner has a grid; give [grid] h and mu")
     plan.refuse_size(("tuned",))
     trials = _Trials(plan, engine, data, progress, say)
-    _climb(trials, searches, _rungs(plan.iterations, full_grid))
-    while wanted := [each for search in searches for each in _unknown(search, plan.iterations, full_grid, say)]:
-        trials.hold(wanted, plan.iterations)
+    _climb(trials, searches, _rungs(plan.length, full_grid))
+    while wanted := [each for search in searches for each in _unknown(search, plan.length, full_grid, say)]:
+        trials.hold(wanted, plan.length)
     if len(plan.seeds) > 1:
         trials.hold_finals(searches)
-    tuned = {search.spec.name: _result(search, plan.iterations) for search in searches}
+    tuned = {search.spec.name: _result(search, plan.length) for search in searches}
     for search in searches:
         trials.drop_models(search, but=tuned[search.spec.name].chosen)
     return tuned
@@ -196,7 +196,7 @@ def tune(
 def tuned_runs(plan: Experiment, data: str, tuned: dict[str, Tuned]) -> list[Run]:
     """Every learner with every seed at the settings that were found for it (the paper's table)."""
     return [
-        _run(plan, data, spec, tuned[spec.name].chosen, seed, plan.iterations, "tuned")
+        _run(plan, data, spec, tuned[spec.name].chosen, seed, plan.length, "tuned")
         for spec in plan.learners
         if spec.name in tuned
         for seed in plan.seeds
@@ -207,18 +207,19 @@ def _rungs(iterations: int, full_grid: bool) -> list[int]:
     return [iterations] if full_grid else sorted({max(1, iterations // part) for part in RUNGS})
 
 
-def _run(plan: Experiment, data: str, spec: LearnerSpec, point: Point, seed: int, iterations: int, phase: str) -> Run:
+def _run(plan: Experiment, data: str, spec: LearnerSpec, point: Point, seed: int, length: int, phase: str) -> Run:
     return Run(
         experiment=plan.name,
         task=plan.task,
         learner=spec.name,
         phase=phase,
         settings=spec.settings(seed, *point),
-        iterations=iterations,
-        evaluate_every=min(plan.interval, iterations),
+        iterations=plan.iterations if plan.answers else length,
+        answers=length if plan.answers else None,
+        evaluate_every=min(plan.interval, length),
         data=data,
         paper=spec.paper,
-        keep_model=iterations == plan.iterations,  # the chosen trial is the tuned run of its seed
+        keep_model=length == plan.length,  # the chosen trial is the tuned run of its seed
     )
 
 
@@ -244,7 +245,7 @@ class _Trials:
 
     def hold_finals(self, searches: Sequence[_Search]) -> None:
         """The best few with all seeds, to the end."""
-        iterations, seeds = self.plan.iterations, self.plan.seeds
+        iterations, seeds = self.plan.length, self.plan.seeds
         finalists = [(search, trial) for search in searches for trial in search.done(iterations)[:FINAL]]
         runs = {
             (search.spec.name, trial): [self._run(search, trial.point, seed, iterations) for seed in seeds]
@@ -262,7 +263,7 @@ class _Trials:
 
     def _records(self, runs: list[Run]) -> dict[str, dict[str, Any]]:
         if self.say is not None:
-            self.say(f"tuning: {counted(len(runs), 'trial')} of {runs[0].iterations:,} iterations")
+            self.say(f"tuning: {counted(len(runs), 'trial')} of {runs[0].length:,} {self.plan.unit}")
         finished = self.engine.run(runs, self.progress)
         _check(finished)
         return finished.records
@@ -270,7 +271,7 @@ class _Trials:
     def drop_models(self, search: _Search, but: Point) -> None:
         """A trial that was not chosen needs no model."""
         for point, iterations in search.trials:
-            if point != but and iterations == self.plan.iterations:
+            if point != but and iterations == self.plan.length:
                 for seed in self.plan.seeds:
                     drop_model(self._run(search, point, seed, iterations), self.engine.out)
 

@@ -2,6 +2,17 @@
 
 # Rules (rules.py)
 TWO_POINT, SYMMETRIC, COMPARISON, PREFERENCE, BASELINE, FIRST_ORDER, SUPERVISED = range(7)
+PART, LABEL, PAIR, RATE = range(7, 11)  # which learn from what an answer says (DESIGN 3a)
+
+# Answers (questions.py); one to label is a label's number, one to rate a loss
+NO, YES = range(2)
+FIRST, SECOND, TIE = range(3)
+
+# What a question is about: the smallest part there is (a token, a document), or a chunk
+ABOUT_TOKEN, ABOUT_CHUNK = range(2)
+
+# Which inputs are asked about
+AT_RANDOM, UNSURE = range(2)
 
 # Perturbations (perturbations.py)
 ALL, ACTIVE, SCORE = range(3)

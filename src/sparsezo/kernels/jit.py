@@ -2,7 +2,7 @@
 
 Numba's own cache looks only at the file of the outermost function, so a change in one kernel would leave a stale
 loop that calls it from another file. Here the loop's cache folder is named by the content of every file that is
-compiled into the loop: this folder, and of each task ``kernel.py`` and ``chains.py``. Any change there, and only that,
+compiled into the loop: this folder, and of each task what ``_sources`` names. Any change there, and only that,
 compiles it anew. What stands alone, such as a reader's parser (``@standalone_kernel``), has a cache by its own file.
 ``NUMBA_CACHE_DIR`` moves both.
 
@@ -37,7 +37,8 @@ def _sources() -> list[Path]:
     """All that is compiled into the loop."""
     package = Path(__file__).parent.parent
     kernels, tasks = package / "kernels", package / "tasks"
-    return sorted([*kernels.rglob("*.py"), *tasks.glob("*/kernel.py"), *tasks.glob("*/chains.py")])
+    compiled = ("kernel", "questions_kernel", "chains", "events", "expected_f1")
+    return sorted([*kernels.rglob("*.py"), *(file for name in compiled for file in tasks.glob(f"*/{name}.py"))])
 
 
 def _fingerprint(sources: Iterable[Path]) -> str:

@@ -19,8 +19,9 @@ from sparsezo.kernels.jit import inlined_kernel, kernel
 from sparsezo.kernels.random import COMPLEMENT, DEBT, FEEDBACK, INPUTS, OUTPUT, PERTURBATION, below
 from sparsezo.kernels.raters import flipped, perceived
 
-# places in State.counts and State.sums
-ASKED, STEP, SETTLEMENTS, UPDATES, READINGS = range(N_COUNTS := 5)
+# Places in State.counts and State.sums. QUESTIONS, ANSWERS: what a person is asked, and has answered. PASSED: steps
+# since the last question. SILENT: steps whose loss nobody told, since there was nothing to ask.
+ASKED, STEP, SETTLEMENTS, UPDATES, READINGS, QUESTIONS, ANSWERS, PASSED, SILENT = range(N_COUNTS := 9)
 LOSS, TOLD, Q_TOTAL = range(N_SUMS := 3)
 
 
@@ -38,6 +39,11 @@ class StepParams(NamedTuple):
     noise: float
     bias: float
     levels: int
+    about: int  # rules that learn from answers: what a question is about, how it is chosen, what raters get wrong
+    ask: int
+    e0: float  # Pr(yes, though wrong); label and pair: Pr(another answer)
+    e1: float  # Pr(no, though right)
+    rehearse: int  # earlier answers gone over again after each new one
     keys: NDArray[np.uint64]  # one a stream
 
 
@@ -47,8 +53,11 @@ class State(NamedTuple):
     W: NDArray[np.float32]  # n features x L
     q: NDArray[np.float32]  # Adagrad's sums, or empty
     Q_row: NDArray[np.float64]  # ALL: Q when each row was last touched, or empty
-    counts: NDArray[np.int64]  # ASKED, STEP, SETTLEMENTS, UPDATES, READINGS
+    counts: NDArray[np.int64]  # as named above
     sums: NDArray[np.float64]  # LOSS (true), TOLD (as told), Q_TOTAL
+    questions: NDArray[np.int32]  # answers x numbers: what was asked, where it is gone over again; or empty
+    about: NDArray[np.int32]  # the input of each
+    said: NDArray[np.float64]  # the answer to each
 
 
 class Workspace(NamedTuple):
@@ -63,6 +72,7 @@ class Workspace(NamedTuple):
     row: NDArray[np.float32]  # L
     y: NDArray[np.int32]  # the candidate output
     incumbent: NDArray[np.int32]  # what it is compared with
+    q: NDArray[np.int32]  # a question
 
 
 @inlined_kernel
@@ -209,10 +219,46 @@ def told(params: Any, step: Any, F_plus: Any, F_incumbent: Any, same: Any) -> An
     return F_plus, F_incumbent
 
 
+@inlined_kernel
+def count_question(state: Any) -> None:
+    state.counts[QUESTIONS] += 1
+    state.counts[PASSED] = 0
+
+
+@inlined_kernel
+def pass_over(state: Any) -> None:
+    """A step without a question."""
+    state.counts[ASKED] += 1
+    state.counts[STEP] += 1
+    state.counts[PASSED] += 1
+
+
 @kernel
-def run(inputs: Any, task: Any, gold: Any, params: Any, N: Any, stop: Any, state: Any, work: Any) -> Any:
-    """Steps until state.counts[STEP] == stop. False: the scores or losses of the step reached are not finite."""
-    while state.counts[STEP] < stop:
+def seek(inputs: Any, task: Any, params: Any, N: Any, x: Any, most: Any, state: Any, work: Any) -> Any:
+    """(input, score) of the next proposal with two outputs that differ; -1 where none comes in so many steps.
+
+    x: the input that it is about, or -1 for any, in the run's own order. A step with two equal outputs is done at that.
+    """
+    for _ in range(most):
+        step = state.counts[ASKED]
+        at = x if x >= 0 else below(params.keys[INPUTS], step, N)
+        score = np.float64(propose(inputs, task, params, at, step, state, work))
+        compared = compares(params.rule)
+        if not (compared and differing(work.y, work.incumbent, protocol.outputs(task, at)) == 0 and np.isfinite(score)):
+            return at, score
+        pass_over(state)
+        state.counts[SILENT] += 1
+    return -1, 0.0
+
+
+@kernel
+def run(inputs: Any, task: Any, gold: Any, params: Any, N: Any, stop: Any, answers: Any, state: Any, work: Any) -> Any:
+    """Steps until so many are done, or so many answers given: only where two outputs differ does anybody need asking.
+
+    False: the scores or losses of the step reached are not finite.
+    """
+    asks = params.rule != SUPERVISED and params.criterion != ANNEALED
+    while state.counts[STEP] < stop and state.counts[ANSWERS] < answers:
         step = state.counts[ASKED]
         key = params.keys[INPUTS]
         x = below(key, step, N)
@@ -229,6 +275,10 @@ def run(inputs: Any, task: Any, gold: Any, params: Any, N: Any, stop: Any, state
         if not np.isfinite(score + F_plus + F_incumbent):
             return False
         state.counts[ASKED] += 1
+        state.counts[PASSED] += 1
+        if asks and not same:
+            count_question(state)
+            state.counts[ANSWERS] += 1
         loss = F_plus
         if params.feedback != EXACT and params.rule != SUPERVISED:
             F_plus, F_incumbent = told(params, step, F_plus, F_incumbent, same)

@@ -28,6 +28,14 @@ Tasks (what the scores mean) and gold (what only the feedback knows):
     delta(gold, task, x, y)                the loss of output y, in [0, 1]
     risk(gold, task, x, S, gamma)          the expected loss under p_{w,gamma}                   (eq. annealed)
 
+Tasks whose outputs people are asked about (DESIGN 3a); q is the question, of pairs and ratings with y and other:
+
+    look(task, x, S, kind, about, at_random, key, step, q, y, other)     choose a question; the probability of asking
+                                           it, 0 where the input is passed over
+    evidence(task, x, S, kind, about, q, y, other, answer, e0, e1, D)    D = d log Pr(answer) / dS; returns Pr(answer)
+    options(task, x, kind, about)          how many answers there are to choose from
+    truth(gold, task, x, kind, about, q, y, other)       what somebody answers who knows
+
 Compiled code checks no bounds. Each NamedTuple may have, as plain methods, what is called once before it gets there:
 
     inputs.check(problem), task.check(problem)      UsageError where arrays and the problem's numbers do not fit
@@ -73,6 +81,11 @@ score_gradient = _not_for("score_gradient")
 supervise = _not_for("supervise")
 delta = _not_for("delta")
 risk = _not_for("risk")
+
+look = _not_for("look")
+evidence = _not_for("evidence")
+options = _not_for("options")
+truth = _not_for("truth")
 
 
 def implements(operation: Callable[..., Any], data: type) -> Callable[[Callable[..., Any]], Callable[..., Any]]:

@@ -24,7 +24,10 @@ COMPLEMENT = 2  # U0, the part of u that it does not see
 DEBT = 3  # what ALL owes to sleeping rows
 OUTPUT = 4  # first-order: the sampled output
 FEEDBACK = 5  # noise of a simulated rater
-STREAMS = range(6)
+CHOICE = 6  # what a question is about
+MODE = 7  # which questions are about anything at random
+REHEARSAL = 8  # which answers are gone over again
+STREAMS = range(9)
 
 GAMMA = np.uint64(0x9E3779B97F4A7C15)
 _MIX1 = np.uint64(0xBF58476D1CE4E5B9)
@@ -70,6 +73,27 @@ def below(key: Any, step: Any, n: Any) -> Any:
     """A whole number in 0..n-1. The bias of the multiply-shift is under n / 2^32."""
     word = mix(place(key, step)) >> np.uint64(32)
     return np.int64((word * np.uint64(n)) >> np.uint64(32))
+
+
+@kernel
+def permuted(key: Any, step: Any, n: Any) -> Any:
+    """A whole number in 0..n-1; every n steps, each of them once, in an order of its own.
+
+    A Feistel cipher on as many bits as n needs (an even number), walked on until it is below n.
+    """
+    half = np.uint64(1)
+    while (np.uint64(1) << (half + half)) < np.uint64(n):
+        half += np.uint64(1)
+    mask = (np.uint64(1) << half) - np.uint64(1)
+    turn, value = np.uint64(step) // np.uint64(n), np.uint64(step) % np.uint64(n)
+    while True:
+        left, right = value >> half, value & mask
+        for k in range(4):
+            word = mix(key + (turn * np.uint64(4) + np.uint64(k)) * GAMMA + right * _MIX1)
+            left, right = right, left ^ (word >> np.uint64(40)) & mask
+        value = (left << half) | right
+        if value < np.uint64(n):
+            return np.int64(value)
 
 
 @kernel

@@ -32,7 +32,19 @@ from sparsezo.reports.tables import Table, make_table, spread_text
 from sparsezo.storage.files import write_text
 from sparsezo.words import counted
 
-CURVE_COLUMNS = ("experiment", "task", "learner", "phase", "seed", "h", "mu", "iterations", "average_loss", "dev")
+CURVE_COLUMNS = (
+    "experiment",
+    "task",
+    "learner",
+    "phase",
+    "seed",
+    "h",
+    "mu",
+    "iterations",
+    "average_loss",
+    "dev",
+    "answers",
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -176,8 +188,10 @@ def _curve_points(experiments: Iterable[ReportedExperiment]) -> Iterator[dict[st
             start: dict[str, Any] = {"experiment": experiment.name, "task": experiment.task, "learner": run.learner}
             start |= {"phase": run.phase, "seed": run.seed, **settings}
             columns = (run.curve.iterations.tolist(), run.curve.average_loss.tolist(), run.curve.dev.tolist())
-            for step, loss, dev in zip(*columns, strict=True):
-                yield start | {"iterations": step, "average_loss": _known(loss), "dev": _known(dev)}
+            answers = [math.nan] * len(columns[0]) if run.curve.answers is None else run.curve.answers.tolist()
+            for step, loss, dev, told in zip(*columns, answers, strict=True):
+                point = {"iterations": step, "average_loss": _known(loss), "dev": _known(dev)}
+                yield start | point | {"answers": "" if math.isnan(told) else int(told)}
 
 
 def _known(value: float) -> float | str:

@@ -62,6 +62,7 @@ class Curve:
     iterations: NDArray[np.int64]  # [points]
     average_loss: NDArray[np.float64]  # [points], nan where not known; so dev
     dev: NDArray[np.float64]
+    answers: NDArray[np.float64] | None = None
 
 
 @dataclass(frozen=True, eq=False)

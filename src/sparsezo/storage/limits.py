@@ -18,7 +18,6 @@ VARIABLE = "SPARSEZO_INSIST"
 
 LINE = 1 << 24  # bytes of one line
 TOKENS = 10_000  # of one sentence
-COUNTED_TOKENS = 1_000  # of a sentence whose expected F1 is computed by counting, at a cost of its cube
 TAGS = 500  # different ones
 LIST = 1 << 28  # bytes of one n-best list, or of a decoder's weights
 ARRAYS = 1 << 31  # bytes of a model's, checkpoint's or store's arrays in memory, where its file is much smaller

@@ -7,7 +7,7 @@ compiled half, chosen by the type of ``Problem.task``, is described in ``kernels
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparsezo import bounds
+from sparsezo.questions import Questions
 
 Arrays = Mapping[str, NDArray[Any]]
 
@@ -33,6 +34,8 @@ class Problem:
     max_rows: int
     max_columns: int
     dtype: type[np.floating[Any]] = np.float32  # of the weights and scores
+    questions: Questions = field(default_factory=dict)  # (rule, what it is about) -> the answers to choose from
+    adagrad_start: float = 1.0  # under the root of Adagrad's step, where a rule learns from answers
     learn: bool = True  # False: to decode only
     risk: bool = True  # it has the annealed criterion's room
 
@@ -89,8 +92,11 @@ class Task(Protocol):
     @property
     def n_labels(self) -> int: ...
 
-    def problem(self, data: Any, *, learn: bool = True, risk: bool = False) -> Problem:
-        """Arrays of the inputs: to learn from or to decode only; ``risk`` asks for the annealed criterion's room."""
+    def problem(self, data: Any, *, learn: bool = True, risk: bool = False, asks: bool = False) -> Problem:
+        """Arrays of the inputs: to learn from or to decode only.
+
+        ``risk`` asks for the annealed criterion's room, ``asks`` for what rules that learn from answers want.
+        """
 
     def gold(self, data: Any) -> Any:
         """The correct outputs as the NamedTuple that protocol.delta knows; only feedback looks at it."""

@@ -53,6 +53,7 @@ class TaskKind:
     predict_options: type
     defaults: Callable[[str, str, str | None], tuple[float, float]]  # (rule, step, perturb) -> (h, mu)
     usual_step: str = "constant"  # where nothing else is said, and not all weights are perturbed
+    asks: tuple[str, ...] = ()  # rules that learn from answers which it offers, as its problems do
     making: str | None = None
     reading_extra: str | None = None  # of extras.EXTRAS: without it no data can be read
     metric_extra: str | None = None  # ... no output be valued
@@ -84,6 +85,13 @@ class TaskKind:
 
     def from_arrays(self, settings: Mapping[str, Any], arrays: Mapping[str, Any]) -> Any:
         return self._files().from_arrays(settings, arrays)
+
+    def shown(self, task: Any, data: Any, question: Any) -> dict[str, Any]:
+        """What a person is shown of a question about one of data's inputs, in words."""
+        if not self.asks:
+            raise UsageError(f"task {self.name} asks no questions")
+        shown: dict[str, Any] = importlib.import_module(f"{self.home}.show").shown(task, data, question)
+        return shown
 
     def _files(self) -> ModuleType:
         return importlib.import_module(self.files)

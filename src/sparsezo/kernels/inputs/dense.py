@@ -44,6 +44,7 @@ class DenseInputs(NamedTuple):
     ranks: NDArray[np.int64]  # rank(C) of each list
     basis: NDArray[np.int32]  # [N, M]: candidates whose rows span those of C, as many as its rank
     solve: NDArray[np.float64]  # [N, M, M]: (C_B')^+ in the first rows. These three are empty where nothing is learned
+    scale: NDArray[np.float64]  # of steps along C' D: 1 over each feature's spread within lists; or empty, for 1
     scratch: DenseScratch
 
     def check(self, problem: Any) -> None:
@@ -166,11 +167,17 @@ def _move(inputs: Any, x: Any, c: Any, h: Any, D: Any, U: Any, whole: Any, W: An
     M = inputs.features.shape[1]
     if not whole:
         _combine(inputs.features, inputs.offsets[x], inputs.offsets[x + 1], D, U)
+    scaled = not whole and inputs.scale.size > 0
     for m in range(M):
+        before = W[m, 0]
+        if scaled:
+            U[m, 0] *= inputs.scale[m]
         if q.size == 0:
             W[m, 0] += c * U[m, 0]
         else:
             adagrad(c, h, U[m], W[m], q[m])
+        if scaled:
+            W[m, 0] = before + inputs.scale[m] * (W[m, 0] - before)
 
 
 @kernel
@@ -250,8 +257,28 @@ def spanning_rows(features: Any, offsets: Any, basis: Any, ranks: Any) -> None:
         ranks[x] = k
 
 
-def dense_inputs(features: NDArray[np.float32], offsets: NDArray[np.int64], learn: bool = True) -> DenseInputs:
-    """Inputs from their rows, which are not copied. What only a learner needs is left out where ``learn`` is false."""
+def spreads(features: NDArray[np.float32], offsets: NDArray[np.int64]) -> NDArray[np.float64]:
+    """The standard deviation of each feature within its list, over all lists; 1 for one that never varies."""
+    sizes = np.diff(offsets)
+    starts = offsets[:-1][sizes > 0]
+    total = np.zeros(features.shape[1])
+    for begin in range(0, starts.size, 256):  # some lists at a time: memory for all of them twice would be much
+        some = starts[begin : begin + 256]
+        last = starts[begin + 256] if begin + 256 < starts.size else offsets[-1]
+        values, count = features[some[0] : last].astype(np.float64), np.diff(np.append(some, last))
+        mean = np.add.reduceat(values, some - some[0]) / count[:, None]
+        total += ((values - np.repeat(mean, count, axis=0)) ** 2).sum(axis=0)
+    spread = np.sqrt(total / max(features.shape[0], 1))
+    return np.where(spread > 0, spread, 1.0)
+
+
+def dense_inputs(
+    features: NDArray[np.float32], offsets: NDArray[np.int64], learn: bool = True, scaled: bool = False
+) -> DenseInputs:
+    """Inputs from their rows, which are not copied. What only a learner needs is left out where ``learn`` is false.
+
+    ``scaled``: steps along C' D as if every feature had spread 1 within lists.
+    """
     features, offsets = read_only(features), np.ascontiguousarray(offsets, np.int64)
     bounds.array("features", features, "f", (None, None))
     bounds.offsets("offsets", offsets, end=len(features))
@@ -265,7 +292,8 @@ def dense_inputs(features: NDArray[np.float32], offsets: NDArray[np.int64], lear
         C_B = features[offsets[lists, None] + basis[lists, :r]].astype(np.float64)
         Q, T = np.linalg.qr(np.swapaxes(C_B, 1, 2))
         solve[lists, :r] = np.linalg.solve(T, np.swapaxes(Q, 1, 2))  # C_B' = Q T, so C_B' T^-1 Q' u = Q Q' u = P u
-    return DenseInputs(features, offsets, ranks, basis, solve, DenseScratch(np.zeros((2, PADDED))))
+    scale = 1 / spreads(features, offsets) if learn and scaled else np.zeros(0)
+    return DenseInputs(features, offsets, ranks, basis, solve, scale, DenseScratch(np.zeros((2, PADDED))))
 
 
 def read_only(array: NDArray[np.float32]) -> NDArray[np.float32]:

@@ -16,19 +16,25 @@ from sparsezo.kernels import protocol
 from sparsezo.kernels.jit import kernel
 from sparsezo.kernels.protocol import implements
 from sparsezo.tasks.chunking import chains
+from sparsezo.tasks.chunking.events import shown_pairs
+from sparsezo.tasks.chunking.expected_f1 import LANES, expected_f1, node_table
 
 
 class ChunkScratch(NamedTuple):
     """Room to work in, each learner's own."""
 
     P: NDArray[np.float32]  # order 1: bigram potentials
-    M: NDArray[np.float32]  # annealed criterion: bigram marginals
+    M: NDArray[np.float32]  # annealed criterion: the potentials times gamma
     best: NDArray[np.float32]  # tokens x tags
     back: NDArray[np.int16]
     E: NDArray[np.float32]  # tokens + 1 x tags^2
     p: NDArray[np.float32]  # 2 x tags
-    A: NDArray[np.float64]  # annealed criterion: tags x chunks x chunks x 2, or empty
-    B: NDArray[np.float64]
+    now: NDArray[np.float32]  # expected F1: 3 x tags x lanes
+    after: NDArray[np.float32]
+    E2: NDArray[np.float32]  # as E, given an event
+    Q: NDArray[np.float32]  # tokens x tags: how likely each is shown
+    unsure: NDArray[np.float32]  # tokens
+    wanted: NDArray[np.int16]  # tokens: an event
 
 
 class ChunkTask(NamedTuple):
@@ -42,6 +48,9 @@ class ChunkTask(NamedTuple):
     tokens: NDArray[np.int64]
     kind: NDArray[np.int8]  # of each tag, also of those that only gold has: 0 outside, 1 begins, 2 inside
     chunk_type: NDArray[np.int32]  # of each tag; -1 for O
+    shown: NDArray[np.int16]  # tags^2: the tag that a person sees of each pair (events)
+    nodes: NDArray[np.float32]  # of the expected F1, a row for each number of them
+    weights: NDArray[np.float64]
     scratch: ChunkScratch
 
     def check(self, problem: Any) -> None:
@@ -81,7 +90,7 @@ class ChunkGold(NamedTuple):
 
 
 @kernel
-def _expand(task: Any, x: Any, S: Any) -> None:
+def expand(task: Any, x: Any, S: Any) -> None:
     """Order 1: the bigram potentials in task.scratch.P. Order 2 has them in S as it is."""
     if task.order == 1:
         chains.expand(S, task.tokens[x], task.n_tags, task.bigram_attributes, task.scratch.P)
@@ -94,14 +103,14 @@ def _outputs(task: Any, x: Any) -> Any:
 
 @implements(protocol.decode, ChunkTask)
 def _decode(task: Any, x: Any, S: Any, y: Any) -> Any:
-    _expand(task, x, S)
+    expand(task, x, S)
     P = S if task.order == 2 else task.scratch.P
     return chains.viterbi(P, task.tokens[x], task.n_tags, task.start, task.scratch.best, task.scratch.back, y)
 
 
 @implements(protocol.sample, ChunkTask)
 def _sample(task: Any, x: Any, S: Any, key: Any, step: Any, y: Any) -> Any:
-    _expand(task, x, S)
+    expand(task, x, S)
     P = S if task.order == 2 else task.scratch.P
     R, K = task.tokens[x], task.n_tags
     chains.relative(P, R, K, task.start, task.scratch.best, task.scratch.E)
@@ -116,7 +125,7 @@ def _score_gradient(task: Any, x: Any, S: Any, y: Any, D: Any) -> None:
 
 @implements(protocol.supervise, ChunkGold)
 def _supervise(gold: Any, task: Any, x: Any, S: Any, D: Any) -> None:
-    _expand(task, x, S)
+    expand(task, x, S)
     P = S if task.order == 2 else task.scratch.P
     chains.relative(P, task.tokens[x], task.n_tags, task.start, task.scratch.best, task.scratch.E)
     _path_minus_marginals(task, x, gold.tags[gold.offsets[x] : gold.offsets[x + 1]], D)
@@ -154,7 +163,7 @@ def _one_minus_accuracy(y: Any, z: Any, R: Any) -> Any:
 
 @implements(protocol.risk, ChunkGold)
 def _risk(gold: Any, task: Any, x: Any, S: Any, gamma: Any) -> Any:
-    _expand(task, x, S)
+    expand(task, x, S)
     P = S if task.order == 2 else task.scratch.P
     R, K = task.tokens[x], task.n_tags
     gamma = P.dtype.type(gamma)
@@ -162,26 +171,25 @@ def _risk(gold: Any, task: Any, x: Any, S: Any, gamma: Any) -> Any:
     for i in range(R):
         for j in range(K * K):
             M[i, j] = gamma * P[i, j]
-    chains.relative(M, R, K, task.start, task.scratch.best, task.scratch.E)
-    M[:R] = 0
-    chains.subtract_marginals(task.scratch.E, R, K, task.start, task.scratch.p, M)
-    for i in range(R):
-        for j in range(K * K):
-            M[i, j] = -M[i, j]
+    room = task.scratch
+    chains.relative(M, R, K, task.start, room.best, room.E)
     z = gold.tags[gold.offsets[x] : gold.offsets[x + 1]]
     if not task.chunks:
+        M[:R] = 0
+        chains.subtract_marginals(room.E, R, K, task.start, room.p, M)
         return _expected_error(M, R, K, z)
-    return chains.expected_f1_loss(M, R, K, task.start, z, task.kind, task.chunk_type, task.scratch.A, task.scratch.B)
+    args = (z, task.kind, task.chunk_type, task.nodes, task.weights, room.now, room.after)
+    return 1.0 - expected_f1(room.E, R, K, *args)
 
 
 @kernel
 def _expected_error(M: Any, R: Any, K: Any, z: Any) -> Any:
-    """E[1 - accuracy(y, z)] for y with pair marginals M[i, a * K + b]: by its linearity, of each token alone."""
+    """E[1 - accuracy(y, z)] for y with pair marginals -M[i, a * K + b]: by its linearity, of each token alone."""
     right = 0.0
     for i in range(R):
         if z[i] < K:  # a tag that only gold has is never found
             for a in range(K):
-                right += M[i, a * K + z[i]]
+                right -= M[i, a * K + z[i]]
     return 1.0 - right / R
 
 
@@ -220,7 +228,7 @@ def chunk_task(
     def room(*shape: int) -> NDArray[np.float32]:
         return np.zeros(shape, np.float32)
 
-    counts = (K, most + 2, most + 2, 2) if risk and chunks else (0, 0, 0, 0)
+    nodes, weights = node_table(most if risk and chunks else 0)
     scratch = ChunkScratch(
         P=room(most if order == 1 else 0, K * K),
         M=room(most if risk else 0, K * K),
@@ -228,8 +236,12 @@ def chunk_task(
         back=np.zeros((most, K), np.int16),
         E=room(most + 1, K * K),
         p=room(2, K),
-        A=np.zeros(counts),
-        B=np.zeros(counts),
+        now=room(3, K, LANES),
+        after=room(3, K, LANES),
+        E2=room(most + 1, K * K),
+        Q=room(most, K),
+        unsure=room(most),
+        wanted=np.zeros(most, np.int16),
     )
     return ChunkTask(
         n_tags=K,
@@ -240,5 +252,8 @@ def chunk_task(
         tokens=tokens,
         kind=kind,
         chunk_type=chunk_type,
+        shown=shown_pairs(kind, chunk_type, K, chunks),
+        nodes=nodes,
+        weights=weights,
         scratch=scratch,
     )

@@ -22,8 +22,10 @@ from sparsezo import bounds
 from sparsezo.errors import DataError, UsageError, quoted
 from sparsezo.kernels.inputs.sparse import FACTORED_ROWS, ranks, sparse_inputs
 from sparsezo.notes import say
+from sparsezo.questions import WHICH, YES_NO, Questions
 from sparsezo.storage import limits
 from sparsezo.tasks.base import Problem, Scores
+from sparsezo.tasks.chunking import questions_kernel  # noqa: F401  (how it is asked about)
 from sparsezo.tasks.chunking.attributes import AttributeIndex
 from sparsezo.tasks.chunking.conll import Corpus
 from sparsezo.tasks.chunking.crfsuite import ListedIndex
@@ -142,14 +144,11 @@ class Chunking:
         corpus = understood(corpus, self.scheme)[1]
         return corpus if self.only is None else keep_only(corpus, self.only, required=False)
 
-    def problem(self, data: Corpus, *, learn: bool = True, risk: bool = False) -> Problem:
+    def problem(self, data: Corpus, *, learn: bool = True, risk: bool = False, asks: bool = False) -> Problem:
         if len(data.columns) != self.n_columns:
             raise DataError(data.path, f"has {len(data.columns)} columns before the tag, the model {self.n_columns}")
         for column in data.columns:
             bounds.offsets("the corpus's offsets", data.offsets, end=len(column))
-        longest = int(np.diff(data.offsets).max(initial=0))
-        if risk and longest > limits.COUNTED_TOKENS:
-            limits.refuse(data.path, f"`criterion` annealed on a sentence of {longest:,} tokens takes hours")
         rows, row_start = self.index.rows(data), data.offsets
         start = len(self.tags) - 1
         if self.order == 1:
@@ -175,7 +174,16 @@ class Chunking:
             max_columns=int(np.diff(inputs.col_start).max(initial=0)),
             learn=learn,
             risk=risk,
+            questions=self._questions(),
         )
+
+    def _questions(self) -> Questions:
+        labels = {tag: k for k, tag in enumerate(self.tags)}
+        offered = {("part", "token"): YES_NO, ("label", "token"): labels, ("pair", "token"): WHICH}
+        if self.scheme != PLAIN:  # a chunk is known by the tag that begins it
+            types = {tag[2:] or "chunk": k for tag, k in labels.items() if tag[0] == "B"}
+            offered |= {("part", "chunk"): YES_NO, ("label", "chunk"): {**types, OUTSIDE: len(self.tags) - 1}}
+        return offered
 
     def _kinds(self) -> tuple[NDArray[np.int8], NDArray[np.int32]]:
         """Kind and type of each tag; behind them a B and an I of "another type", which gold may have but no output."""

@@ -9,6 +9,8 @@ from sparsezo.tasks.rerank.options import RerankOptions, RerankPredicting, Reran
 def defaults(rule: str, step: str, perturb: str | None) -> tuple[float, float]:
     """From a decoder's weights, which are near the best ones already: small steps. mu is the paper's largest."""
     mu = 0.01
+    if rule == "pair":
+        return 0.03, mu
     if rule == "supervised":
         return 0.01, mu
     if rule == "first-order":
@@ -37,6 +39,7 @@ KIND = TaskKind(
     read_options=RerankReading,
     predict_options=RerankPredicting,
     defaults=defaults,
+    asks=("pair",),
     making="sparsezo.tasks.rerank.making",
     metric_extra="rerank",
     hold_out=False,

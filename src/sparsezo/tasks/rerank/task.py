@@ -26,7 +26,9 @@ from sparsezo import notes
 from sparsezo.errors import DivergedError, SparsezoError, UsageError, quoted
 from sparsezo.kernels.inputs.dense import dense_inputs, dots, read_only
 from sparsezo.kernels.simd import PADDED
+from sparsezo.questions import WHICH
 from sparsezo.tasks.base import Problem, Scores
+from sparsezo.tasks.rerank import questions_kernel  # noqa: F401  (how it is asked about)
 from sparsezo.tasks.rerank.decoder_weights import write_cdec_weights, write_moses_weights
 from sparsezo.tasks.rerank.kernel import RankGold, rank_task
 from sparsezo.tasks.rerank.kind import defaults
@@ -114,8 +116,9 @@ class Reranking:
         if held is not None:
             raise self._foreign(where, held[-1].names if held else ())
 
-    def problem(self, data: NBestStore, *, learn: bool = True, risk: bool = False) -> Problem:
-        inputs = dense_inputs(self.features(data), data.offsets, learn)
+    def problem(self, data: NBestStore, *, learn: bool = True, risk: bool = False, asks: bool = False) -> Problem:
+        """``asks``: steps as if every feature had spread 1 within lists."""
+        inputs = dense_inputs(self.features(data), data.offsets, learn, scaled=asks)
         N, M = len(data), inputs.features.shape[1]
         return Problem(
             inputs=inputs,
@@ -128,6 +131,7 @@ class Reranking:
             max_rows=int(np.diff(data.offsets).max(initial=0)),
             max_columns=M,
             dtype=np.float64,
+            questions={("pair", "token"): WHICH},
             learn=learn,
         )
 

@@ -67,7 +67,7 @@ def _best(S: Any, n: Any) -> Any:
 
 
 @kernel
-def _softmax(task: Any, S: Any) -> Any:
+def softmax(task: Any, S: Any) -> Any:
     """task.scratch.p = softmax of S; returns the best score."""
     p = task.scratch.p
     _, top = _best(S, task.n_classes)
@@ -101,7 +101,7 @@ def _decode(task: Any, x: Any, S: Any, y: Any) -> Any:
 
 @implements(protocol.sample, ClassTask)
 def _sample(task: Any, x: Any, S: Any, key: Any, step: Any, y: Any) -> Any:
-    top = _softmax(task, S)
+    top = softmax(task, S)
     rest = uniform(key, step, 0)
     k = 0
     while k < task.n_classes - 1 and rest >= task.scratch.p[k]:
@@ -118,7 +118,7 @@ def _score_gradient(task: Any, x: Any, S: Any, y: Any, D: Any) -> None:
 
 @implements(protocol.supervise, ClassGold)
 def _supervise(gold: Any, task: Any, x: Any, S: Any, D: Any) -> None:
-    _softmax(task, S)
+    softmax(task, S)
     _class_minus_p(task, gold.labels[x], D)
 
 

@@ -5,9 +5,13 @@ from __future__ import annotations
 from sparsezo.tasks.kind import TaskKind
 from sparsezo.tasks.text.options import TextOptions, TextPredicting, TextReading
 
+ASKS = ("part", "label", "pair", "rate")
+
 
 def defaults(rule: str, step: str, perturb: str | None) -> tuple[float, float]:
     """The more weights move, the smaller their steps (docs/results)."""
+    if rule in ASKS:
+        return 0.3, 1.0
     if perturb is None:
         return 1.0, 1.0
     return (0.3 if step == "adagrad" else {"all": 1e-3, "active": 0.01}.get(perturb, 0.1)), 1.0
@@ -27,6 +31,7 @@ KIND = TaskKind(
     defaults=defaults,
     usual_step="adagrad",
     adagrad_grid=((1.0, 0.3, 0.1), (2.0, 1.0, 0.5)),
+    asks=ASKS,
     making="sparsezo.tasks.text.making",
     reading_extra="text",
     several_files=True,

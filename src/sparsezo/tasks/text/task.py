@@ -22,7 +22,9 @@ from numpy.typing import NDArray
 
 from sparsezo.errors import DataError, UsageError
 from sparsezo.kernels.inputs.rows import row_inputs
+from sparsezo.questions import WHICH, YES_NO
 from sparsezo.tasks.base import Problem, Scores
+from sparsezo.tasks.text import questions_kernel  # noqa: F401  (how it is asked about)
 from sparsezo.tasks.text.documents import Documents, class_numbers, classes_of
 from sparsezo.tasks.text.kernel import ClassGold, class_task
 from sparsezo.tasks.text.kind import defaults
@@ -31,6 +33,7 @@ from sparsezo.tasks.text.options import TextOptions
 from sparsezo.tasks.text.tfidf import TOKEN_PATTERN, TextVectoriser
 
 _MOST_WEIGHTS = 2**31  # of a dense table of features x labels
+_ADAGRAD_START = 0.01  # a document has length 1, so its words' values are small: with 1, steps would hardly shrink
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,7 +95,9 @@ class TextClassification:
         """Documents with their vectors as the task sees them: words that train does not have are left out."""
         return Prepared(documents, self.vectoriser.transform(documents))
 
-    def problem(self, data: Documents | Prepared, *, learn: bool = True, risk: bool = False) -> Problem:
+    def problem(
+        self, data: Documents | Prepared, *, learn: bool = True, risk: bool = False, asks: bool = False
+    ) -> Problem:
         """Learning and the annealed criterion need nothing more than decoding."""
         matrix = (data if isinstance(data, Prepared) else self.seen(data)).matrix
         inputs = row_inputs(matrix)
@@ -107,6 +112,13 @@ class TextClassification:
             n_score=(inputs.norm > 0) * np.int64(self.n_labels),
             max_rows=1,
             max_columns=int(words.max(initial=0)),
+            questions={
+                ("part", "token"): YES_NO,
+                ("label", "token"): {name: k for k, name in enumerate(self.classes)},
+                ("pair", "token"): WHICH,
+                ("rate", "token"): {},
+            },
+            adagrad_start=_ADAGRAD_START,
         )
 
     def gold(self, data: Documents | Prepared) -> ClassGold:

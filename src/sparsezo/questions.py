@@ -1,0 +1,133 @@
+"""Questions that a person can answer, and what counts as an answer (rules part, label, pair and rate; docs/answers.md).
+
+question = learner.ask()
+question.choices                                # ('yes', 'no'): part; names of labels; first, second, tie; () for rate
+question.as_json()                              # and Question.from_json: for people who answer tomorrow
+learner.tell(question, "yes")
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sparsezo.errors import UsageError, quoted
+from sparsezo.kernels.codes import FIRST, NO, SECOND, TIE, YES
+from sparsezo.rules import RULES
+
+Answers = Mapping[str, int]  # name -> its number in compiled code; empty: a number from 0 to 1
+Questions = Mapping[tuple[str, str], Answers]  # what a task offers, by (rule, what a question is about)
+
+YES_NO: Answers = {"yes": YES, "no": NO}
+WHICH: Answers = {"first": FIRST, "second": SECOND, "tie": TIE}
+
+_MOST_NAMES = 8  # of labels in a message
+_NUMBERS = 4  # that compiled code knows a question by
+
+
+@dataclass(frozen=True, eq=False)
+class Question:
+    """What is shown in words is the task's to say: ``tasks.*.show``."""
+
+    owner: str  # the id of the learner that asks
+    step: int
+    x: int  # the input's number
+    kind: str  # the rule: part, label, pair or rate
+    about: str  # token or chunk
+    numbers: tuple[int, ...]  # part, label: first place, label shown, last place
+    outputs: tuple[NDArray[np.int32], ...]  # pair: two, rate: one; none otherwise
+    chance: float  # the probability with which it was chosen, once the input was looked at
+    choices: tuple[str, ...]  # the answers' names; none for rate
+    codes: tuple[int, ...]  # their numbers
+
+    def as_json(self) -> dict[str, Any]:
+        lists = {"numbers": list(self.numbers), "outputs": [each.tolist() for each in self.outputs]}
+        return {**vars(self), **lists, "choices": list(self.choices), "codes": list(self.codes)}
+
+    @classmethod
+    def from_json(cls, given: Mapping[str, Any]) -> Question:
+        try:
+            kind, chance = given["kind"], float(given["chance"])
+            if kind not in RULES or not RULES[kind].asks or not 0 < chance <= 1:
+                raise ValueError(f"kind {kind!r} or chance {chance!r}")
+            return cls(
+                str(given["owner"]),
+                operator.index(given["step"]),
+                operator.index(given["x"]),
+                kind,
+                str(given["about"]),
+                tuple(operator.index(each) for each in given["numbers"]),
+                tuple(_output(each) for each in given["outputs"]),
+                chance,
+                tuple(str(each) for each in given["choices"]),
+                tuple(operator.index(each) for each in given["codes"]),
+            ).frozen()
+        except (KeyError, TypeError, ValueError, OverflowError) as error:
+            raise UsageError(f"not a question: {error!r}") from None
+
+    def frozen(self) -> Question:
+        """Its outputs read-only: what was asked stays what was asked."""
+        for output in self.outputs:
+            output.flags.writeable = False
+        return self
+
+    def same(self, other: object) -> bool:
+        """Whether both ask the same."""
+        return isinstance(other, Question) and self.as_json() == {**other.as_json(), "owner": self.owner}
+
+
+def _output(given: Any) -> NDArray[np.int32]:
+    row = np.array([operator.index(each) for each in given], np.int64)
+    if row.size and not 0 <= row.min() <= row.max() < 2**31:
+        raise ValueError(f"{given!r} is no output")
+    return row.astype(np.int32)
+
+
+def answer_code(question: Question, answer: object) -> float:
+    """The number of an answer; UsageError where it is none."""
+    code = _loss(answer) if question.kind == "rate" else _choice(question, answer)
+    if code is None:
+        raise UsageError(f"answer {quoted(repr(answer))}: a question of kind {question.kind} takes {_wanted(question)}")
+    return code
+
+
+def answer_name(question: Question, code: float) -> str | float:
+    """The other way round, as logs have it."""
+    return code if question.kind == "rate" else question.choices[question.codes.index(int(code))]
+
+
+def _choice(question: Question, answer: object) -> float | None:
+    if isinstance(answer, bool | np.bool_):
+        return float(YES if answer else NO) if question.kind == "part" else None
+    if isinstance(answer, str):
+        known = dict(zip(question.choices, question.codes, strict=True))
+        return float(known[answer]) if answer in known else None
+    if question.kind != "label":
+        return None
+    try:
+        number = operator.index(answer)  # type: ignore[arg-type]
+    except TypeError:
+        return None
+    return float(number) if number in question.codes else None
+
+
+def _loss(answer: object) -> float | None:
+    if isinstance(answer, bool | np.bool_) or not isinstance(answer, int | float | np.integer | np.floating):
+        return None
+    loss = float(answer)
+    return loss if math.isfinite(loss) and 0 <= loss <= 1 else None
+
+
+def _wanted(question: Question) -> str:
+    if question.kind == "rate":
+        return "a loss, a number from 0 (right) to 1"
+    if question.kind != "label":
+        return " or ".join(question.choices)
+    some = ", ".join(map(quoted, question.choices[:_MOST_NAMES]))
+    return f"a label's name or number: {some}{', ...' if len(question.choices) > _MOST_NAMES else ''}"

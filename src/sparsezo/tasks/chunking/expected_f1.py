@@ -1,0 +1,156 @@
+"""The expected F1 of a chain's tag paths, exactly, and its gradient (DESIGN 2.5).
+
+With n_z chunks in z, n_y in the path y and b in both, F1 = 2 b / (n_y + n_z), and 1 / n is the integral of t^(n - 1)
+over t from 0 to 1. So E[F1] is an integral over t of a polynomial, E[b t^(n_y)] t^(n_z - 1), which Gauss and Legendre's
+nodes integrate exactly. At one t the expectation is a forward pass that carries, for each tag, three sums over the
+paths that end there, each path with its probability times t to the number of its chunks:
+
+    all        of 1
+    open       of 1 where the chunk now open matches z's so far
+    found      of the number of chunks finished in both
+
+The nodes are independent of each other: they are the lanes of the processor's registers.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sparsezo.kernels.jit import kernel
+
+LANES = 8  # nodes that go through a pass together
+_EXACT = 64  # nodes; beyond it the error is that of float32 long before the rule is exact
+_F = np.float32
+
+
+def nodes_for(degree: int) -> int:
+    """Nodes for a polynomial of this degree, a multiple of ``LANES``.
+
+    t^degree changes near 1 only, where the nodes lie as the square of their number: so a few times the degree's root
+    is enough for float32, where the exact number would be many.
+    """
+    exact = degree // 2 + 1
+    enough = exact if exact <= _EXACT else min(exact, max(_EXACT, int(6 * np.sqrt(degree)) + 8))
+    return -(-enough // LANES) * LANES
+
+
+def node_table(most: int) -> tuple[NDArray[np.float32], NDArray[np.float64]]:
+    """(nodes, weights) on [0, 1], one row a number of nodes: LANES, 2 LANES, ...; for sentences of up to ``most``."""
+    rows = nodes_for(2 * most) // LANES
+    nodes, weights = np.zeros((rows, rows * LANES), np.float32), np.zeros((rows, rows * LANES))
+    for k in range(rows):
+        size = (k + 1) * LANES
+        at, weight = np.polynomial.legendre.leggauss(size)
+        nodes[k, :size], weights[k, :size] = (at + 1) / 2, weight / 2
+    return nodes, weights
+
+
+@kernel
+def _row(degree: Any) -> Any:
+    """The row of ``node_table`` for a polynomial of this degree; ``nodes_for`` says why."""
+    exact = degree // 2 + 1
+    enough = exact if exact <= _EXACT else min(exact, max(_EXACT, int(6 * np.sqrt(degree)) + 8))
+    return (enough + LANES - 1) // LANES - 1
+
+
+@kernel
+def count_chunks(z: Any, R: Any, kind: Any, chunk_type: Any) -> Any:
+    count, type_before = 0, -1
+    for i in range(R):
+        k, t = kind[z[i]], chunk_type[z[i]]
+        count += k == 1 or (k == 2 and t != type_before)
+        type_before = t if k != 0 else -1
+    return count
+
+
+@kernel
+def expected_f1(
+    E: Any, R: Any, K: Any, z: Any, kind: Any, chunk_type: Any, nodes: Any, weights: Any, now: Any, after: Any
+) -> Any:
+    """E[F1(y, z)] for y from the chain that ``chains.relative`` left in E. now, after: room, 3 x tags x LANES."""
+    n_z = count_chunks(z, R, kind, chunk_type)
+    if n_z == 0:
+        return _no_chunk(E, R, K, kind, chunk_type, now[0, :, 0], after[0, :, 0])
+    row = _row(R + n_z)
+    total = 0.0
+    for first in range(0, (row + 1) * LANES, LANES):
+        t = nodes[row, first : first + LANES]
+        _first(K, z[0], kind, chunk_type, t, now)
+        before = chunk_type[z[0]] if kind[z[0]] != 0 else -1
+        for i in range(1, R):
+            k_z, t_z = kind[z[i]], chunk_type[z[i]]
+            begins_z = k_z == 1 or (k_z == 2 and t_z != before)
+            _forward(E[i], K, k_z == 0 or begins_z, begins_z, t_z, kind, chunk_type, t, now, after)
+            now, after = after, now
+            before = t_z if k_z != 0 else -1
+        for j in range(LANES):
+            both = _F(0)
+            for b in range(K):
+                both += E[R, b] * (now[1, b, j] + now[2, b, j])
+            total += weights[row, first + j] * np.float64(both) * np.float64(t[j]) ** (n_z - 1)
+    return 2 * total
+
+
+@kernel
+def _first(K: Any, z: Any, kind: Any, chunk_type: Any, t: Any, now: Any) -> None:
+    """The sums after the first token; before it there is no chunk, whatever tag stands for the start."""
+    for b in range(K):
+        opens = kind[b] != 0 and kind[z] != 0 and chunk_type[b] == chunk_type[z]
+        for j in range(LANES):
+            now[0, b, j] = t[j] if kind[b] != 0 else _F(1)
+            now[1, b, j] = t[j] if opens else _F(0)
+            now[2, b, j] = 0
+
+
+@kernel
+def _forward(
+    e: Any, K: Any, ends_z: Any, begins_z: Any, t_z: Any, kind: Any, chunk_type: Any, t: Any, now: Any, after: Any
+) -> None:
+    """One token on. A chunk of the path ends before every tag but an I that goes on with it; one of z by ``ends_z``."""
+    for b in range(K):
+        for j in range(LANES):
+            after[0, b, j] = 0
+            after[1, b, j] = 0
+            after[2, b, j] = 0
+        for a in range(K):  # the pairs that begin a chunk, or are outside: whatever was open ends
+            if kind[b] == 2 and kind[a] != 0 and chunk_type[a] == chunk_type[b]:
+                continue
+            p = e[a * K + b]
+            for j in range(LANES):
+                after[0, b, j] += p * now[0, a, j]
+                after[2, b, j] += p * (now[2, a, j] + now[1, a, j] if ends_z else now[2, a, j])
+        if kind[b] != 0:
+            opens = begins_z and chunk_type[b] == t_z
+            for j in range(LANES):
+                after[0, b, j] *= t[j]
+                after[1, b, j] = after[0, b, j] if opens else _F(0)
+                after[2, b, j] *= t[j]
+        if kind[b] == 2:
+            for a in range(K):  # the pairs that go on with a chunk
+                if kind[a] != 0 and chunk_type[a] == chunk_type[b]:
+                    p = e[a * K + b]
+                    for j in range(LANES):
+                        after[0, b, j] += p * now[0, a, j]
+                        after[1, b, j] += _F(0) if ends_z else p * now[1, a, j]
+                        after[2, b, j] += p * now[2, a, j]
+
+
+@kernel
+def _no_chunk(E: Any, R: Any, K: Any, kind: Any, chunk_type: Any, now: Any, after: Any) -> Any:
+    """P(the path has no chunk), which is what F1 is 1 for where z has none."""
+    for b in range(K):
+        now[b] = 1 if kind[b] == 0 else 0
+    for i in range(1, R):
+        for b in range(K):
+            after[b] = 0
+            if kind[b] == 0:
+                for a in range(K):
+                    after[b] += E[i, a * K + b] * now[a]
+        now, after = after, now
+    total = 0.0
+    for b in range(K):
+        total += E[R, b] * now[b]
+    return total

@@ -1,0 +1,289 @@
+"""Chunking's questions for the training loop: where the tagger is unsure, and what an answer says (DESIGN 3a).
+
+A question is four numbers: about a token (its place, the tag shown), or about a chunk (first and last token, the tag
+that begins it). Of a pair or a rating it is the outputs themselves, in y and other.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from sparsezo.kernels import protocol
+from sparsezo.kernels.codes import ABOUT_CHUNK, FIRST, LABEL, NO, PAIR, PART, SECOND, TIE, YES
+from sparsezo.kernels.jit import kernel
+from sparsezo.kernels.protocol import implements
+from sparsezo.kernels.random import uniform
+from sparsezo.tasks.chunking import chains, events
+from sparsezo.tasks.chunking.kernel import ChunkGold, ChunkTask, expand
+
+_F = np.float32
+_SHARE = 4.0  # of a sentence's unsureness: above 1 / 4 in sum it is always asked about
+_NEARLY_ONE = 1 - 1e-6
+
+
+@kernel
+def _chain(task: Any, x: Any, S: Any) -> None:
+    """p(y given x) in task.scratch.E."""
+    expand(task, x, S)
+    P = S if task.order == 2 else task.scratch.P
+    chains.relative(P, task.tokens[x], task.n_tags, task.start, task.scratch.best, task.scratch.E)
+
+
+@implements(protocol.look, ChunkTask)
+def _look(
+    task: Any, x: Any, S: Any, kind: Any, about: Any, at_random: Any, key: Any, step: Any, q: Any, y: Any, other: Any
+) -> Any:
+    """Token i is unsure by v_i = (1 - P(best tag))^2; a sentence is passed over but with probability 4 sum v."""
+    _chain(task, x, S)
+    R, K, room = task.tokens[x], task.n_tags, task.scratch
+    events.shown_marginals(room.E, R, K, task.start, task.shown, room.p, room.Q)
+    total = _F(0)
+    for i in range(R):
+        top = room.Q[i, 0]
+        for l in range(1, K):
+            top = max(top, room.Q[i, l])
+        room.unsure[i] = (1 - top) * (1 - top)
+        total += room.unsure[i]
+    asked = min(1.0, _SHARE * total)
+    if at_random:
+        i = min(int(uniform(key, step, 1) * R), R - 1)
+        chance = 1.0 / R
+    else:
+        if uniform(key, step, 0) >= asked or total <= 0:
+            return 0.0
+        rest = uniform(key, step, 1) * total
+        i = 0
+        while i < R - 1 and rest >= room.unsure[i]:
+            rest -= room.unsure[i]
+            i += 1
+        chance = asked * room.unsure[i] / total
+    best = 0
+    for l in range(1, K):
+        if room.Q[i, l] > room.Q[i, best]:
+            best = l
+    q[0], q[1], q[2], q[3] = i, best, i, 0
+    if kind == PAIR:
+        _two_paths(task, R, i, best, y, other)
+    elif kind != PART and kind != LABEL:
+        events.best_of_chain(room.E, R, K, room.best, room.back, y)
+    elif about == ABOUT_CHUNK:
+        _chunk_at(task, R, i, q, y)
+    return chance
+
+
+@kernel
+def _two_paths(task: Any, R: Any, i: Any, best: Any, y: Any, other: Any) -> None:
+    """y: the best path; other: the best with another tag at token i."""
+    K, room = task.n_tags, task.scratch
+    events.best_of_chain(room.E, R, K, room.best, room.back, y)
+    before = y[i - 1] if i > 0 else task.start
+    now = task.shown[before * K + y[i]]  # the best path's own tag there, which need not be the token's best
+    second = -1
+    for l in range(K):
+        if l != now and (second < 0 or room.Q[i, l] > room.Q[i, second]):
+            second = l
+    for j in range(R):
+        room.wanted[j] = events.ANYTHING
+    room.wanted[i] = second
+    if events.given_event(room.E, R, K, task.start, task.shown, room.wanted, room.p, room.E2) <= 0:
+        for j in range(R):
+            other[j] = y[j]
+        return
+    events.best_of_chain(room.E2, R, K, room.best, room.back, other)
+
+
+@kernel
+def _chunk_at(task: Any, R: Any, i: Any, q: Any, y: Any) -> None:
+    """The chunk over token i in the best path that has one there."""
+    K, room = task.n_tags, task.scratch
+    for j in range(R):
+        room.wanted[j] = events.ANYTHING
+    room.wanted[i] = events.other_than(task.start)
+    if events.given_event(room.E, R, K, task.start, task.shown, room.wanted, room.p, room.E2) <= 0:
+        q[0], q[2], q[1] = i, i, 0
+        return
+    events.best_of_chain(room.E2, R, K, room.best, room.back, y)
+    events.show_path(y, R, K, task.start, task.shown, room.wanted)  # what it shows, token by token
+    first = i
+    while first > 0 and task.kind[room.wanted[first]] == 2:
+        first -= 1
+    last = i
+    while last + 1 < R and task.kind[room.wanted[last + 1]] == 2:
+        last += 1
+    q[0], q[1], q[2] = first, room.wanted[first], last
+
+
+@kernel
+def _want(task: Any, R: Any, about: Any, q: Any, tag: Any, wanted: Any) -> None:
+    """The event "the part is as shown", with ``tag`` for the one shown."""
+    for j in range(R):
+        wanted[j] = events.ANYTHING
+    wanted[q[0]] = tag
+    if about == ABOUT_CHUNK:
+        for j in range(q[0] + 1, q[2] + 1):
+            wanted[j] = tag + 1  # I stands behind its B
+        if q[2] + 1 < R:
+            wanted[q[2] + 1] = events.other_than(tag + 1)
+
+
+@implements(protocol.evidence, ChunkTask)
+def _evidence(
+    task: Any, x: Any, S: Any, kind: Any, about: Any, q: Any, y: Any, other: Any, answer: Any, e0: Any, e1: Any, D: Any
+) -> Any:
+    _chain(task, x, S)
+    R, K = task.tokens[x], task.n_tags
+    DP = D if task.order == 2 else task.scratch.P
+    DP[:R] = 0
+    if kind == PAIR:
+        likelihood = _of_pair(task, R, y, other, answer, e0, DP)
+    elif about == ABOUT_CHUNK:
+        likelihood = _of_chunk(task, R, kind, q, answer, e0, e1, DP)
+    else:
+        likelihood = _of_token(task, R, kind, q, answer, e0, e1, DP)
+    if task.order == 1:
+        chains.contract(DP, R, K, task.bigram_attributes, D)
+    return likelihood
+
+
+@kernel
+def _learn(task: Any, R: Any, weight: Any, DP: Any) -> None:
+    """DP += weight (M_A - M), the event's chain being in E2."""
+    room, K = task.scratch, task.n_tags
+    events.add_marginals(room.E2, R, K, task.start, room.p, _F(weight), DP)
+    events.add_marginals(room.E, R, K, task.start, room.p, _F(-weight), DP)
+
+
+@kernel
+def _of_token(task: Any, R: Any, kind: Any, q: Any, answer: Any, e0: Any, e1: Any, DP: Any) -> Any:
+    K, room = task.n_tags, task.scratch
+    if kind == LABEL:
+        _want(task, R, 0, q, int(answer), room.wanted)
+        base, scale = e0 / (K - 1), 1 - e0 * K / (K - 1)
+    else:
+        _want(task, R, 0, q, q[1] if answer == YES else events.other_than(q[1]), room.wanted)
+        base, scale = (e0 if answer == YES else e1), 1 - e0 - e1
+    P = events.given_event(room.E, R, K, task.start, task.shown, room.wanted, room.p, room.E2)
+    likelihood = base + scale * P
+    if likelihood > 0:
+        _learn(task, R, scale * P / likelihood, DP)
+    return likelihood
+
+
+@kernel
+def _of_chunk(task: Any, R: Any, kind: Any, q: Any, answer: Any, e0: Any, e1: Any, DP: Any) -> Any:
+    """label: the tag that begins the chunk of the type named, or O: no chunk of any type."""
+    K, room = task.n_tags, task.scratch
+    if kind == PART or answer != task.start:
+        n = (K - 1) // 2 + 1  # answers: the types, and none
+        _want(task, R, ABOUT_CHUNK, q, q[1] if kind == PART else int(answer), room.wanted)
+        P = events.given_event(room.E, R, K, task.start, task.shown, room.wanted, room.p, room.E2)
+        if kind == LABEL:
+            base, scale = e0 / (n - 1), 1 - e0 * n / (n - 1)
+        else:
+            base, scale = (e0 if answer == YES else e1), 1 - e0 - e1
+        if kind == PART and answer == NO:  # (M - P M_A) / (1 - P) - M = P / (1 - P) (M - M_A)
+            P = min(P, _F(_NEARLY_ONE))
+            likelihood = base + scale * (1 - P)
+            _learn(task, R, -scale * P / likelihood, DP)
+            return likelihood
+        likelihood = base + scale * P
+        if likelihood > 0:
+            _learn(task, R, scale * P / likelihood, DP)
+        return likelihood
+    return _of_no_chunk(task, R, q, e0, DP)
+
+
+@kernel
+def _of_no_chunk(task: Any, R: Any, q: Any, e0: Any, DP: Any) -> Any:
+    """The answer to label that there is no chunk with these ends."""
+    K, room = task.n_tags, task.scratch
+    n = (K - 1) // 2 + 1
+    total = 0.0
+    for tag in range(0, K - 1, 2):  # B of each type
+        _want(task, R, ABOUT_CHUNK, q, tag, room.wanted)
+        total += events.given_event(room.E, R, K, task.start, task.shown, room.wanted, room.p, room.E2)
+    total = min(total, _NEARLY_ONE)
+    likelihood = e0 / (n - 1) + (1 - e0 * n / (n - 1)) * (1 - total)
+    weight = (1 - e0 * n / (n - 1)) / likelihood
+    for tag in range(0, K - 1, 2):
+        _want(task, R, ABOUT_CHUNK, q, tag, room.wanted)
+        P = events.given_event(room.E, R, K, task.start, task.shown, room.wanted, room.p, room.E2)
+        _learn(task, R, -weight * P, DP)
+    return likelihood
+
+
+@kernel
+def _as_in(task: Any, R: Any, y: Any, other: Any) -> Any:
+    """The chain given that the truth is as in y wherever the two outputs show something else; its probability."""
+    K, room = task.n_tags, task.scratch
+    mine, its = task.start, task.start
+    for j in range(R):
+        here = task.shown[mine * K + y[j]]
+        room.wanted[j] = here if here != task.shown[its * K + other[j]] else events.ANYTHING
+        mine, its = y[j], other[j]
+    return events.given_event(room.E, R, K, task.start, task.shown, room.wanted, room.p, room.E2)
+
+
+@kernel
+def _of_pair(task: Any, R: Any, y: Any, other: Any, answer: Any, e: Any, DP: Any) -> Any:
+    P2 = _as_in(task, R, other, y)
+    if answer == SECOND:
+        likelihood = (1 - e) * P2 + e / 3
+        if likelihood > 0:
+            _learn(task, R, (1 - e) * P2 / likelihood, DP)
+        return likelihood
+    P1 = _as_in(task, R, y, other)
+    if answer == FIRST:
+        likelihood = (1 - e) * P1 + e / 3
+        if likelihood > 0:
+            _learn(task, R, (1 - e) * P1 / likelihood, DP)
+        return likelihood
+    # tie: M_tie = (M - P1 M1 - P2 M2) / (1 - P1 - P2)
+    likelihood = (1 - e) * max(1 - P1 - P2, 1 - _NEARLY_ONE) + e / 3
+    _learn(task, R, -(1 - e) * P1 / likelihood, DP)
+    _as_in(task, R, other, y)
+    _learn(task, R, -(1 - e) * P2 / likelihood, DP)
+    return likelihood
+
+
+@implements(protocol.options, ChunkTask)
+def _options(task: Any, x: Any, kind: Any, about: Any) -> Any:
+    """How many answers there are to choose from."""
+    if kind == PART:
+        return 2
+    if kind == PAIR:
+        return 3
+    return task.n_tags if about != ABOUT_CHUNK else (task.n_tags - 1) // 2 + 1
+
+
+@implements(protocol.truth, ChunkGold)
+def _truth(gold: Any, task: Any, x: Any, kind: Any, about: Any, q: Any, y: Any, other: Any) -> Any:
+    """What somebody who knows the correct tags answers."""
+    z = gold.tags[gold.offsets[x] : gold.offsets[x + 1]]
+    if kind == PAIR:
+        first, second = protocol.delta(gold, task, x, y), protocol.delta(gold, task, x, other)
+        return FIRST if first < second else (SECOND if second < first else TIE)
+    right = _shown_gold(task, z, q[0])
+    if about == ABOUT_CHUNK:
+        begins = right < task.n_tags and task.kind[right] == 1
+        for j in range(q[0] + 1, q[2] + 1):
+            begins = begins and _shown_gold(task, z, j) == right + 1
+        if q[2] + 1 < task.tokens[x]:
+            begins = begins and _shown_gold(task, z, q[2] + 1) != right + 1
+        if kind == LABEL:
+            return right if begins else task.start
+        return YES if begins and right == q[1] else NO
+    if kind == LABEL:
+        return right
+    return YES if right == q[1] else NO
+
+
+@kernel
+def _shown_gold(task: Any, z: Any, i: Any) -> Any:
+    """What gold shows at token i; a tag that no output has stays what it is."""
+    if not task.chunks or z[i] >= task.n_tags or task.kind[z[i]] != 2:
+        return np.int64(z[i])
+    goes_on = i > 0 and task.kind[z[i - 1]] != 0 and task.chunk_type[z[i - 1]] == task.chunk_type[z[i]]
+    return np.int64(z[i]) if goes_on else np.int64(z[i] - 1)  # B-X stands right before I-X

@@ -1,0 +1,17 @@
+"""A question about two translations, in words."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from sparsezo.questions import Question
+    from sparsezo.tasks.rerank.store import NBestStore
+    from sparsezo.tasks.rerank.task import Reranking
+
+
+def shown(task: Reranking, data: NBestStore, question: Question) -> dict[str, Any]:
+    """hypotheses, the two; question."""
+    begin = int(data.offsets[question.x])
+    hypotheses = [data.hypothesis(begin + int(output[0])) for output in question.outputs]
+    return {"hypotheses": hypotheses, "question": "Which translation is better, the first or the second?"}

@@ -1,0 +1,309 @@
+"""What an answer says of a tag path, against enumeration: likelihoods, gradients, truths, choice of questions."""
+
+from __future__ import annotations
+
+import counting
+import numpy as np
+import pytest
+import twins
+from question_calls import KEY, evidence, look, options, truth
+
+from sparsezo.kernels import codes
+from sparsezo.tasks.chunking import chains, events, questions_kernel
+from sparsezo.tasks.chunking.expected_f1 import LANES, expected_f1, node_table, nodes_for
+from sparsezo.tasks.chunking.kernel import ChunkGold, chunk_task
+
+assert questions_kernel  # it says how chunking is asked about
+
+# (kind, chunk type) as Chunking has them: B and I of each type, O last; and tags that are no chunks
+BIO = ([1, 2, 0], [0, 0, -1], True)
+TWO_TYPES = ([1, 2, 1, 2, 0], [0, 0, 1, 1, -1], True)
+PLAIN = ([0, 0, 0, 0], [-1, -1, -1, -1], False)
+TAG_SETS = {"B I O": BIO, "two types": TWO_TYPES, "plain": PLAIN}
+CHUNKS = {name: tags for name, tags in TAG_SETS.items() if tags[2]}
+Q = np.zeros(4, np.int32)
+
+
+def made(tags, order, R, seed, size=1.5):
+    """(task, S, all paths, their probabilities, d score / dS of each)."""
+    kind, chunk_type, chunks = TAG_SETS[tags]
+    K = len(kind)
+    kinds = np.array(kind, np.int8), np.array(chunk_type, np.int32)
+    task = chunk_task(np.array([R]), *kinds, K - 1, order=order, risk=True, chunks=chunks)
+    rng = np.random.default_rng(seed)
+    S = rng.normal(0, size, (R + K, K) if order == 1 else (R, K * K)).astype(np.float32)
+    paths = twins.all_paths(R, K)
+    phi = twins.score_features(paths, K, K - 1, order)
+    return task, S, paths, twins.softmax(np.tensordot(phi, S.astype(float), 2)), phi
+
+
+def seen(path, tags):
+    """The tags that a person sees: an I that starts a chunk is a B."""
+    kind, chunk_type, chunks = TAG_SETS[tags]
+    out = []
+    for i, tag in enumerate(path):
+        goes_on = i > 0 and kind[path[i - 1]] != 0 and chunk_type[path[i - 1]] == chunk_type[tag]
+        out.append(tag - 1 if chunks and kind[tag] == 2 and not goes_on else tag)
+    return out
+
+
+def checked(task, S, p, phi, happens, kind, about, q, y, other, answer, base, scale, e0, e1):
+    """The likelihood is base + scale P(A); D is its gradient, exactly."""
+    happens = np.array(happens)
+    P = p[happens].sum()
+    mean = np.tensordot(p, phi, 1)
+    inside = np.tensordot(p * happens, phi, 1)  # P M_A
+    D = np.full(S.shape, np.nan, np.float32)
+    got = evidence(task, 0, S, kind, about, q, y, other, answer, e0, e1, D)
+    assert got == pytest.approx(base + scale * P, rel=2e-4, abs=1e-6)
+    np.testing.assert_allclose(D, scale * (inside - P * mean) / (base + scale * P), atol=2e-4)
+    return got, D
+
+
+ERRORS = [(0.0, 0.0), (0.1, 0.1), (0.05, 0.2)]
+
+
+@pytest.mark.parametrize("order", [1, 2])
+@pytest.mark.parametrize("tags", TAG_SETS)
+def test_an_answer_about_a_token(tags, order):
+    for R in (1, 2, 4):
+        task, S, paths, p, phi = made(tags, order, R, seed=R)
+        K = task.n_tags
+        shown = np.array([seen(path, tags) for path in paths])
+        for i in range(R):
+            expected = np.zeros_like(S)
+            for l in range(K):
+                if not (shown[:, i] == l).any():
+                    continue  # I at the first token
+                q = np.array([i, l, i, 0], np.int32)
+                for e0, e1 in ERRORS:
+                    rest = (codes.PART, 0, q, Q, Q)
+                    yes = checked(task, S, p, phi, shown[:, i] == l, *rest, codes.YES, e0, 1 - e0 - e1, e0, e1)
+                    no = checked(task, S, p, phi, shown[:, i] != l, *rest, codes.NO, e1, 1 - e0 - e1, e0, e1)
+                    assert yes[0] + no[0] == pytest.approx(1, abs=1e-5)
+                    np.testing.assert_allclose(yes[0] * yes[1] + no[0] * no[1], 0, atol=1e-4)  # E[D] = 0
+                e = 0.1
+                rest = (codes.LABEL, 0, q, Q, Q)
+                got, D = checked(task, S, p, phi, shown[:, i] == l, *rest, l, e / (K - 1), 1 - e * K / (K - 1), e, 0)
+                expected += got * D
+            if (np.unique(shown[:, i]).size) == K:
+                np.testing.assert_allclose(expected, 0, atol=1e-4)
+
+
+@pytest.mark.parametrize("order", [1, 2])
+@pytest.mark.parametrize("tags", CHUNKS)
+def test_an_answer_about_a_chunk(tags, order):
+    R = 4
+    task, S, paths, p, phi = made(tags, order, R, seed=5)
+    kind, chunk_type, _ = TAG_SETS[tags]
+    sets = [twins.chunks(path, kind, chunk_type) for path in paths]
+    n_types = (task.n_tags - 1) // 2
+    for first in range(R):
+        for last in range(first, R):
+            by_type = [np.array([(first, last, str(t)) in some for some in sets]) for t in range(n_types)]
+            none = ~np.any(by_type, axis=0)
+            e, expected = 0.1, np.zeros_like(S)
+            n = n_types + 1
+            base, scale = e / (n - 1), 1 - e * n / (n - 1)
+            for t in range(n_types):
+                q = np.array([first, 2 * t, last, 0], np.int32)
+                for e0, e1 in ERRORS:
+                    rest = (codes.PART, codes.ABOUT_CHUNK, q, Q, Q)
+                    yes = checked(task, S, p, phi, by_type[t], *rest, codes.YES, e0, 1 - e0 - e1, e0, e1)
+                    no = checked(task, S, p, phi, ~by_type[t], *rest, codes.NO, e1, 1 - e0 - e1, e0, e1)
+                    np.testing.assert_allclose(yes[0] * yes[1] + no[0] * no[1], 0, atol=1e-4)
+                rest = (codes.LABEL, codes.ABOUT_CHUNK, q, Q, Q)
+                got, D = checked(task, S, p, phi, by_type[t], *rest, 2 * t, base, scale, e, 0)
+                expected += got * D
+            got, D = checked(task, S, p, phi, none, *rest, task.n_tags - 1, base, scale, e, 0)
+            np.testing.assert_allclose(expected + got * D, 0, atol=1e-4)
+
+
+@pytest.mark.parametrize("order", [1, 2])
+@pytest.mark.parametrize("tags", TAG_SETS)
+def test_an_answer_about_a_pair(tags, order):
+    R = 4
+    task, S, paths, p, phi = made(tags, order, R, seed=8)
+    shown = np.array([seen(path, tags) for path in paths])
+    rng = np.random.default_rng(1)
+    for _ in range(30):
+        one, two = rng.integers(len(paths), size=2)
+        y, other = paths[one].astype(np.int32), paths[two].astype(np.int32)
+        at = shown[one] != shown[two]
+        if not at.any():
+            continue
+        first = (shown[:, at] == shown[one][at]).all(axis=1)
+        second = (shown[:, at] == shown[two][at]).all(axis=1)
+        for e in (0.0, 0.1):
+            total = np.zeros_like(S)
+            for answer, happens in ((codes.FIRST, first), (codes.SECOND, second), (codes.TIE, ~(first | second))):
+                if e == 0 and p[happens].sum() < 1e-4:
+                    continue
+                rest = (codes.PAIR, 0, Q, y, other, answer)
+                got, D = checked(task, S, p, phi, happens, *rest, e / 3, 1 - e, e, e)
+                total += got * D
+            np.testing.assert_allclose(total, 0, atol=5e-4)
+
+
+def test_a_sure_tagger_learns_from_a_no():
+    """P(A) rounds to 1 in float32; the step is still finite and points away from what was shown."""
+    task, S, _, _, _ = made("B I O", 2, 3, seed=1)
+    S[:] = 0
+    S[1, 2::3] = 30  # O at token 1
+    D = np.zeros_like(S)
+    q = np.array([1, 2, 1, 0], np.int32)
+    assert 0 < evidence(task, 0, S, codes.PART, 0, q, Q, Q, codes.NO, 0.0, 0.0, D) < 1e-8
+    assert np.isfinite(D).all()
+    assert D[1, 2::3].sum() == pytest.approx(-1, abs=1e-3)
+    assert D[1].sum() == pytest.approx(0, abs=1e-3)
+
+
+@pytest.mark.parametrize("tags", TAG_SETS)
+def test_truth(tags):
+    R = 4
+    task, _, paths, _, _ = made(tags, 2, R, seed=2)
+    kind, chunk_type, chunks = TAG_SETS[tags]
+    rng = np.random.default_rng(4)
+    for z in paths[rng.permutation(len(paths))[:40]]:
+        gold = ChunkGold(np.array([0, R]), z.astype(np.int16))
+        right = seen(z, tags)
+        for i in range(R):
+            for l in range(task.n_tags):
+                q = np.array([i, l, i, 0], np.int32)
+                assert truth(gold, task, 0, codes.PART, 0, q, Q, Q) == (right[i] == l)
+                assert truth(gold, task, 0, codes.LABEL, 0, q, Q, Q) == right[i]
+        y, other = (paths[rng.integers(len(paths))].astype(np.int32) for _ in range(2))
+        loss = [twins.one_minus_f1(some, z, kind, chunk_type) if chunks else (some != z).mean() for some in (y, other)]
+        answer = truth(gold, task, 0, codes.PAIR, 0, Q, y, other)
+        assert answer == (codes.FIRST if loss[0] < loss[1] else codes.SECOND if loss[1] < loss[0] else codes.TIE)
+        if chunks:
+            found = twins.chunks(z, kind, chunk_type)
+            for first in range(R):
+                for last in range(first, R):
+                    types = [int(t) for a, b, t in found if (a, b) == (first, last)]
+                    q = np.array([first, 0, last, 0], np.int32)
+                    yes = truth(gold, task, 0, codes.PART, codes.ABOUT_CHUNK, q, Q, Q)
+                    assert yes == (types == [0])
+                    label = truth(gold, task, 0, codes.LABEL, codes.ABOUT_CHUNK, q, Q, Q)
+                    assert label == (2 * types[0] if types else task.n_tags - 1)
+
+
+def test_how_many_answers_there_are():
+    task = made("two types", 2, 3, seed=1)[0]
+    kinds = (codes.PART, 0), (codes.LABEL, 0), (codes.PAIR, 0), (codes.LABEL, codes.ABOUT_CHUNK)
+    assert [options(task, 0, *kind) for kind in kinds] == [2, 5, 3, 3]
+
+
+@pytest.mark.parametrize("order", [1, 2])
+@pytest.mark.parametrize("tags", TAG_SETS)
+def test_questions_are_chosen_where_the_tagger_is_unsure(tags, order):
+    """Each token as often as its share says, within 5 standard errors; the tag shown is the best one."""
+    R, n = 4, 4000
+    task, S, paths, p, _ = made(tags, order, R, seed=11, size=3.0)
+    shown = np.array([seen(path, tags) for path in paths])
+    marginal = np.array([[p[shown[:, i] == l].sum() for l in range(task.n_tags)] for i in range(R)])
+    unsure = (1 - marginal.max(axis=1)) ** 2
+    asked = min(1, 4 * unsure.sum())
+    count = np.zeros(R)
+    y, other = np.zeros(R, np.int32), np.zeros(R, np.int32)
+    for step in range(n):
+        q = np.full(4, -1, np.int32)
+        chance = look(task, 0, S, codes.PART, 0, False, KEY, step, q, y, other)
+        if chance == 0:
+            continue
+        count[q[0]] += 1
+        assert q[1] == marginal[q[0]].argmax()
+        assert chance == pytest.approx(asked * unsure[q[0]] / unsure.sum(), rel=1e-3)
+    share = asked * unsure / unsure.sum()
+    assert (np.abs(count / n - share) < 5 * np.sqrt(share * (1 - share) / n) + 1e-3).all()
+
+
+def test_random_questions_are_about_every_token_alike():
+    R, n = 4, 4000
+    task, S, *_ = made("B I O", 2, R, seed=3)
+    count = np.zeros(R)
+    for step in range(n):
+        q = np.zeros(4, np.int32)
+        assert look(task, 0, S, codes.PART, 0, True, KEY, step, q, Q, Q) == pytest.approx(1 / R)
+        count[q[0]] += 1
+    assert (np.abs(count / n - 1 / R) < 5 * np.sqrt(3 / 16 / n)).all()
+
+
+@pytest.mark.parametrize("tags", TAG_SETS)
+def test_a_pair_is_the_best_path_and_the_best_with_another_tag(tags):
+    R = 4
+    for seed in range(20):
+        task, S, paths, p, _ = made(tags, 2, R, seed=seed)
+        shown = np.array([seen(path, tags) for path in paths])
+        q, y, other = np.zeros(4, np.int32), np.zeros(R, np.int32), np.zeros(R, np.int32)
+        look(task, 0, S, codes.PAIR, 0, True, KEY, seed, q, y, other)
+        assert (y == paths[p.argmax()]).all()
+        i, mine = q[0], shown[p.argmax()]
+        marginal = np.array([p[shown[:, i] == l].sum() for l in range(task.n_tags)])
+        marginal[mine[i]] = -1
+        allowed = shown[:, i] == marginal.argmax()
+        assert (other == paths[np.where(allowed, p, 0).argmax()]).all()
+
+
+@pytest.mark.parametrize("tags", CHUNKS)
+def test_a_chunk_asked_about_is_over_the_token_and_likely(tags):
+    R = 4
+    kind, chunk_type, _ = TAG_SETS[tags]
+    for seed in range(20):
+        task, S, paths, p, _ = made(tags, 2, R, seed=seed)
+        q, y = np.zeros(4, np.int32), np.zeros(R, np.int32)
+        look(task, 0, S, codes.PART, 0, True, KEY, seed, q, y, y)
+        token = q[0]
+        look(task, 0, S, codes.PART, codes.ABOUT_CHUNK, True, KEY, seed, q, y, y)
+        inside = [kind[path[token]] != 0 for path in paths]
+        best = paths[np.where(inside, p, 0).argmax()]
+        (chunk,) = [c for c in twins.chunks(best, kind, chunk_type) if c[0] <= token <= c[1]]
+        assert (q[0], q[2], q[1]) == (chunk[0], chunk[1], 2 * int(chunk[2]))
+
+
+# Expected F1
+
+
+def chain_of(P, R, K, start):
+    E = np.full((R + 1, K * K), np.nan, np.float32)
+    chains.relative(P, R, K, start, np.zeros((R, K), np.float32), E)
+    return E
+
+
+@pytest.mark.parametrize("tags", CHUNKS)
+def test_expected_f1_is_that_of_counting(tags):
+    kind, chunk_type, _ = TAG_SETS[tags]
+    kind, chunk_type = np.array(kind, np.int8), np.array(chunk_type, np.int32)
+    K = kind.size
+    rng = np.random.default_rng(6)
+    nodes, weights = node_table(60)
+    for trial in range(60):
+        R = int(rng.integers(1, 61))
+        P = rng.normal(0, [0.5, 2, 8][trial % 3], (R, K * K)).astype(np.float32)
+        z = rng.integers(0, K, R).astype(np.int16) if trial % 4 else np.full(R, K - 1, np.int16)
+        E, M = chain_of(P, R, K, K - 1), np.zeros((R, K * K), np.float32)
+        chains.subtract_marginals(E, R, K, K - 1, np.zeros((2, K), np.float32), M)
+        A, B = np.zeros((K, R + 2, R + 2, 2)), np.zeros((K, R + 2, R + 2, 2))
+        counted = 1 - counting.expected_f1_loss(-M, R, K, K - 1, z, kind, chunk_type, A, B)
+        now, after = np.full((3, K, LANES), np.nan, np.float32), np.full((3, K, LANES), np.nan, np.float32)
+        got = expected_f1(E, R, K, z, kind, chunk_type, nodes, weights, now, after)
+        assert got == pytest.approx(counted, abs=3e-6)
+
+
+@pytest.mark.parametrize("degree", [1, 7, 30, 127, 128, 500, 2000, 8000])
+def test_so_many_nodes_integrate_every_power(degree):
+    nodes, weights = node_table(degree // 2 + 1)
+    row = nodes_for(degree) // LANES - 1
+    powers = np.array([*range(0, degree + 1, max(1, degree // 50)), degree])
+    got = (weights[row][:, None] * nodes[row].astype(float)[:, None] ** powers).sum(axis=0)
+    np.testing.assert_allclose(got, 1 / (powers + 1), rtol=2e-4, atol=1e-9)
+
+
+def test_the_most_probable_path_of_a_chain():
+    rng = np.random.default_rng(2)
+    for R, K in ((1, 3), (3, 3), (5, 2)):
+        P = rng.normal(0, 2, (R, K * K)).astype(np.float32)
+        y = np.zeros(R, np.int32)
+        room = np.zeros((R, K), np.float32), np.zeros((R, K), np.int16)
+        events.best_of_chain(chain_of(P, R, K, K - 1), R, K, *room, y)
+        assert y.tolist() == twins.viterbi(P, R, K, K - 1)[0]

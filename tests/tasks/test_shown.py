@@ -1,0 +1,95 @@
+"""Questions in words."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from sparsezo.errors import UsageError
+from sparsezo.learner import Learner
+from sparsezo.questions import Question
+from sparsezo.settings import Settings
+from sparsezo.tasks.chunking.conll import Corpus
+from sparsezo.tasks.chunking.task import Chunking
+from sparsezo.tasks.registry import kind
+from sparsezo.tasks.rerank.importing import import_nbest
+from sparsezo.tasks.rerank.task import Reranking
+from sparsezo.tasks.text.documents import read_documents
+from sparsezo.tasks.text.task import TextClassification
+
+WORDS = ["the", "dog", "saw", "San", "Sebastián"]
+
+
+def corpus(tags):
+    return Corpus("here", (WORDS,), tags, np.array([0, 5]))
+
+
+def question(kind, numbers, about="token", outputs=(), choices=()):
+    shown = tuple(np.array(output, np.int32) for output in outputs)
+    return Question("me", 0, 0, kind, about, numbers, shown, 1.0, tuple(choices), tuple(range(len(choices))))
+
+
+@pytest.mark.parametrize(
+    ("tag", "about", "place", "text"),
+    [
+        ("B-NP", "token", (0, 0), "Does a noun phrase (NP) start at 'the'?"),
+        ("I-NP", "token", (1, 1), "Is 'dog' inside a noun phrase (NP) that starts before it?"),
+        ("O", "token", (0, 0), "Is 'the' outside of every chunk?"),
+        ("B-LOC", "token", (3, 3), "Does a LOC start at 'San'?"),
+        ("B-LOC", "chunk", (3, 4), "Is 'San Sebastián' a LOC?"),
+        ("B-NP", "chunk", (0, 1), "Is 'the dog' a noun phrase (NP)?"),
+    ],
+)
+def test_a_part_of_a_sentence(tag, about, place, text):
+    task, data = Chunking.fit(corpus(["B-NP", "I-NP", "O", "B-LOC", "I-LOC"]))
+    numbers = (place[0], task.tags.index(tag), place[1], 0)
+    found = kind("chunking").shown(task, data, question("part", numbers, about))
+    assert found == {"words": WORDS, "first": place[0], "last": place[1], "tag": tag, "question": text}
+
+
+def test_labels_pairs_and_plain_tags():
+    task, data = Chunking.fit(corpus(["B-NP", "I-NP", "O", "B-LOC", "I-LOC"]))
+    label = question("label", (0, 0, 0, 0), choices=task.tags)
+    text = "What is the tag of 'the': B-LOC, I-LOC, B-NP, I-NP, O?"
+    assert kind("chunking").shown(task, data, label)["question"] == text
+    label = question("label", (3, 0, 4, 0), "chunk", choices=("LOC", "NP", "O"))
+    text = "What is 'San Sebastián': LOC, NP, or none of these (O)?"
+    assert kind("chunking").shown(task, data, label)["question"] == text
+    pair = question("pair", (0, 0, 0, 0), outputs=[[2, 3, 4, 0, 1], [4, 4, 4, 4, 4]])
+    outputs = kind("chunking").shown(task, data, pair)["outputs"]
+    assert outputs == [["B-NP", "I-NP", "O", "B-LOC", "I-LOC"], ["O"] * 5]
+    task, data = Chunking.fit(corpus(["DT", "NN", "VB", "NN", "NN"]))
+    part = question("part", (1, task.tags.index("NN"), 1, 0))
+    assert kind("chunking").shown(task, data, part)["question"] == "Is 'dog' a NN?"
+
+
+def test_documents(tmp_path):
+    path = tmp_path / "train.tsv"
+    path.write_text("sci\tatoms and stars\nrec\tball and goal\ntalk\tguns and god\n", "utf-8")
+    task, data = TextClassification.fit(read_documents(path), min_count=1)
+    k = task.classes.index("sci")
+    show = kind("text").shown
+    part = show(task, data, question("part", (0, k, 0, 0)))
+    assert part == {"document": "atoms and stars", "class": "sci", "question": "Is this about sci?"}
+    label = question("label", (0, 0, 0, 0), choices=task.classes)
+    assert show(task, data, label)["question"] == "What is this about: rec, sci, talk?"
+    assert show(task, data, question("pair", (0, 0, 0, 0), outputs=[[k], [0]]))["classes"] == ["sci", "rec"]
+    assert show(task, data, question("rate", (0, 0, 0, 0), outputs=[[k]]))["classes"] == ["sci"]
+
+
+def test_translations(tmp_path):
+    lists = tmp_path / "train.nbest"
+    lists.write_text("0 ||| a house ||| LM=-1 ||| 1\n0 ||| the house ||| LM=-2 ||| 2\n", "utf-8")
+    (tmp_path / "train.ref").write_text("the house\n", "utf-8")
+    store = import_nbest(lists, store_dir=tmp_path / "stores")
+    task = Reranking.fit(store)
+    learner = Learner(task.problem(store, asks=True), Settings.complete({"rule": "pair"}, task.defaults))
+    found = kind("rerank").shown(task, store, learner.ask())
+    assert sorted(found["hypotheses"]) == ["a house", "the house"]
+
+
+def test_a_task_that_asks_nothing():
+    with pytest.raises(UsageError, match="asks no questions"):
+        replace(kind("text"), asks=()).shown(None, None, None)
