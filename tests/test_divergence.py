@@ -168,3 +168,13 @@ def test_models_of_rerank_are_held_to_the_same(tmp_path):
 
     with pytest.raises(DivergedError):
         Model(Reranking(("LM",), (0.0,)), np.array([[np.nan]]), {}, {}).save(tmp_path / "m")
+
+
+def test_adagrads_sums_that_overflow_are_no_success(data):
+    """A step of 1 / mu squared is infinite in float32: the weights would stand still, finite, for ever."""
+    task, parts = data
+    learner = Learner(task.problem(parts.train), Settings("two-point", "score", 0.05, 1e-30, "adagrad"))
+    learner.run(task.gold(parts.train), 100)
+    said = r"^step 100: Adagrad's sums of squares are not finite; `mu` 1e-30 is probably too small for `h` 0.05"
+    with pytest.raises(DivergedError, match=said):
+        learner.weights()

@@ -28,9 +28,15 @@ def is_finite(array: NDArray[Any]) -> bool:
     return array.size == 0 or bool(np.isfinite(array.min()) and np.isfinite(array.max()))
 
 
-def refuse_not_finite(W: NDArray[Any], settings: Settings, where: str = "") -> None:
+def refuse_not_finite(W: NDArray[Any], settings: Settings, where: str = "", what: str = "the weights") -> None:
     if not is_finite(W):
-        raise DivergedError(f"{where}the weights are not finite; {_of_the_weights(settings)}")
+        raise DivergedError(f"{where}{what} are not finite; {_of_the_weights(settings)}")
+
+
+def refuse_runaway(state: Any, settings: Settings, where: str) -> None:
+    """Weights, or Adagrad's sums of squares: where those are infinite, no step moves a weight any more."""
+    refuse_not_finite(state.W, settings, where)
+    refuse_not_finite(state.q, settings, where, "Adagrad's sums of squares")
 
 
 def not_finite(settings: Settings, step: int, S: NDArray[Any], T: NDArray[Any]) -> DivergedError:

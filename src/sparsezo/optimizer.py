@@ -32,7 +32,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sparsezo import bounds
-from sparsezo.divergence import endless_step, refuse_not_finite
+from sparsezo.divergence import endless_step, refuse_runaway
 from sparsezo.errors import DataError, SparsezoError, UsageError, shown
 from sparsezo.events import Event
 from sparsezo.kernels import lazy, loop, random
@@ -136,7 +136,7 @@ class Optimizer:
         """A copy of all weights, up to date: under ``all`` what sleeping ones are owed is paid first."""
         with self._lock:
             self._settle_all()
-            refuse_not_finite(self.state.W, self.settings, f"step {self.step}: ")
+            refuse_runaway(self.state, self.settings, f"step {self.step}: ")
             return self._copy()
 
     def _copy(self) -> NDArray[Any]:
@@ -267,7 +267,7 @@ class Optimizer:
     def to_bytes(self) -> bytes:
         """All that is needed to go on bit for bit, open proposals included. Nothing in it is pickled."""
         with self._lock:
-            refuse_not_finite(self.state.W, self.settings, f"step {self.step}: ")
+            refuse_runaway(self.state, self.settings, f"step {self.step}: ")
             meta = {
                 "id": self.id,
                 "settings": self.settings.as_dict(),
