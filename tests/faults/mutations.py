@@ -36,9 +36,10 @@ _MOST_TOLD = 5  # faults in one message
 Damage = Callable[[bytes, int], bytes]
 
 
-def cases(quick: int) -> list[Any]:
-    """The two sizes of a test, to parametrise it by."""
-    return [pytest.param(quick, id="some"), pytest.param(quick * TIMES, id="many", marks=pytest.mark.torture)]
+def cases(quick: int, many: int | None = None) -> list[Any]:
+    """The two sizes of a test, to parametrise it by; ``many``: where one case takes long, how many in torture."""
+    many = quick * TIMES if many is None else many
+    return [pytest.param(quick, id="some"), pytest.param(many, id="many", marks=pytest.mark.torture)]
 
 
 # ---- what must come of damage ----

@@ -209,7 +209,7 @@ def plain_loss(hypothesis, reference):
     return round(1 - math.exp(sum(logs) / len(logs) + min(0, 1 - len(wanted) / len(words))), 9)
 
 
-@pytest.mark.parametrize("n", cases(150))
+@pytest.mark.parametrize("n", cases(150, 6_000))
 def test_damaged_references(n, tmp_path):
     (tmp_path / "x.nbest").write_bytes(CDEC)
 
@@ -219,7 +219,7 @@ def test_damaged_references(n, tmp_path):
     agree(delivered(tmp_path / "x.ref", read), REFERENCES, n, lambda data: plain_store(CDEC, data))
 
 
-@pytest.mark.parametrize("n", cases(150))
+@pytest.mark.parametrize("n", cases(150, 6_000))
 def test_damaged_lists_in_a_store(n, tmp_path):
     """What the import makes of lists is what is in them."""
     (tmp_path / "x.ref").write_bytes(REFERENCES)
@@ -233,7 +233,7 @@ def test_damaged_lists_in_a_store(n, tmp_path):
 STORED = ("features.f32", "statistics.i16", "losses.f64", "offsets.i64", "hypotheses.i64", "hypotheses.txt")
 
 
-@pytest.mark.parametrize("n", cases(40))
+@pytest.mark.parametrize("n", cases(40, 2_000))
 @pytest.mark.parametrize("name", [*STORED, "references.1.txt", "meta.json"])
 def test_damaged_stores(n, name, tmp_path):
     """Named where there is nothing else, and built anew where the lists are there; what is read is as it was."""

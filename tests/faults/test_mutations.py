@@ -85,3 +85,4 @@ def test_sameness():
 def test_two_sizes():
     some, many = cases(7)
     assert (some.values, many.values, [mark.name for mark in many.marks]) == ((7,), (7 * TIMES,), ["torture"])
+    assert [case.values for case in cases(2, 30)] == [(2,), (30,)]
