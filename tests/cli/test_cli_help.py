@@ -163,7 +163,7 @@ def test_a_default_is_shown_as_the_field_has_it(shown):
         "[default: (2; 1 with more than 5 tags)]",
         "--template FILE",
         "[default: (built in)]",
-        "How many steps: 4M, 300k, 1e6, ... [default: 1M]",
+        "How many steps at most: 4M, 300k, 1e6, ... [default: (1M; no end with --answers)]",
         "Steps between looks at dev. [default: (a hundredth of the run)]",
         "Seconds between checkpoints. [default: 30.0]",
     ):

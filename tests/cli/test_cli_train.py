@@ -479,7 +479,7 @@ def test_the_training_is_followed(program, stage, monkeypatch):
 
     monkeypatch.setattr("sparsezo.cli.show.training_progress", follow)
     assert program(*stage.words, "--rule", "symmetric", "--iterations", "7k")[0] == 0
-    assert seen == [("symmetric", 7000, "f1"), NOW]
+    assert seen == [("symmetric", 7000, "f1", None), NOW]
 
 
 def test_the_model_is_saved_before_the_checkpoint_goes(program, stage, tmp_path):

@@ -217,7 +217,7 @@ def test_stopped_it_says_how_to_go_on(program, machinery, tmp_path, monkeypatch,
     words = ["tune", "text", "--train", "a", "--dev", "d", "-o", tmp_path / "t"]
     assert program(*words) == (code, "", "stopped; the same command goes on from there\n")
     values = dict.fromkeys(SETTINGS) | {
-        "train": ["a"], "dev": "d", "grid_h": "1", "grid_mu": "1", "iterations": "5", "seed": 0, "seeds": 1,
+        "train": ["a"], "dev": "d", "grid_h": "1", "grid_mu": "1", "iterations": "5", "answers": None, "seed": 0, "seeds": 1,
         "output": tmp_path / "t", "processes": None, "full_grid": False, "json": False,
     }  # fmt: skip
     with pytest.raises((typer.Exit, KeyboardInterrupt)) as caught:
@@ -261,7 +261,7 @@ def test_the_command_for_train_has_every_option(program, monkeypatch, task, lear
     monkeypatch.setattr(train, "run_train", lambda *args: seen.append(args))
     spec, options = LEARNERS[learner], OPTIONS[task][1]
     point = (0.00325, 0.125 if spec.perturb else None)
-    plan = SimpleNamespace(seeds=(5, 6), iterations=7000)
+    plan = SimpleNamespace(seeds=(5, 6), unit="iterations", length=7000)
     files = Files(("a b", "c"), "12", None, options)
     words = shlex.split(tune.train_command(kind(task), files, spec, replace(FOUND, chosen=point), plan))
     assert words[0] == "sparsezo"
@@ -285,7 +285,7 @@ def test_the_command_for_train_leaves_out_what_is_the_default():
     files = Files(("a",), "d", None, {})
 
     def command(spec: LearnerSpec, *point: float | None) -> str:
-        plan = SimpleNamespace(seeds=(2, 3), iterations=7000)
+        plan = SimpleNamespace(seeds=(2, 3), unit="iterations", length=7000)
         return tune.train_command(kind("text"), files, spec, replace(FOUND, chosen=point), plan)
 
     assert command(LearnerSpec("two-point", "score", 1.0, 1.0), 0.5, 0.25) == (

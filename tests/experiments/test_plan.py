@@ -386,7 +386,7 @@ def test_a_learners_own_settings_come_before_the_common_ones():
         (
             "seeds = 2",
             "seed = 2",
-            "unknown key 'seed'; known are data, fixed, grid, task, name, learner, iterations, seeds, evaluate_every, "
+            "unknown key 'seed'; known are data, fixed, grid, task, answers, name, learner, iterations, seeds, evaluate_every, "
             "init, bounds, origin, identity, note, title, phases",
         ),
         ("dev = 10", "develop = 10", "unknown key 'data.develop'; known are train, dev, test, options"),
@@ -396,7 +396,7 @@ def test_a_learners_own_settings_come_before_the_common_ones():
             "paper = 0.5",
             "papers = 0.5",
             "unknown key 'learner 1.papers'; known are rule, grid, perturb, h, mu, step, criterion, gamma, baseline, "
-            "paper, feedback, about, ask, rater_error, rehearse",
+            "about, ask, rater_error, rehearse, paper, feedback",
         ),
         ("grid.h = [1, 2]", "grid.k = [1]", "unknown key 'learner 2.grid.k'; known are h, mu"),
         # what has to be there

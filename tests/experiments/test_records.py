@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 
+import numpy as np
 import pytest
 
 from sparsezo.errors import DamagedError
@@ -33,7 +34,8 @@ def folder(tmp_path):
 def test_a_record_and_its_curve(folder):
     record = read_record(folder)
     assert {name: record[name] for name in FIELDS} == FIELDS
-    steps, loss, dev = read_curve(folder, record)
+    steps, loss, dev, answers = read_curve(folder, record)
+    assert np.isnan(answers).all()  # of points that do not say
     assert steps.tolist() == [0, 100, 250]
     assert [repr(x) for x in loss.tolist()] == [repr(point[1]) for point in POINTS]
     assert [repr(x) for x in dev.tolist()] == [repr(point[2]) for point in POINTS]

@@ -244,7 +244,7 @@ def test_what_a_run_hands_to_its_training(loaded, tmp_path, monkeypatch):
     assert args == (bench.task, bench.data, LIVELY, 500)
     assert options.pop("W") is W
     expected = {"evaluate_every": 200, "checkpoint": RUN.folder(tmp_path) / "checkpoint", "resume": True}
-    assert options == {**expected, "checkpoint_seconds": 12.5}
+    assert options == {**expected, "checkpoint_seconds": 12.5, "answers": None}
     assert second["checkpoint_seconds"] == 30.0
 
 

@@ -82,7 +82,6 @@ class Experiment:
     data: DataSpec
     learners: tuple[LearnerSpec, ...]
     iterations: int = 1_000_000  # as train has it
-    answers: int | None = None  # runs end by these, as with train's --answers; iterations are then a bound
     seeds: tuple[int, ...] = (0, 1, 2)
     evaluate_every: int | None = None  # a hundredth of the run
     init: str | None = None  # rerank: the decoder's weights that all learners start from
@@ -92,6 +91,7 @@ class Experiment:
     note: str | None = None
     title: str | None = None  # of the report; None in built-in ones, which have the task's
     phases: tuple[str, ...] | None = None  # fixed, and tuned where there is a grid
+    answers: int | None = None  # runs end by these, as with train's --answers; iterations are then a bound
 
     @property
     def from_zero(self) -> bool:
@@ -335,6 +335,8 @@ def _setting(table: Table, name: str) -> Any:
     """By the setting's own type."""
     if SETTINGS[name].kind is bool:
         return table.take(name, (bool,), "true or false")
+    if SETTINGS[name].kind is int:
+        return table.whole(name)
     return table.number(name) if SETTINGS[name].kind is float else table.text(name)
 
 
