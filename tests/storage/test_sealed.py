@@ -53,10 +53,10 @@ def test_a_layout_of_somebody_elses_is_no_damage(path):
         ("blake2b", "blake3", NO_SUM),
         ("}\n", "", "Expecting"),
         ("0.1", "9" * 5000, "Exceeds the limit"),
-        ("0.1", "9" * 30, "a whole number of 100 bits; 64 are the most"),
+        ("0.1", "9" * 30, "b.2 is a whole number of 101 bits; 64 are the most"),
         ("0.1", "[" * 100_000 + "]" * 100_000, "nested too deep"),
         ("0.1", "[" * 50 + "]" * 50, "nested too deep"),
-        ('"text"', r'"\u0000"', "a text with a NUL character"),
+        ('"text"', r'"\u0000"', "a is a text with a NUL character"),
         ('"text"', r'"\ud800"', "surrogates not allowed"),
     ],
 )

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import tomllib
 from collections.abc import Mapping
 from typing import Any
@@ -20,19 +21,26 @@ from sparsezo.storage import limits
 from sparsezo.storage.sealed import check_plain
 
 _NUMBER = (int, float)
+_WORD = r"""[^\s.,=\[\]{}#"']"""
+_DOTTED = re.compile(rf"""(?<!{_WORD})(?:(?>"[^"\n]*"|'[^'\n]*'|{_WORD}+)[ \t]*+\.[ \t]*+){{100}}""")
 
 
 def parse_toml(text: str, where: str) -> dict[str, Any]:
     """Plain values: what TOML has beyond them (dates), or cannot hold (numbers beyond 64 bits), is refused."""
     if len(text) > limits.PLAN:
         limits.refuse(where, f"an experiment of more than {limits.PLAN >> 10} kB: is this the right file?")
+    if _DOTTED.search(text):  # tomllib would take memory for every part of such a key times every other
+        raise DataError(where, "is not TOML: nested too deep")
     try:
         values = tomllib.loads(text)
-        check_plain(values)
     except RecursionError:
         raise DataError(where, "is not TOML: nested too deep") from None
     except ValueError as error:  # TOMLDecodeError among them, and numbers of more digits than Python converts
         raise DataError(where, f"is not TOML: {error}") from None
+    try:
+        check_plain(values)
+    except ValueError as error:
+        raise DataError(where, str(error)) from None
     return values
 
 

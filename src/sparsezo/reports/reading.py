@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from sparsezo.errors import DamagedError, DataError, UsageError
+from sparsezo.errors import DamagedError, DataError, UsageError, one_line
 from sparsezo.experiments.phases import RESULT_PHASES
 from sparsezo.experiments.records import read_curve, read_record
 from sparsezo.experiments.reproduce import PLAN_FILE
@@ -44,9 +44,8 @@ def read_experiment(folder: str | os.PathLike[str]) -> ReportedExperiment:
     metric = next((str(run.result["metric"]) for run in runs if run.result.get("metric")), "")
     learners = _learners(runs, tuning, gaps)
     gaps += _missing(learners, runs, declared)
-    return ReportedExperiment(
-        folder, name, task, metric, tuple(runs), learners, declared, text, tuning, bounds, tuple(dict.fromkeys(gaps))
-    )
+    told = tuple(dict.fromkeys(map(one_line, gaps)))
+    return ReportedExperiment(folder, name, task, metric, tuple(runs), learners, declared, text, tuning, bounds, told)
 
 
 def _told(error: DataError, folder: Path) -> str:

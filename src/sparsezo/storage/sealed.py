@@ -15,7 +15,7 @@ import os
 import re
 from typing import Any
 
-from sparsezo.errors import DamagedError
+from sparsezo.errors import DamagedError, quoted
 from sparsezo.storage.files import write_text
 
 _KIND = "blake2b"
@@ -88,21 +88,21 @@ def read_whole(path: str | os.PathLike[str], mend: str) -> str | None:
         raise DamagedError(str(path), error, mend) from None
 
 
-def check_plain(value: Any, deep: int = 0) -> None:
+def check_plain(value: Any, at: tuple[str, ...] = ()) -> None:
     """ValueError for what nobody meant to write: numbers beyond 64 bits, NUL characters, lists in lists without end."""
-    if deep > _DEEPEST:
+    if len(at) > _DEEPEST:
         raise ValueError("nested too deep")
     if isinstance(value, dict):
         for key, inner in value.items():
-            check_plain(key, deep + 1)
-            check_plain(inner, deep + 1)
+            check_plain(inner, (*at, key))
+            check_plain(key, at)
     elif isinstance(value, list):
-        for inner in value:
-            check_plain(inner, deep + 1)
+        for number, inner in enumerate(value, start=1):
+            check_plain(inner, (*at, str(number)))
     elif isinstance(value, int) and not -(2**63) <= value < 2**63:
-        raise ValueError(f"a whole number of {value.bit_length()} bits; 64 are the most")
+        raise ValueError(f"{quoted('.'.join(at))} is a whole number of {value.bit_length() + 1} bits; 64 are the most")
     elif isinstance(value, str) and "\0" in value:
-        raise ValueError("a text with a NUL character")
+        raise ValueError(f"{quoted('.'.join(at))} is a text with a NUL character")
 
 
 def _canonical(value: dict[str, Any]) -> bytes:
