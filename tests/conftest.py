@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from sparsezo import notes
+
 _skipped: list[str] = []
 
 
@@ -22,6 +24,12 @@ def real_data() -> Path:
     if not Path(folder).is_dir():
         pytest.fail(f"SPARSEZO_DATA is {folder}, and there is no such folder", pytrace=False)
     return Path(folder)
+
+
+@pytest.fixture(autouse=True)
+def _remarks_go_where_they_went(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The command line, run in this process, points them at its own output."""
+    monkeypatch.setattr(notes, "_sayer", notes._sayer)
 
 
 @pytest.fixture

@@ -164,7 +164,7 @@ def test_a_default_is_shown_as_the_field_has_it(shown):
         "--template FILE",
         "[default: (built in)]",
         "How many steps at most: 4M, 300k, 1e6, ... [default: (1M; no end with --answers)]",
-        "Steps between looks at dev. [default: (a hundredth of the run)]",
+        "Steps (with --answers: answers) between looks at dev. [default: (a hundredth of the run)]",
         "Seconds between checkpoints. [default: 30.0]",
     ):
         assert words in text, words

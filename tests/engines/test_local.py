@@ -53,6 +53,7 @@ options = { only = "NP" }
 [fixed]
 h = 0.01
 mu = 0.1
+step = "constant"
 [[learner]]
 rule = "two-point"
 perturb = "all"

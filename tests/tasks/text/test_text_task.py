@@ -84,7 +84,7 @@ def test_documents_and_prepared_are_the_same_problem(some):
 def test_ask_and_tell_is_run(some, chosen):
     steps = 120
     run, told = Learner(some.problem, chosen), Learner(some.problem, chosen)
-    run.run(some.gold, steps)
+    run.run(some.gold, answers=steps)  # nobody is asked about two equal outputs
     for _ in range(steps):
         proposal = told.ask()
         losses = [
@@ -96,7 +96,7 @@ def test_ask_and_tell_is_run(some, chosen):
     assert run.updates > 0
     np.testing.assert_array_equal(run.weights(), told.weights())
     np.testing.assert_array_equal(run.state.q, told.state.q)
-    assert run.average_loss == told.average_loss
+    assert run.step == told.step
 
 
 # "all" needs more steps than a test has time for: one weight in thirty is active
@@ -140,7 +140,9 @@ def test_defaults(some):
     """Each is what Settings takes, and the more weights move, the smaller their steps."""
     for chosen in COMBINATIONS:
         h, mu = some.task.defaults(chosen.rule, chosen.step, chosen.perturb)
-        if chosen.perturb is None:
+        if RULES[chosen.rule].asks:
+            wanted = 0.3
+        elif chosen.perturb is None:
             wanted = 1.0
         elif chosen.step == "adagrad":
             wanted = 0.3
