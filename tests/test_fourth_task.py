@@ -177,7 +177,14 @@ def test_an_experiment_on_it_is_reported(coins, program):
     code, _, err = program("reproduce", "mine.toml", "--data", ".", "-o", "out", "--phases", "fixed", "--processes", 1)
     assert code == 0, err
     page = (coins / "out" / "report" / "report.html").read_text()
-    for words in ("<h1>pockets</h1>", "share right", "share wrong", "two-point score", "baseline active"):
+    for words in (
+        "<h1>pockets</h1>",
+        "Tossing coins, learned from",
+        "share right",
+        "share wrong",
+        "two-point score",
+        "baseline active",
+    ):
         assert words in page
 
 
