@@ -63,7 +63,8 @@ def test_documents_without_words_are_inputs_like_any_other(tmp_path):
                 learner.ask(41)
         elif chosen.rule != "supervised":
             before = W.copy()
-            learner.tell(learner.ask(41), 1.0)
+            asked = learner.ask(41)
+            learner.tell(asked, {"part": "yes", "label": "CCAT", "pair": "first"}.get(chosen.rule, 1.0))
             if chosen.perturb != "all":
                 np.testing.assert_array_equal(learner.weights(), before)
 
