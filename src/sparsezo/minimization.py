@@ -119,8 +119,7 @@ def minimize(
         finally:
             w[proposal.x] = kept
 
-    history, moves = [], []
-    hearing = _Hearing(settings)
+    history, moves, hearing = [], [], _Hearing(settings)
     for x in _inputs(sample, optimizer.step, whole("steps", steps, 1)):
         k = optimizer.step
         with _in_step(k):
