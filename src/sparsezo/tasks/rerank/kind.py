@@ -10,7 +10,7 @@ def defaults(rule: str, step: str, perturb: str | None) -> tuple[float, float]:
     """From a decoder's weights, which are near the best ones already: small steps. mu is the paper's largest."""
     mu = 0.01
     if rule == "pair":
-        return 0.03, mu
+        return 0.1, mu
     if rule == "supervised":
         return 0.01, mu
     if rule == "first-order":
