@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from sparsezo.divergence import is_finite
+from sparsezo.bounds import all_finite
 from sparsezo.errors import DamagedError, DivergedError
 from sparsezo.learner import Learner
 from sparsezo.minimization import minimize
@@ -96,14 +96,14 @@ def test_the_best_weights_in_a_checkpoint_are_finite_too(data, tmp_path):
     assert not (tmp_path / "checkpoint").exists()
 
 
-def test_is_finite():
-    assert is_finite(np.zeros((0, 3)))
-    assert is_finite(np.array([np.finfo(np.float32).max, -1], np.float32))
+def test_all_finite():
+    assert all_finite(np.zeros((0, 3)))
+    assert all_finite(np.array([np.finfo(np.float32).max, -1], np.float32))
     for value in (np.nan, np.inf, -np.inf):
         for place in range(3):
             array = np.zeros(3)
             array[place] = value
-            assert not is_finite(array)
+            assert not all_finite(array)
 
 
 def ask_and_tell(h, mu, rule="two-point"):

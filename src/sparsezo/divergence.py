@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sparsezo.bounds import all_finite
 from sparsezo.errors import DivergedError
 from sparsezo.rules import RULES
 
@@ -23,13 +24,8 @@ _HEARD = 0.01  # of the scores that a perturbation is to change: with fewer, onl
 _FAINT = 1e-7  # gamma * mu: of a difference between expected losses, about
 
 
-def is_finite(array: NDArray[Any]) -> bool:
-    """All of it; without an array of answers as long as itself."""
-    return array.size == 0 or bool(np.isfinite(array.min()) and np.isfinite(array.max()))
-
-
 def refuse_not_finite(W: NDArray[Any], settings: Settings, where: str = "", what: str = "the weights") -> None:
-    if not is_finite(W):
+    if not all_finite(W):
         raise DivergedError(f"{where}{what} are not finite; {_of_the_weights(settings)}")
 
 
@@ -41,9 +37,9 @@ def refuse_runaway(state: Any, settings: Settings, where: str) -> None:
 
 def not_finite(settings: Settings, step: int, S: NDArray[Any], T: NDArray[Any]) -> DivergedError:
     """What to say of a step whose score or loss is not finite: S = C w, T the scores at w + mu u."""
-    if not is_finite(S):
+    if not all_finite(S):
         fault = _of_the_weights(settings)
-    elif not is_finite(T):
+    elif not all_finite(T):
         fault = f"`mu` {settings.mu:g} is probably too large, try a tenth of it"
     elif settings.criterion == "annealed" and settings.gamma > 1:
         fault = f"`gamma` {settings.gamma:g} is probably too large, try a tenth of it"

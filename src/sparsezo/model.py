@@ -15,7 +15,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparsezo import bounds
-from sparsezo.divergence import is_finite
 from sparsezo.errors import DataError, DivergedError, UsageError
 from sparsezo.learner import predict
 from sparsezo.storage.container import Contents, damage, read_container, unpack, write_container
@@ -35,7 +34,7 @@ class Model:
     curve: dict[str, NDArray[Any]] = field(default_factory=dict)  # iterations, average_loss, dev
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        if not is_finite(self.W):
+        if not bounds.all_finite(self.W):
             raise DivergedError(f"{path}: the weights are not finite, so nothing was written; train with a smaller `h`")
         task_settings, task_arrays = self.task.to_arrays()
         meta = {
@@ -71,7 +70,7 @@ def load_model(path: str | os.PathLike[str], task: str | None = None) -> Model:
             raise ValueError(f"weights of type {W.dtype}")
         if W.shape != (loaded.n_features, loaded.n_labels):
             raise ValueError(f"weights of shape {W.shape} for {loaded.n_features} features, {loaded.n_labels} labels")
-        if not is_finite(W):
+        if not bounds.all_finite(W):
             raise ValueError("weights that are not finite")
         curve = {key.removeprefix("curve."): values for key, values in arrays.items() if key.startswith("curve.")}
         for key, values in curve.items():

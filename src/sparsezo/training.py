@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparsezo import __version__, bounds
-from sparsezo.divergence import is_finite, refuse_not_finite, refuse_unheard
+from sparsezo.divergence import refuse_not_finite, refuse_unheard
 from sparsezo.errors import UsageError, shown
 from sparsezo.identity import known_by
 from sparsezo.interrupts import CHECKPOINT_SECONDS, DeferredSignals
@@ -296,7 +296,7 @@ class Training:
         state = State(*(like(arrays, name, mine) for name, mine in self.learner.state._asdict().items()))
         if not 0 <= state.counts[loop.STEP] <= self.iterations:
             raise ValueError("more steps than the run has")
-        if not is_finite(arrays["best"]):
+        if not bounds.all_finite(arrays["best"]):
             raise ValueError("best is not finite")
         points = arrays["iterations"].size
         for name, kind in _CURVE.items():

@@ -20,6 +20,7 @@ from typing import Any
 
 from sparsezo.errors import DataError, UsageError
 from sparsezo.experiments.plan import Experiment
+from sparsezo.tasks.loading import is_count, is_number
 from sparsezo.tasks.registry import kind
 
 
@@ -45,7 +46,7 @@ class Source:
 
     @property
     def held_out(self) -> str | None:
-        return self.dev if self.dev and is_count(self.dev) and not os.path.exists(self.dev) else None
+        return self.dev if is_count(self.dev) else None
 
     def _files(self) -> Iterator[tuple[str, str]]:
         dev = () if self.dev is None or self.held_out else (self.dev,)
@@ -117,16 +118,11 @@ def _placed(plan: Experiment, folder: Path) -> Source:
     return Source(
         task=plan.task,
         train=tuple(map(place, data.train)),
-        dev=data.dev if data.dev is None or is_count(data.dev) else place(data.dev),
+        dev=data.dev if data.dev is None or is_number(data.dev) else place(data.dev),
         test=place(data.test) if data.test else None,
         options=options,
         bounds={name: place(path) for name, path in plan.bounds.items()},
     )
-
-
-def is_count(dev: str) -> bool:
-    """Whether dev is a number of inputs to hold out, not a path."""
-    return dev.isascii() and dev.isdigit()
 
 
 def _refuse_outside(source: Source, folder: Path) -> None:

@@ -18,9 +18,14 @@ if TYPE_CHECKING:
 _MOST_DIGITS = 16
 
 
+def is_number(text: str) -> bool:
+    """A whole number in the digits 0 to 9."""
+    return text.isascii() and text.isdigit()
+
+
 def is_count(dev: str | None) -> TypeGuard[str]:
-    """Whether ``dev`` is a number of inputs to hold out, in the digits 0 to 9, and no file."""
-    return dev is not None and dev.isascii() and dev.isdigit() and not os.path.exists(dev)
+    """Whether ``dev`` is a number of inputs to hold out, and no file."""
+    return dev is not None and is_number(dev) and not os.path.exists(dev)
 
 
 @dataclass(frozen=True)

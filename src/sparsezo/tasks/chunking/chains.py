@@ -129,6 +129,12 @@ def relative(P: Any, R: Any, K: Any, start: Any, best: Any, E: Any) -> None:
 @kernel
 def subtract_marginals(E: Any, R: Any, K: Any, start: Any, p: Any, D: Any) -> None:
     """D[i, a * K + b] -= p(a at i - 1, b at i), from what ``relative`` left in E. p: 2 x K room."""
+    add_marginals(E, R, K, start, p, _F(-1), D)
+
+
+@kernel
+def add_marginals(E: Any, R: Any, K: Any, start: Any, p: Any, weight: Any, D: Any) -> None:
+    """D[i, a * K + b] += weight * p(a at i - 1, b at i) in the chain E. p: 2 x K room."""
     here, before = 0, 1
     for b in range(K):
         p[here, b] = E[R, b]
@@ -137,11 +143,11 @@ def subtract_marginals(E: Any, R: Any, K: Any, start: Any, p: Any, D: Any) -> No
             p[before, a] = 0
             for b in range(K):
                 both = p[here, b] * E[i, a * K + b]
-                D[i, a * K + b] -= both
+                D[i, a * K + b] += weight * both
                 p[before, a] += both
         here, before = before, here
     for b in range(K):
-        D[0, start * K + b] -= p[here, b]
+        D[0, start * K + b] += weight * p[here, b]
 
 
 @kernel

@@ -77,24 +77,6 @@ def given_event(E: Any, R: Any, K: Any, start: Any, shown: Any, wanted: Any, g: 
 
 
 @kernel
-def add_marginals(E: Any, R: Any, K: Any, start: Any, p: Any, weight: Any, D: Any) -> None:
-    """D[i, a * K + b] += weight * p(a at i - 1, b at i) in the chain E. p: 2 x K room."""
-    here, before = 0, 1
-    for b in range(K):
-        p[here, b] = E[R, b]
-    for i in range(R - 1, 0, -1):
-        for a in range(K):
-            p[before, a] = 0
-            for b in range(K):
-                both = p[here, b] * E[i, a * K + b]
-                D[i, a * K + b] += weight * both
-                p[before, a] += both
-        here, before = before, here
-    for b in range(K):
-        D[0, start * K + b] += weight * p[here, b]
-
-
-@kernel
 def shown_marginals(E: Any, R: Any, K: Any, start: Any, shown: Any, p: Any, out: Any) -> None:
     """out[i, l] = p(token i is shown as tag l). p: 2 x K room."""
     here, before = 0, 1

@@ -20,13 +20,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparsezo.kernels.jit import kernel
+from sparsezo.tasks.chunking import chains
 
 LANES = 8  # nodes that go through a pass together
 _EXACT = 64  # nodes; beyond it the error is that of float32 long before the rule is exact
 _F = np.float32
 
 
-def nodes_for(degree: int) -> int:
+@kernel
+def nodes_for(degree: Any) -> Any:
     """Nodes for a polynomial of this degree, a multiple of ``LANES``.
 
     t^degree changes near 1 only, where the nodes lie as the square of their number: so a few times the degree's root
@@ -34,7 +36,7 @@ def nodes_for(degree: int) -> int:
     """
     exact = degree // 2 + 1
     enough = exact if exact <= _EXACT else min(exact, max(_EXACT, int(6 * np.sqrt(degree)) + 8))
-    return -(-enough // LANES) * LANES
+    return (enough + LANES - 1) // LANES * LANES
 
 
 def node_table(most: int) -> tuple[NDArray[np.float32], NDArray[np.float64]]:
@@ -49,32 +51,14 @@ def node_table(most: int) -> tuple[NDArray[np.float32], NDArray[np.float64]]:
 
 
 @kernel
-def _row(degree: Any) -> Any:
-    """The row of ``node_table`` for a polynomial of this degree; ``nodes_for`` says why."""
-    exact = degree // 2 + 1
-    enough = exact if exact <= _EXACT else min(exact, max(_EXACT, int(6 * np.sqrt(degree)) + 8))
-    return (enough + LANES - 1) // LANES - 1
-
-
-@kernel
-def count_chunks(z: Any, R: Any, kind: Any, chunk_type: Any) -> Any:
-    count, type_before = 0, -1
-    for i in range(R):
-        k, t = kind[z[i]], chunk_type[z[i]]
-        count += k == 1 or (k == 2 and t != type_before)
-        type_before = t if k != 0 else -1
-    return count
-
-
-@kernel
 def expected_f1(
     E: Any, R: Any, K: Any, z: Any, kind: Any, chunk_type: Any, nodes: Any, weights: Any, now: Any, after: Any
 ) -> Any:
     """E[F1(y, z)] for y from the chain that ``chains.relative`` left in E. now, after: room, 3 x tags x LANES."""
-    n_z = count_chunks(z, R, kind, chunk_type)
+    n_z = chains.chunk_counts(z, z, R, kind, chunk_type)[0]
     if n_z == 0:
         return _no_chunk(E, R, K, kind, chunk_type, now[0, :, 0], after[0, :, 0])
-    row = _row(R + n_z)
+    row = nodes_for(R + n_z) // LANES - 1
     total = 0.0
     for first in range(0, (row + 1) * LANES, LANES):
         t = nodes[row, first : first + LANES]

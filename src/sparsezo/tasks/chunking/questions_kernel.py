@@ -151,8 +151,17 @@ def _evidence(
 def _learn(task: Any, R: Any, weight: Any, DP: Any) -> None:
     """DP += weight (M_A - M), the event's chain being in E2."""
     room, K = task.scratch, task.n_tags
-    events.add_marginals(room.E2, R, K, task.start, room.p, _F(weight), DP)
-    events.add_marginals(room.E, R, K, task.start, room.p, _F(-weight), DP)
+    chains.add_marginals(room.E2, R, K, task.start, room.p, _F(weight), DP)
+    chains.add_marginals(room.E, R, K, task.start, room.p, _F(-weight), DP)
+
+
+@kernel
+def _climb(task: Any, R: Any, base: Any, scale: Any, P: Any, DP: Any) -> Any:
+    """The likelihood base + scale P of the event whose chain is in E2, and DP its logarithm's gradient."""
+    likelihood = base + scale * P
+    if likelihood > 0:
+        _learn(task, R, scale * P / likelihood, DP)
+    return likelihood
 
 
 @kernel
@@ -165,10 +174,7 @@ def _of_token(task: Any, R: Any, kind: Any, q: Any, answer: Any, e0: Any, e1: An
         _want(task, R, 0, q, q[1] if answer == YES else events.other_than(q[1]), room.wanted)
         base, scale = (e0 if answer == YES else e1), 1 - e0 - e1
     P = events.given_event(room.E, R, K, task.start, task.shown, room.wanted, room.p, room.E2)
-    likelihood = base + scale * P
-    if likelihood > 0:
-        _learn(task, R, scale * P / likelihood, DP)
-    return likelihood
+    return _climb(task, R, base, scale, P, DP)
 
 
 @kernel
@@ -188,10 +194,7 @@ def _of_chunk(task: Any, R: Any, kind: Any, q: Any, answer: Any, e0: Any, e1: An
             likelihood = base + scale * (1 - P)
             _learn(task, R, -scale * P / likelihood, DP)
             return likelihood
-        likelihood = base + scale * P
-        if likelihood > 0:
-            _learn(task, R, scale * P / likelihood, DP)
-        return likelihood
+        return _climb(task, R, base, scale, P, DP)
     return _of_no_chunk(task, R, q, e0, DP)
 
 
@@ -228,18 +231,12 @@ def _as_in(task: Any, R: Any, y: Any, other: Any) -> Any:
 
 @kernel
 def _of_pair(task: Any, R: Any, y: Any, other: Any, answer: Any, e: Any, DP: Any) -> Any:
+    if answer == FIRST:
+        return _climb(task, R, e / 3, 1 - e, _as_in(task, R, y, other), DP)
     P2 = _as_in(task, R, other, y)
     if answer == SECOND:
-        likelihood = (1 - e) * P2 + e / 3
-        if likelihood > 0:
-            _learn(task, R, (1 - e) * P2 / likelihood, DP)
-        return likelihood
+        return _climb(task, R, e / 3, 1 - e, P2, DP)
     P1 = _as_in(task, R, y, other)
-    if answer == FIRST:
-        likelihood = (1 - e) * P1 + e / 3
-        if likelihood > 0:
-            _learn(task, R, (1 - e) * P1 / likelihood, DP)
-        return likelihood
     # tie: M_tie = (M - P1 M1 - P2 M2) / (1 - P1 - P2)
     likelihood = (1 - e) * max(1 - P1 - P2, 1 - _NEARLY_ONE) + e / 3
     _learn(task, R, -(1 - e) * P1 / likelihood, DP)
