@@ -1,0 +1,118 @@
+"""How good the model is, without gold: by an audit set that is drawn first, asked blind and never learned from.
+
+All audited parts so far are scored again with the present model, so n of them are n independent throws with its
+accuracy as the chance: an audited part is no matter of what was asked or learned.
+
+    accuracy(171, 200)                                  # Share(value=0.855, low=0.799, high=0.901)
+    accuracy(171, 200, error=Share(0.1, 0.07, 0.14), labels=3)      # raters err, so the model is better than it looks
+    sequence(171, 200)                                  # wider, and right at every n at once: look as often as you like
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from sparsezo.errors import UsageError
+
+LEVEL = 0.95  # of all intervals
+_HALVINGS = 50  # of an interval that holds a bound
+_MOST_LOST = 0.9  # of what answers could tell: beyond it raters say nothing
+
+
+@dataclass(frozen=True)
+class Share:
+    """A share of something, as estimated, and the interval that holds it with ``LEVEL``."""
+
+    value: float
+    low: float
+    high: float
+
+    def as_dict(self) -> dict[str, float]:
+        return {"value": self.value, "low": self.low, "high": self.high}
+
+
+def share(k: int, n: int, level: float = LEVEL) -> Share:
+    """Of k in n: Clopper and Pearson's interval, which never holds less often than it says."""
+    if not 0 <= k <= n:
+        raise UsageError(f"{k} of {n} is no share")
+    if n == 0:
+        return Share(math.nan, 0.0, 1.0)
+    tail = (1 - level) / 2
+    low = 0.0 if k == 0 else _root(lambda p: _at_least(k, n, p) - tail)
+    high = 1.0 if k == n else _root(lambda p: tail - (1 - _at_least(k + 1, n, p)))
+    return Share(k / n, low, high)
+
+
+def sequence(k: int, n: int, level: float = LEVEL) -> Share:
+    """An interval that holds at every n at once (Robbins' mixture of Beta(1/2, 1/2)), however often one looks."""
+    if n == 0:
+        return share(k, n)
+    start = math.lgamma(k + 0.5) + math.lgamma(n - k + 0.5) - math.lgamma(n + 1) - math.log(math.pi)
+    most = -math.log(1 - level)
+
+    def beyond(p: float) -> float:
+        """Above 0 where the data speak against p."""
+        fit = (k * math.log(p) if k else 0.0) + ((n - k) * math.log1p(-p) if k < n else 0.0)
+        return start - fit - most
+
+    value = k / n
+    low = 0.0 if k == 0 else _root(lambda p: -beyond(p), 0.0, value)
+    high = 1.0 if k == n else _root(beyond, value, 1.0)
+    return Share(value, low, high)
+
+
+def accuracy(right: int, n: int, *, error: Share | None = None, labels: int = 2, always: bool = False) -> Share:
+    """Of the model, from ``right`` of n audited parts where it says what the rater says.
+
+    error: how often raters name another label than the right one, any other as likely. They then agree with the model
+    by a (1 - e) + (1 - a) e / (labels - 1), a the accuracy, where their errors are not the model's own.
+    always: the interval of ``sequence``.
+    """
+    found = (sequence if always else share)(right, n)
+    if error is None or n == 0:
+        return found
+    corrected = _clip(_corrected(found.value, error.value, labels))
+    by_luck = (_corrected(found.low, error.value, labels), _corrected(found.high, error.value, labels))
+    by_error = (_corrected(found.value, error.low, labels), _corrected(found.value, error.high, labels))
+    # two sources of doubt, which add as squares (MOVER)
+    middle = _corrected(found.value, error.value, labels)
+    low = middle - math.hypot(middle - by_luck[0], max(0.0, middle - min(by_error)))
+    high = middle + math.hypot(by_luck[1] - middle, max(0.0, max(by_error) - middle))
+    return Share(corrected, _clip(low), _clip(high))
+
+
+def _corrected(agreed: float, error: float, labels: int) -> float:
+    by_chance = error / (labels - 1)
+    kept = max(1 - error - by_chance, 1 - _MOST_LOST)
+    return (agreed - by_chance) / kept
+
+
+def _clip(value: float) -> float:
+    return min(1.0, max(0.0, value))
+
+
+def _at_least(k: int, n: int, p: float) -> float:
+    """Pr(k or more of n)."""
+    if k <= 0:
+        return 1.0
+    if k > n:
+        return 0.0
+    at = np.arange(k, n + 1)
+    factorial = np.concatenate([[0.0], np.log(np.arange(1, n + 1)).cumsum()])
+    ways = factorial[n] - factorial[at] - factorial[n - at]
+    return float(np.exp(ways + at * math.log(p) + (n - at) * math.log1p(-p)).sum())
+
+
+def _root(function: Callable[[float], float], low: float = 0.0, high: float = 1.0) -> float:
+    """Where an increasing function passes through 0."""
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        if function(middle) < 0:
+            low = middle
+        else:
+            high = middle
+    return (low + high) / 2
