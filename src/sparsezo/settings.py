@@ -100,10 +100,10 @@ class Settings:
         word=_but("0", "error {}"),
     )
     rehearse: int = option(
-        0,
+        2,
         "part, label, pair, rate: earlier answers gone over again after each new one.",
         least=0,
-        word=_but(0, "rehearsing {}"),
+        word=_but(2, "rehearsing {}"),
     )
 
     def __post_init__(self) -> None:
