@@ -56,6 +56,11 @@ class Proposal:
                 part.flags.writeable = False
         return self
 
+    @property
+    def outputs(self) -> tuple[NDArray[Any], ...]:
+        """What is shown: the candidate and, where the rule compares, the incumbent."""
+        return (self.candidate,) if self.incumbent is None else (self.candidate, self.incumbent)
+
     def _arrays(self) -> dict[str, NDArray[Any] | None]:
         return {"candidate": self.candidate, "incumbent": self.incumbent}
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from sparsezo.proposals import Proposal
 from sparsezo.tasks.chunking.options import PLAIN
 from sparsezo.tasks.chunking.tags import OUTSIDE
 
@@ -27,13 +28,14 @@ _PHRASES = {
 }
 
 
-def shown(task: Chunking, data: Corpus, question: Question) -> dict[str, Any]:
-    """words, question; part and label: first, last (places of tokens), tag; pair: outputs, the tags of each."""
+def shown(task: Chunking, data: Corpus, question: Question | Proposal) -> dict[str, Any]:
+    """words, question; part and label: first, last (places of tokens), tag; others: outputs, the tags of each."""
     begin, end = data.offsets[question.x : question.x + 2].tolist()
     words = _words(data, begin, end)
-    if question.outputs:
+    if isinstance(question, Proposal) or question.outputs:
         outputs = [task.words(each, np.array([0, end - begin])) for each in question.outputs]
-        return {"words": words, "outputs": outputs, "question": "Which is better, the first or the second?"}
+        text = "Which is better, the first or the second?" if len(outputs) > 1 else "How bad is this, from 0 to 1?"
+        return {"words": words, "outputs": outputs, "question": text}
     first, label, last, _ = question.numbers
     tag = task.tags[label]
     part = " ".join(words[first : last + 1])
