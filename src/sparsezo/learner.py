@@ -249,7 +249,7 @@ class Learner(Optimizer):
         self.state = old._replace(questions=questions, about=about, said=said)
 
     def make_room_for(self, arrays: Mapping[str, NDArray[Any]]) -> None:
-        if self.settings.rehearse and self._asks and "said" in arrays:
+        if self.settings.rehearse and self._asks and "said" in arrays and arrays["said"].size:
             self._resize(arrays["said"].size)
 
     def _input(self, x: object) -> int:

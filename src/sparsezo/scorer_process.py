@@ -164,12 +164,12 @@ class Process:
             with contextlib.suppress(KeyError):
                 self._pipes.unregister(_number(stream))
         _close(child.stdin)
+        _close(child.stdout)  # where it may be stuck in a line of megabytes
         _ends(child, _GRACE)
         _tell(child.pid, signal.SIGTERM)
         _ends(child, _GRACE)
         _tell(child.pid, signal.SIGKILL)
         child.wait()
-        _close(child.stdout)
         _close(child.stderr)
 
 
