@@ -9,7 +9,7 @@ import select
 import shlex
 import signal
 import sys
-from types import SimpleNamespace
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -254,9 +254,10 @@ def test_feedback_to_proposals(rule, said, expected):
 @pytest.mark.parametrize(
     ("rule", "said"),
     [
-        ("two-point", "maybe"), ("two-point", 0.5), ("two-point", [1, 2, 3]), ("two-point", "first"), ("baseline", None),
+        ("two-point", "maybe"), ("two-point", 0.5), ("two-point", [1, 2, 3]), ("two-point", "first"),
         ("two-point", [math.nan, 0]), ("baseline", math.inf), ("baseline", [1, 2]), ("preference", "third"),
         ("comparison", 0.5), ("two-point", {"losses": [0, 1]}), ("symmetric", [0, "x"]), ("baseline", True),
+        ("baseline", None),
     ],
 )  # fmt: skip
 def test_nonsense_about_proposals(rule, said):
@@ -504,10 +505,7 @@ def test_nonsense_stops_the_run_and_changes_nothing(tasks, said):
 
 def test_a_run_from_no_labels_keeps_the_last_weights(tasks):
     task, data, judge = tasks["text"]
-    raw = TextClassification.fit(data.train.documents, classes=task.classes)[1]
-    raw = type(raw)(
-        SimpleNamespace(**{**vars(raw.documents), "labels": None, "where": raw.documents.where}), raw.matrix
-    )
+    task, raw = TextClassification.fit(replace(data.train.documents, labels=None), classes=task.classes)
     training = Training(task, Data(raw), settings_of(task, {"rule": "label"}), answers=25, scorer=Judge(judge))
     model = training.learn()
     assert (model.result["dev"], model.result["best_iteration"]) == (None, training.learner.step)

@@ -64,8 +64,10 @@ class Proposal:
     def _arrays(self) -> dict[str, NDArray[Any] | None]:
         return {"candidate": self.candidate, "incumbent": self.incumbent}
 
-    def same(self, other: Proposal) -> bool:
+    def same(self, other: object) -> bool:
         """Whether both ask the same."""
+        if not isinstance(other, Proposal):
+            return False
         mine, its = (self.x, self.candidate, self.incumbent), (other.x, other.candidate, other.incumbent)
         return self.step == other.step and all(np.array_equal(a, b) for a, b in zip(mine, its, strict=True))
 

@@ -139,7 +139,7 @@ class ProgramScorer:
             raise self._error(ProcessError(f"said '{quoted(line)}', which is not UTF-8 text")) from None
 
     def _error(self, error: ProcessError) -> ScorerError:
-        return ScorerError(f"scorer '{shown(self.text)}': {error}")
+        return ScorerError(f"scorer '{self.text}': {error}")
 
     def __enter__(self) -> Self:
         try:
