@@ -38,7 +38,7 @@ class Process:
     def __init__(self, words: Sequence[str], seconds: float) -> None:
         self._words, self._seconds = words, seconds
         self._child: subprocess.Popen[bytes] | None = None
-        self._pipes = selectors.DefaultSelector()
+        self._pipes: selectors.BaseSelector  # while it runs
         self._said, self._complained = bytearray(), bytearray()
         self._last = b""  # the last whole line
         self._answers = 0
@@ -53,7 +53,8 @@ class Process:
             child = subprocess.Popen(self._words, stdin=pipes, stdout=pipes, stderr=pipes, start_new_session=True)
         except (OSError, ValueError) as error:
             raise ProcessError(f"cannot be started ({getattr(error, 'strerror', None) or error})") from None
-        self._child = child
+        self._child, self._pipes = child, selectors.DefaultSelector()
+        self._said, self._complained, self._last, self._answers = bytearray(), bytearray(), b"", 0
         for stream in (child.stdin, child.stdout, child.stderr):
             os.set_blocking(_number(stream), False)
         self._pipes.register(_number(child.stdout), selectors.EVENT_READ)
@@ -138,9 +139,7 @@ class Process:
         child = self._running()
         ended = _ends(child, _GRACE)
         self._hear_complaints(child)
-        if ended is not None:
-            by_itself = ended.si_code == os.CLD_EXITED
-            what = f"ended with exit code {ended.si_status}" if by_itself else f"was ended by signal {ended.si_status}"
+        what = ended or what
         return ProcessError(f"{what} after {self._answers:,} answer{'s' * (self._answers != 1)}{self._last_words()}")
 
     def _last_words(self) -> str:
@@ -160,9 +159,7 @@ class Process:
         child, self._child = self._child, None
         if child is None:
             return
-        for stream in (child.stdin, child.stdout, child.stderr):
-            with contextlib.suppress(KeyError):
-                self._pipes.unregister(_number(stream))
+        self._pipes.close()
         _close(child.stdin)
         _close(child.stdout)  # where it may be stuck in a line of megabytes
         _ends(child, _GRACE)
@@ -190,13 +187,19 @@ def _close(stream: IO[bytes] | None) -> None:
             stream.close()
 
 
-def _ends(child: subprocess.Popen[bytes], seconds: float) -> os.waitid_result | None:
+def _ends(child: subprocess.Popen[bytes], seconds: float) -> str | None:
     """How it has ended, if it has within so many seconds. It is not reaped: its number, the group's, stays its own."""
     end = time.monotonic() + seconds
     while True:
-        found = os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
-        if found is not None or time.monotonic() >= end:
-            return found
+        try:
+            found = os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+        except ChildProcessError:  # where a process ignores SIGCHLD, the system reaps its children
+            return "ended"
+        if found is not None:
+            by_itself = found.si_code == os.CLD_EXITED
+            return f"ended with exit code {found.si_status}" if by_itself else f"was ended by signal {found.si_status}"
+        if time.monotonic() >= end:
+            return None
         time.sleep(0.005)
 
 

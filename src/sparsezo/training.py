@@ -147,7 +147,10 @@ class Training:
         return self._model()
 
     def _from_gold(self, steps: int, answers: int | None) -> None:
-        self.learner.run(self.gold, steps, answers)
+        if answers is None:
+            self.learner.run(self.gold, steps)
+        else:
+            self.learner.run(self.gold, steps, answers)
 
     def _from_scorer(self, scorer: Scorer, signals: DeferredSignals) -> Callable[[int, int | None], None]:
         """A signal is heard while an answer is waited for: the question is then taken back."""
