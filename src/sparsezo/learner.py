@@ -64,6 +64,7 @@ class Learner(Optimizer):
             _check_offered(problem, settings)
             self.state.q[...] = problem.adagrad_start - 1
         self._gold: Any = object()  # the one that was checked
+        self._passed = 0  # State.counts[PASSED] when the last question was found
 
     def _copy(self) -> NDArray[Any]:
         """Features x labels."""
@@ -130,11 +131,11 @@ class Learner(Optimizer):
         order = random.permuted if self._asks else random.below
         return int(order(self._params.keys[random.INPUTS], step, len(self.problem)))
 
-    def ask(self, x: int | None = None) -> Any:  # type: ignore[override]
+    def ask(self, x: int | None = None, *, within: int | None = None) -> Any:  # type: ignore[override]
         """A ``Proposal``, or a ``Question`` where the rule asks them, about input x.
 
         Without x it is about the one that is next in the run's own order, or the next after it where there is something
-        to ask: no two outputs shown are the same.
+        to ask: no two outputs shown are the same. ``within``: so many inputs at most, and None where that is none.
         """
         if self.settings.rule == "supervised":
             raise UsageError("rule supervised asks for no feedback; use run() with gold")
@@ -142,27 +143,45 @@ class Learner(Optimizer):
             raise UsageError("the annealed criterion needs the losses of all outputs; ask() goes with criterion map")
         with self._lock:
             own = x is None
-            x, value = self._seek(-1 if x is None else self._input(x))
+            x, value = self._seek(-1 if x is None else self._input(x), within)
+            if x < 0:
+                return None
+            self._passed = int(self.state.counts[loop.PASSED])
             step, work, n = int(self.state.counts[loop.ASKED]), self.workspace, self._length(x)
             if self._asks:
                 return self._opened(self._question(step, x, n, value), own=own)
             incumbent = work.incumbent[:n].copy() if RULES[self.settings.rule].incumbent else None
             return self._opened(Proposal(self.id, step, x, work.y[:n].copy(), incumbent), own=own)
 
-    def _seek(self, x: int) -> tuple[int, float]:
-        """(input, score or chance) of what is to be asked next, about x or, where that is -1, about any."""
+    def withdraw(self, proposal: Any) -> None:
+        """Take back what was asked last, as if it had not been: it is what ``ask`` asks next."""
+        with self._lock:
+            step, counts = self._asked(proposal).proposal.step, self.state.counts
+            if step != counts[loop.ASKED] - 1:
+                raise UsageError(f"step {step}: only what was asked last can be taken back")
+            del self._open[step]
+            counts[loop.ASKED] -= 1
+            counts[loop.QUESTIONS] -= 1
+            counts[loop.PASSED] = self._passed
+
+    def _seek(self, x: int, within: int | None = None) -> tuple[int, float]:
+        """(input, score or chance) of what is to be asked next, about x or, where that is -1, about any; (-1, 0)."""
         params, most = self._params, _LOOKS
         if x >= 0:
             params, most = params._replace(ask=codes.AT_RANDOM), _TRIES
         compiled = answering.seek if self._asks else loop.seek
+        left = NO_END if within is None else within
         while True:
-            args = (self._inputs, self._task, params, len(self.problem), x, most)
+            args = (self._inputs, self._task, params, len(self.problem), x, min(most, left))
             found, value = compiled(*args, self.state, self.workspace)
             if found >= 0:
                 break
             if x >= 0:
                 raise UsageError(f"input {x}: the model has one output for it in {_TRIES} tries; ask about another")
             self._refuse_silence()
+            left -= min(most, left)
+            if left == 0:
+                return -1, 0.0
         if not math.isfinite(value):
             raise self._not_finite(int(self.state.counts[loop.ASKED]))
         return int(found), float(value)
@@ -230,7 +249,7 @@ class Learner(Optimizer):
         self.state = old._replace(questions=questions, about=about, said=said)
 
     def make_room_for(self, arrays: Mapping[str, NDArray[Any]]) -> None:
-        if self.settings.rehearse and self._asks and "said" in arrays:
+        if self.settings.rehearse and self._asks and "said" in arrays and arrays["said"].size:
             self._resize(arrays["said"].size)
 
     def _input(self, x: object) -> int:

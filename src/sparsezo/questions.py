@@ -8,7 +8,6 @@ learner.tell(question, "yes")
 
 from __future__ import annotations
 
-import math
 import operator
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -17,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sparsezo.errors import UsageError, quoted
+from sparsezo.errors import UsageError, quoted, shown
 from sparsezo.kernels.codes import FIRST, NO, SECOND, TIE, YES
 from sparsezo.rules import RULES
 
@@ -93,7 +92,7 @@ def answer_code(question: Question, answer: object) -> float:
     """The number of an answer; UsageError where it is none."""
     code = _loss(answer) if question.kind == "rate" else _choice(question, answer)
     if code is None:
-        raise UsageError(f"answer {quoted(repr(answer))}: a question of kind {question.kind} takes {_wanted(question)}")
+        raise UsageError(f"answer {shown(answer, repr)}: a question of kind {question.kind} takes {_wanted(question)}")
     return code
 
 
@@ -120,8 +119,7 @@ def _choice(question: Question, answer: object) -> float | None:
 def _loss(answer: object) -> float | None:
     if isinstance(answer, bool | np.bool_) or not isinstance(answer, int | float | np.integer | np.floating):
         return None
-    loss = float(answer)
-    return loss if math.isfinite(loss) and 0 <= loss <= 1 else None
+    return float(answer) if 0 <= answer <= 1 else None  # nan is neither
 
 
 def _wanted(question: Question) -> str:
