@@ -349,7 +349,8 @@ def _check_offered(problem: Problem, settings: Settings) -> None:
     if settings.rule in rules:
         raise UsageError(f"`about` {settings.about}: there are no chunks here to ask about; use `about` token")
     here = f"it asks {', '.join(rules)}" if rules else "it asks no questions"
-    raise UsageError(f"rule {settings.rule} is not offered by this task; {here}")
+    made = "; was it made by task.problem(data, asks=True)?" if settings.rule == "rate" else ""
+    raise UsageError(f"rule {settings.rule} is not offered by this problem; {here}{made}")
 
 
 def _told_loss(question: Question, code: float) -> float:
