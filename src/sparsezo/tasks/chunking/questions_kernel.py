@@ -260,8 +260,8 @@ def _of_rating(task: Any, R: Any, y: Any, loss: Any, DP: Any) -> Any:
         args = (task.kind, task.chunk_type, task.nodes, task.weights, room.forward, room.now, room.after, room.p, DP)
         good = expected_f1_gradient(room.E, R, K, task.start, y, *args)
     else:
-        args = (room.Q, room.now, room.after, room.p, DP)
-        good = expected_accuracy_gradient(room.E, R, K, task.start, y, *args)
+        E, right = room.E, room.Q
+        good = expected_accuracy_gradient(E, R, K, task.start, y, right, room.now, room.after, room.p, DP)
     if not np.isfinite(good):
         return good
     good = min(max(good, _LEAST_GOOD), 1 - _LEAST_LOSS)
