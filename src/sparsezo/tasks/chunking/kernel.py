@@ -124,6 +124,11 @@ def _score_gradient(task: Any, x: Any, S: Any, y: Any, D: Any) -> None:
     _path_minus_marginals(task, x, y, D)
 
 
+@implements(protocol.probability, ChunkTask)
+def _probability(task: Any, x: Any, S: Any, y: Any) -> Any:
+    return chains.path_probability(task.scratch.E, task.tokens[x], task.n_tags, y)
+
+
 @implements(protocol.supervise, ChunkGold)
 def _supervise(gold: Any, task: Any, x: Any, S: Any, D: Any) -> None:
     expand(task, x, S)
