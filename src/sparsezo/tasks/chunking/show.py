@@ -28,6 +28,11 @@ _PHRASES = {
     "ADVP": "adverb phrase",
 }
 
+_OF_OUTPUTS = {
+    1: "How bad is this, from 0 (all right) to 1 (all wrong)?",
+    2: "Which is better, the first or the second?",
+}
+
 
 def shown(task: Chunking, data: Corpus, question: Question | Proposal) -> dict[str, Any]:
     """words, question; part and label: first, last (places of tokens), tag; others: outputs, the tags of each."""
@@ -35,7 +40,7 @@ def shown(task: Chunking, data: Corpus, question: Question | Proposal) -> dict[s
     words = _words(data, begin, end)
     if isinstance(question, Proposal) or question.outputs:
         outputs = [_in_words(task, each) for each in question.outputs]
-        text = "Which is better, the first or the second?" if len(outputs) > 1 else "How bad is this, from 0 to 1?"
+        text = _OF_OUTPUTS[len(outputs)]
         return {"words": words, "outputs": outputs, "question": text}
     first, label, last, _ = question.numbers
     tag = task.tags[label]
