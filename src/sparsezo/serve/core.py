@@ -114,7 +114,9 @@ class Core:
         self._background = ThreadPoolExecutor(1, "sparsezo snapshots")
         self._writer = Writer(log, self._apply)
         self.decoder = Decoder(problem)
-        self.watch = Watch(contents.task, dev, log.looks(), self._weights, self._look)
+        named = contents.task.metric == contents.kind.metric
+        metric = contents.kind.metric_name if named else contents.task.metric
+        self.watch = Watch(contents.task, metric, dev, log.looks(), self._weights, self._look)
 
     # Leaving
 

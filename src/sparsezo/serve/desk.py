@@ -6,9 +6,10 @@ to the next who asks; whoever had it may still answer until somebody else has it
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections import Counter, defaultdict
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable
 from dataclasses import dataclass, field
 
 from sparsezo.questions import Question
@@ -168,8 +169,12 @@ class Desk:
         found = [event for events in self.history.values() for event in events if self.is_audit(event.question)]
         return sorted((e for e in found if e.what == ANSWER and e.seq not in self.undone), key=lambda e: e.seq)
 
-    def answers_of(self, person: int | None = None) -> Iterable[EventRow]:
-        """Answers that count, newest first."""
+    def times_since(self, person: int | None, since: float) -> list[float]:
+        """When answers that count were given, by one person or by all."""
         theirs = [self.history[person]] if person is not None else list(self.history.values())
-        for events in theirs:
-            yield from (e for e in reversed(events) if e.what == ANSWER and e.seq not in self.undone)
+        return [
+            event.at
+            for events in theirs
+            for event in itertools.takewhile(lambda e: e.at >= since, reversed(events))
+            if event.what == ANSWER and event.seq not in self.undone
+        ]

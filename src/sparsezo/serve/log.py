@@ -258,22 +258,25 @@ class Log:
     def looks(self) -> list[LookRow]:
         return self._rows(LookRow)
 
-    def lessons(self, after: int = 0, without: Iterable[int] = ()) -> Iterator[tuple[EventRow, Question]]:
-        """What the model learns from: answers after that event that were not taken back, audits left out."""
+    def answers(self, after: int = 0) -> list[tuple[EventRow, QuestionRow]]:
+        """After that event, those that were not taken back, each with its question."""
         names = ", ".join(f"e.{each.name}" for each in fields(EventRow))
         theirs = ", ".join(f"q.{each.name}" for each in fields(QuestionRow))
-        split, left_out = len(fields(EventRow)), set(without)
+        split = len(fields(EventRow))
         with self._ours(), self._reading:
             rows = self._reader.execute(
                 f"SELECT {names}, {theirs} FROM events e JOIN questions q ON q.id = e.question WHERE e.what = ? "
-                "AND e.seq > ? AND q.audit IS NULL AND e.seq NOT IN (SELECT undoes FROM events WHERE what = ?) "
-                "ORDER BY e.seq",
+                "AND e.seq > ? AND e.seq NOT IN (SELECT undoes FROM events WHERE what = ?) ORDER BY e.seq",
                 (ANSWER, after, RETRACTION),
-            ).fetchall()
-        for row in rows:
-            event = EventRow(*row[:split])
-            if event.person not in left_out:
-                yield event, QuestionRow(*row[split:]).question()
+            )
+            return [(EventRow(*row[:split]), QuestionRow(*row[split:])) for row in rows]
+
+    def lessons(self, after: int = 0, without: Iterable[int] = ()) -> Iterator[tuple[EventRow, Question]]:
+        """What the model learns from: all answers but audits, and those of some people."""
+        left_out = set(without)
+        for event, row in self.answers(after):
+            if row.audit is None and event.person not in left_out:
+                yield event, row.question()
 
     def close(self) -> None:
         for each in (self._reader, self._writer):

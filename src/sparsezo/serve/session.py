@@ -17,9 +17,9 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
 from typing import Any
 
-from sparsezo.serve.core import Core
 from sparsezo.serve.desk import OPEN, Entry
 from sparsezo.serve.errors import Refused
+from sparsezo.serve.export import Exports
 from sparsezo.serve.log import (
     ANSWER,
     CANNOT_TELL,
@@ -41,7 +41,7 @@ _MOST_NONCE, _MOST_NOTE, _MOST_SECONDS = 100, 2000, 86400.0
 _REPLIES = 5000  # that are kept for those who did not hear them
 
 
-class Session(Reports, Core):
+class Session(Reports, Exports):
     # Asking
 
     def ask(self, person: Person, n: int = 1, holding: Sequence[str] = ()) -> list[dict[str, Any]]:

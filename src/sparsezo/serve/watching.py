@@ -23,13 +23,14 @@ class Watch:
     def __init__(
         self,
         task: Any,
+        metric: str,
         dev: Any,
         looks: list[LookRow],
         weights: Callable[[], tuple[int, NDArray[Any]]],
         keep: Callable[[int, str, float], None],
     ) -> None:
         self._task, self._weights, self._keep = task, weights, keep
-        self.metric = str(task.metric)
+        self.metric = metric
         self._curve = [[look.answers, look.value] for look in looks if look.metric == self.metric]
         self._dev = dev
         self._wake, self._stopping = threading.Event(), False

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 AUDIT = "label"  # the kind of question that an audit asks
 _FILE, _KIND = "inputs.szo", "sentences"
 ANSWERED, GUESS = "answered", "guess"
+ENDING = "conll"  # of the corpus
 
 
 def keep(folder: Path, data: Corpus) -> None:

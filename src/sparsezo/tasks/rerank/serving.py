@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 AUDIT = "pair"  # the kind of question that an audit asks: nobody can name the best of a thousand
 _FOLDER = "inputs"
 GUESS = "guess"
+ENDING = "tsv"  # of the corpus
 
 
 def keep(folder: Path, data: NBestStore) -> None:

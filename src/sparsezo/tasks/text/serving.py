@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 AUDIT = "label"  # the kind of question that an audit asks
 _FILE, _KIND = "inputs.szo", "documents"
 ANSWERED, GUESS = "answered", "guess"
+ENDING = "tsv"  # of the corpus
 
 
 def keep(folder: Path, data: Prepared) -> None:
