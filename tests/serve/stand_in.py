@@ -17,6 +17,7 @@ IMAGE = '<img src=x onerror="window.hacked=1">'
 TOKENS = {"ann": "token-of-ann", "bob": "token-of-bob", "boss": "token-of-boss"}
 TAGS = ["B-NP", "I-NP", "O"]
 TOPICS = [f"topic {k:02d}" for k in range(1, 24)]
+EARLIER = 1200  # answers of others
 WORDS = "Confidence in the pound is widely expected to take another sharp dive".split()
 
 
@@ -36,7 +37,13 @@ def part(number: int) -> dict:
 
 def chunk(number: int) -> dict:
     words = "The mayor of San Sebastián met Ana Botín in Madrid yesterday".split()
-    shown = {"words": words, "first": 3, "last": 4, "tag": "B-LOC", "tags": "O O O B-LOC I-LOC O B-PER I-PER O B-LOC O".split()}
+    shown = {
+        "words": words,
+        "first": 3,
+        "last": 4,
+        "tag": "B-LOC",
+        "tags": "O O O B-LOC I-LOC O B-PER I-PER O B-LOC O".split(),
+    }
     return {
         "kind": "part",
         "task": "chunking",
@@ -162,9 +169,15 @@ class StandIn:
             if answer not in allowed:
                 raise Refused(f"{answer!r} is no answer to it", "bad-answer")
             self.told[id] = {"person": person.id, "answer": answer, "nonce": nonce}
-            return {"id": id, "saved": True, "answer": answer, "answers": len(self.told), "mine": self._mine(person)}
+            return {
+                "id": id,
+                "saved": True,
+                "answer": answer,
+                "answers": len(self.told) + EARLIER,
+                "mine": self._mine(person),
+            }
 
-    def skip(self, person, id, why="skip"):
+    def skip(self, person, id, why="skip", nonce=None):
         with self._lock:
             self._called("skip", person, id, why)
             self._known(id)
@@ -210,7 +223,7 @@ class StandIn:
             self._called("status", person)
             curve = [[100 * k, round(0.93 - 0.8 / (k + 1.6), 4)] for k in range(13)]
             return {
-                "answers": len(self.told) + 1200,
+                "answers": len(self.told) + EARLIER,
                 "questions": len(self.questions),
                 "mine": self._mine(person),
                 "today": self._mine(person),
@@ -219,7 +232,7 @@ class StandIn:
                 "curve": curve,
                 "metric": "F1",
                 "dev": curve[-1][1],
-                "audit": {"accuracy": 0.912, "low": 0.87, "high": 0.945, "n": 61},
+                "audit": {"asked": 57, "right": 52, "low": 0.87, "high": 0.945},
                 "forecast": {"answers": 500, "value": 0.881, "low": 0.87, "high": 0.892},
                 "labels": TAGS,
             }
@@ -229,7 +242,13 @@ class StandIn:
             self._called("people")
             alone = {"per_minute": 18.5, "link_made": "2026-11-16T09:00:00Z"}
             return [
-                {"id": who, "name": name, "answers": max(400 - 90 * k, 0), **alone, "agreement": {"ann": 0.94, "bob": 0.81}.get(who)}
+                {
+                    "id": who,
+                    "name": name,
+                    "answers": max(400 - 90 * k, 0),
+                    **alone,
+                    "agreement": {"ann": 0.94, "bob": 0.81}.get(who),
+                }
                 for k, (who, name) in enumerate(self._names.items())
             ]
 

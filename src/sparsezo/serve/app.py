@@ -13,7 +13,6 @@ import json
 import logging
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Annotated, Any
 
 from fastapi import FastAPI, Path, Query, Request
@@ -29,8 +28,6 @@ from sparsezo.serve.errors import Refused
 from sparsezo.serve.guard import LOOPBACK, OPEN_API, Guard
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-
     from sparsezo.serve.session import Session
 
 THREADS = 64  # calls of a session at a time: most wait for the same write to the disk, and share it
@@ -77,12 +74,6 @@ class Threads:
 def create_app(session: Session, hosts: Iterable[str] | None = LOOPBACK) -> Guard:
     """``hosts``: names that the service may be called by, against DNS rebinding; None: any."""
     threads = Threads(session)
-
-    @asynccontextmanager
-    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
-        yield
-        threads.pool.shutdown()
-
     app = FastAPI(
         title="sparsezo serve",
         version=__version__,
@@ -91,7 +82,6 @@ def create_app(session: Session, hosts: Iterable[str] | None = LOOPBACK) -> Guar
         docs_url=None,
         redoc_url=None,
         redirect_slashes=False,
-        lifespan=lifespan,
     )
     _answering(app, threads)  # first, since routes are tried in order
     _looking(app, threads)
@@ -148,7 +138,7 @@ def _answering(app: FastAPI, threads: Threads) -> None:
     @app.post("/api/skip", responses={**_REFUSALS, 200: {"model": calls.Saved}})
     async def skip(call: calls.Skip, request: Request) -> Reply:
         """No answer: another time (skip), or nobody could say (cannot-tell)."""
-        return Reply(await do(session.skip, request.state.person, call.id, call.why))
+        return Reply(await do(session.skip, request.state.person, call.id, call.why, call.nonce))
 
     @app.post("/api/flag", responses={**_REFUSALS, 200: {"model": calls.Saved}})
     async def flag(call: calls.Flag, request: Request) -> Reply:

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 Id = Annotated[str, Field(min_length=1, max_length=80)]
+Nonce = Annotated[str, Field(min_length=1, max_length=80)]
 EXPORTS = ("answers.jsonl", "answers.csv", "pairs.jsonl", "corpus", "model")
 MOST_AHEAD = 10  # questions of one call; a session may give fewer
 
@@ -28,12 +29,15 @@ class Tell(Strict):
     id: Id
     answer: Annotated[str, Field(min_length=1, max_length=500)] | Annotated[int, Field(ge=0, le=100)]
     seconds: Annotated[float, Field(ge=0, le=86400, allow_inf_nan=False)] | None = None
-    nonce: Annotated[str, Field(min_length=1, max_length=80)] | None = None
+    nonce: Nonce | None = None
 
 
 class Skip(Strict):
+    """``nonce``: as in tell."""
+
     id: Id
     why: Literal["skip", "cannot-tell"] = "skip"
+    nonce: Nonce | None = None
 
 
 class Flag(Strict):
@@ -104,7 +108,7 @@ class Status(BaseModel):
 
     answers: int
     questions: int
-    mine: int
+    mine: int | None
     today: int
     per_minute: float
     paused: bool

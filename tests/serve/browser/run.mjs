@@ -351,7 +351,7 @@ scenarios.narrow = async () => {
 scenarios.part = async () => {
   const page = await visit("part");
   await asks(page, "San Sebastián");
-  assert.equal(await page.textContent("mark.part"), "(in question: [San Sebastián]LOC)");
+  assert.equal(await page.textContent("mark.asked"), "(in question: [San Sebastián]LOC)");
   assert.equal(await page.locator(".chunk").count(), 2);
   await page.waitForSelector("#plot svg");
   assert.match(await page.textContent("#audit"), /91.2%.*87.0% to 94.5%/);

@@ -33,7 +33,7 @@ export class Outbox {
     const order = String(Date.now()).padStart(15, "0") + String(this.count).padStart(6, "0");
     const random = crypto.getRandomValues(new Uint32Array(2)).join("-");
     const entry = { key: this.prefix + order + "." + random, path, body, tries: 0 };
-    if (path === "tell") body.nonce = random;
+    if (path === "tell" || path === "skip") body.nonce = random;
     this.entries.push(entry);
     this.#keep(entry);
     this.tell.changed();

@@ -24,6 +24,7 @@ let ahead = [];
 let past = []; // answers and skips, the oldest first: {id, question or null, text, answer, entry}
 const gone = new Set(); // ids that were answered or skipped and not taken back
 let asking = false;
+let askAgain = false; // questions were used up while others were asked for
 let busy = false; // an older question is being fetched back
 
 // The time that a person looks at a question, without the time that the page is hidden
@@ -67,7 +68,7 @@ function show() {
 }
 
 function drawAnswers(question) {
-  $("answers").className = `answers ${question.kind}`;
+  $("answers").className = `answers of-${question.kind}`;
   if (question.kind === "part") {
     $("answers").replaceChildren(button("Yes", "yes", "yes", "good"), button("No", "no", "no", "bad"));
     labels.show(question.labels ?? [], "Or say what it is");
@@ -262,6 +263,7 @@ let retry = 0;
 
 /** Enough questions ahead; those that wait are looked at again, since the model has learned meanwhile. */
 async function refill() {
+  askAgain = asking;
   if (asking) return;
   const wanted = AHEAD - ahead.length + (current === null ? 1 : 0);
   if (wanted <= 0) return;
@@ -284,7 +286,7 @@ async function refill() {
     asking = false;
   }
   if (wait) retry = setTimeout(refillIfIdle, wait * 1000);
-  else if (outbox.size === 0 && ahead.length < AHEAD && current !== null && gone.size) retry = setTimeout(refillIfIdle, 500);
+  else if (askAgain) refillIfIdle();
 }
 
 let statusTimer = 0;

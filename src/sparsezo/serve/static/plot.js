@@ -31,7 +31,7 @@ export function plot(curve, metric) {
     text(ROOM.left - 5, y(y0) + 4, number(y0).slice(0, 5), "end"),
     text(ROOM.left, HEIGHT - 7, count(x0), "start"),
     text(WIDTH - ROOM.right, HEIGHT - 7, `${count(x1)} answers`, "end"),
-    text((WIDTH + ROOM.left) / 2, HEIGHT - 7, `${metric} ${number(lastY)}`, "middle"),
+    svg("text", { class: "now", x: WIDTH - ROOM.right, y: Math.min(y(lastY) + 18, y(y0) - 5), "text-anchor": "end" }, `${metric} ${number(lastY)}`),
   );
 }
 
@@ -43,9 +43,9 @@ const within = (of, show) =>
 export function auditLine(audit) {
   if (!audit) return "";
   if (typeof audit.text === "string") return audit.text;
-  if (!Number.isFinite(audit.accuracy)) return "";
-  const of = Number.isFinite(audit.n) ? `, from ${count(audit.n)} audited` : "";
-  return `Audit: right in ${percent(audit.accuracy)}${within(audit, percent)}${of}.`;
+  if (!audit.asked) return "Audit: none answered yet.";
+  const share = audit.accuracy ?? audit.right / audit.asked;
+  return `Audit: right in ${percent(share)}${within(audit, percent)}, from ${count(audit.asked)} answers.`;
 }
 
 export function forecastLine(forecast, metric) {

@@ -45,7 +45,7 @@ function words(row, first, last, mark) {
 
 /** A sentence with its chunks; `part` is what the question is about. */
 function sentence(row, chunks, { part = null, mark = null } = {}) {
-  const made = el("p", { class: "sentence", dir: "auto" });
+  const made = el("p", { class: "sentence chunked", dir: "auto" });
   const pieces = [...chunks.filter((each) => !part || each.last < part.first || each.first > part.last)];
   if (part) pieces.push(part);
   pieces.sort((a, b) => a.first - b.first);
@@ -61,18 +61,22 @@ function sentence(row, chunks, { part = null, mark = null } = {}) {
 
 function chunk(row, { first, last, type }, mark) {
   const inside = words(row, first, last, mark);
-  return el("span", { class: `chunk ${hue(type)}` }, bracket("["), ...inside, bracket("]"), type ? badge(type) : null);
+  return el("span", { class: `chunk ${hue(type)}` }, bracket("["), ...together(inside, bracket("]"), type ? badge(type) : null));
+}
+
+/** The last word, its bracket and its badge stay on one line. */
+function together(inside, ...after) {
+  const last = inside.pop();
+  return [...inside, el("span", { class: "together" }, last, ...after)];
 }
 
 function asked(row, { first, last, type, opens, closes, name }) {
   return el(
     "mark",
-    { class: `part ${hue(type)}` },
+    { class: `asked ${hue(type)}` },
     unseen("(in question: "),
     opens ? bracket("[") : null,
-    ...words(row, first, last),
-    closes ? bracket("]") : null,
-    name ? badge(name) : null,
+    ...together(words(row, first, last), closes ? bracket("]") : null, name ? badge(name) : null),
     unseen(")"),
   );
 }
