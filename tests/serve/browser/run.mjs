@@ -1,5 +1,5 @@
 // The pages in a real browser. Started by test_browser.py with one JSON argument:
-// {modules: folder of node_modules, chromium: path, sites: {name: address of a service}, shots: folder or null}.
+// {modules: folder that has node_modules, chromium: path, sites: {scenario: its service}, shots: folder or null}.
 // Each scenario prints one line of JSON: {name, error: null or text}. What the service got is checked by the caller.
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
@@ -50,10 +50,6 @@ async function accessible(page, where) {
   const serious = violations.filter((each) => ["serious", "critical"].includes(each.impact));
   const words = serious.map((each) => `${each.id}: ${each.nodes.map((node) => node.target + " " + node.failureSummary).join("; ")}`);
   assert.deepEqual(words, [], `axe at ${where}`);
-}
-
-async function shot(page, name) {
-  if (given.shots) await page.screenshot({ path: `${given.shots}/${name}.png` });
 }
 
 scenarios.keys = async () => {
@@ -240,7 +236,6 @@ scenarios.pair = async () => {
   assert.deepEqual(await marked(), ["has", "yesterday", "a", "debate"].filter((word) => word), "words that differ");
   assert.match(await page.textContent(".source"), /Der Rat/);
   await accessible(page, "pair");
-  await shot(page, "serve-pair");
   await press(page, "ArrowLeft"); // q1 first
   await page.waitForSelector(".output .chunk");
   assert.deepEqual(await marked(), ["widely", "expected"]);
@@ -328,7 +323,6 @@ scenarios.narrow = async () => {
   await asks(page, "San Sebastián");
   await fits();
   await accessible(page, "narrow and dark");
-  await shot(page, "serve-narrow-dark");
   const height = (await page.locator("[data-answer=yes]").boundingBox()).height;
   assert.ok(height >= 44, "large enough for a finger");
   await page.tap("[data-answer=yes]");
@@ -358,7 +352,6 @@ scenarios.part = async () => {
   await press(page, "1", "y", "4");
   await saved(page);
   await accessible(page, "part");
-  await shot(page, "serve-part");
   await leave(page);
 };
 
@@ -374,7 +367,6 @@ scenarios.admin = async () => {
   assert.equal(await page.locator("#people img, #made img").count(), 0);
   await page.waitForFunction(() => document.querySelectorAll("#people tr").length === 4);
   await accessible(page, "admin");
-  await shot(page, "serve-admin");
   await page.click("#copy");
   await page.waitForSelector("#said:visible");
   const [download] = await Promise.all([page.waitForEvent("download"), page.click("[data-export='answers.csv']")]);
@@ -404,16 +396,67 @@ scenarios.strangers = async () => {
   await leave(page, true);
 };
 
-const wanted = given.only ?? Object.keys(scenarios);
-for (const name of wanted) {
-  const began = performance.now();
-  let error = null;
-  try {
-    await scenarios[name]();
-  } catch (caught) {
-    error = String(caught.stack ?? caught);
+/** Pictures for docs/images: only where there is a service for it. */
+scenarios.shots = async () => {
+  const keep = (page, name) => page.screenshot({ path: `${given.shots}/${name}.png` });
+  const window = { viewport: { width: 1100, height: 640 } };
+  const page = await visit("shots", window);
+  await asks(page, "San Sebastián");
+  await press(page, "y");
+  await page.waitForSelector(".output");
+  await press(page, "1");
+  await page.waitForSelector(".output .chunk");
+  await press(page, "2");
+  await page.waitForSelector(".grade");
+  await press(page, "4");
+  await asks(page, "San Sebastián");
+  await saved(page);
+  await page.waitForTimeout(2500); // the status comes after the answers
+  await keep(page, "serve-part");
+  await press(page, "y");
+  await page.waitForSelector(".output");
+  await saved(page);
+  await page.waitForTimeout(300);
+  await keep(page, "serve-pair");
+  await leave(page);
+  const narrow = { viewport: { width: 360, height: 700 }, isMobile: true, hasTouch: true, colorScheme: "dark" };
+  const phone = await visit("shots", { ...narrow, token: "token-of-bob" });
+  await ready(phone);
+  while (!(await asked(phone)).includes("San Sebastián")) {
+    const before = await asked(phone);
+    await press(phone, "s");
+    await phone.waitForFunction((text) => document.getElementById("text").textContent !== text, before);
+    await ready(phone);
   }
-  console.log(JSON.stringify({ name, error, seconds: Math.round(performance.now() - began) / 1000 }));
-  for (const context of browser.contexts()) await context.close();
+  await saved(phone);
+  await phone.waitForTimeout(5000); // until the echo is gone
+  await keep(phone, "serve-narrow-dark");
+  await leave(phone);
+  const admin = await visit("shots", { ...window, viewport: { width: 1000, height: 860 }, path: "/admin", token: "token-of-boss" });
+  await admin.waitForSelector("#people tr");
+  await admin.fill("#name", "Eve");
+  await admin.click("#add button");
+  await admin.waitForFunction(() => document.querySelectorAll("#people tr").length === 4);
+  await admin.evaluate(() => scrollTo(0, 0));
+  await keep(admin, "serve-admin");
+  await leave(admin);
+};
+
+const waiting = Object.keys(scenarios).filter((name) => name in given.sites);
+
+/** One scenario after the other; several such rows run beside each other, each page in a context of its own. */
+async function row() {
+  for (let name = waiting.shift(); name !== undefined; name = waiting.shift()) {
+    const began = performance.now();
+    let error = null;
+    try {
+      await scenarios[name]();
+    } catch (caught) {
+      error = String(caught.stack ?? caught);
+    }
+    console.log(JSON.stringify({ name, error, seconds: Math.round(performance.now() - began) / 1000 }));
+  }
 }
+
+await Promise.all([row(), row(), row()]);
 await browser.close();
