@@ -68,6 +68,14 @@ class Loaded:
     W: NDArray[Any] | None = None  # to start from; 0 where it is None
 
 
+def refuse_held_out(files: Files, path: str) -> None:
+    """Where train has no labels, none of it can be a dev set."""
+    if files.held_out() is not None:
+        raise UsageError(
+            f"`dev` {files.dev}: {path} has no labels to look at; name a file that has, or leave `dev` out"
+        )
+
+
 def cut(n: int, size: int, what: str, path: str) -> None:
     if n >= size:
         raise UsageError(f"`dev` {n}: {path} has only {size:,} {what}; hold out fewer, or name a file")

@@ -131,9 +131,7 @@ def test_classes(tmp_path: Path) -> None:
     assert classes_of(train) == ["rec", "sci"]
     assert class_numbers(train, ["rec", "sci"]).tolist() == [0, 1, 0]
     test = read_documents(put(tmp_path, "b.tsv", "rec\ta\ntalk\tb\n"))
-    with pytest.raises(
-        DataError, match=r"b.tsv:2: label 'talk' was not in the training documents, which have rec, sci"
-    ):
+    with pytest.raises(DataError, match=r"b.tsv:2: label 'talk' is none of the model's classes, which are rec, sci"):
         class_numbers(test, ["rec", "sci"])
     with pytest.raises(DataError, match=r"a.tsv: only the class 'rec' in the training documents"):
         classes_of(train.take([0, 2]))

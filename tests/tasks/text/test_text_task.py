@@ -205,7 +205,7 @@ def test_a_document_without_known_words_is_a_row_of_zeros(tmp_path):
 def test_unseen_label_is_an_error_at_its_line(some):
     test = some.test.documents
     odd = Documents(test.paths, test.file_of, test.lines, ["ODD", *test.labels[1:]], vectors=test.vectors)
-    with pytest.raises(DataError, match=r"generated:801: label 'ODD' was not in the training documents"):
+    with pytest.raises(DataError, match=r"generated:801: label 'ODD' is none of the model's classes"):
         some.task.gold(odd)
 
 

@@ -34,7 +34,7 @@ from sparsezo.tasks.chunking import conllu
 
 _DOCUMENT_START = "-DOCSTART-"
 # Not str.split(): that also splits at a no-break space, which may stand inside a token.
-_split = re.compile(r"[^ \t]+").findall
+split_cells = re.compile(r"[^ \t]+").findall
 
 
 @dataclass(frozen=True, eq=False)
@@ -208,7 +208,7 @@ def _rows(lines: Iterable[tuple[int, str]]) -> Iterator[tuple[int, list[str]]]:
     for number, line in lines:
         row = line.split(" ")
         if "" in row or "\t" in line:  # the slower way, for what is not separated by single spaces
-            row = _split(line)
+            row = split_cells(line)
         yield number, row
 
 

@@ -16,16 +16,24 @@ from sparsezo.tasks.chunking.options import ChunkingOptions, ReadingOptions
 from sparsezo.tasks.chunking.tags import understood
 from sparsezo.tasks.chunking.task import Chunking
 from sparsezo.tasks.chunking.templates import read_templates
-from sparsezo.tasks.loading import Data, Files, Loaded, cut
+from sparsezo.tasks.chunking.unlabelled import (
+    SNIFFED,
+    check_against,
+    looks_like_columns,
+    read_lines,
+    read_unlabelled,
+)
+from sparsezo.tasks.loading import Data, Files, Loaded, cut, refuse_held_out
 
 _TASK = "task chunking"
-_SNIFFED = 1 << 16  # bytes of a file that tell its format
 from_arrays = Chunking.from_arrays
 
 
 def load(files: Files) -> Loaded:
     options = make_options(ChunkingOptions, files.options, _TASK)
     path = files.one_train("chunking")
+    if options.tags is not None:
+        return _load_unlabelled(path, files, options)
     train, dev = _read_first(path, options), None
     scheme, train = understood(train, options.scheme)  # as a whole, before dev is cut off
     if (n := files.held_out()) is not None:
@@ -34,31 +42,57 @@ def load(files: Files) -> Loaded:
     elif files.dev is not None:
         dev = _read(files.dev, train.listed is not None, options.column, train.column)
     test = _read(files.test, train.listed is not None, options.column, train.column) if files.test else None
-    task, train = Chunking.fit(
-        train,
-        only=options.only,
-        order=options.order,
-        templates=read_templates(options.template) if options.template else None,
-        features=options.features,
-        min_count=options.min_count,
-        scheme=scheme,
-    )
+    task, train = Chunking.fit(train, scheme=scheme, **_how(options))
     return Loaded(task, Data(train, task.seen(dev) if dev else None, task.seen(test) if test else None))
+
+
+def _how(options: ChunkingOptions) -> dict[str, Any]:
+    """What ``fit`` takes."""
+    return {
+        "only": options.only,
+        "order": options.order,
+        "templates": read_templates(options.template) if options.template else None,
+        "features": options.features,
+        "min_count": options.min_count,
+    }
+
+
+def _load_unlabelled(path: str, files: Files, options: ChunkingOptions) -> Loaded:
+    """Train has no tags that anybody looks at; dev and test are files that do."""
+    refuse_held_out(files, path)
+    train, lines = read_unlabelled(path, options)
+    if train.listed is not None:
+        _refuse_templates(path, options)
+    task, train = Chunking.fit(train, scheme=options.scheme, tags=options.tags, lines=lines, **_how(options))
+    held = [task.seen(_labelled(task, each, options)) if each else None for each in (files.dev, files.test)]
+    for part in held:
+        if part is not None:
+            check_against(task.tags, task.scheme, part)
+    return Loaded(task, Data(train, *held))
+
+
+def _labelled(task: Chunking, path: str, options: ChunkingOptions) -> Corpus:
+    if task.listed:
+        return read_crfsuite(path)
+    return read_conll(path, n_columns=task.n_columns, column=options.column, trained_column=task.column)
 
 
 def _read_first(path: str, options: ChunkingOptions) -> Corpus:
     """Training data, which says what the other files look like where no option does."""
-    with open_sniffed(path, _SNIFFED) as (head, stream):
+    with open_sniffed(path, SNIFFED) as (head, stream):
         listed = options.format == "crfsuite"
         if options.format is None:
             lines, _, _ = head.decode("utf-8", "replace").rpartition("\n")
             listed = looks_like_crfsuite(lines)
-        if listed and (options.template is not None or options.features is not None):
-            name = "template" if options.template is not None else "features"
-            raise UsageError(
-                f"{path}: lists its attributes (CRFsuite's format), so `{name}` has no place; leave it out"
-            )
+        if listed:
+            _refuse_templates(path, options)
         return read_crfsuite(path, stream) if listed else read_conll(path, column=options.column, stream=stream)
+
+
+def _refuse_templates(path: str, options: ChunkingOptions) -> None:
+    if options.template is not None or options.features is not None:
+        name = "template" if options.template is not None else "features"
+        raise UsageError(f"{path}: lists its attributes (CRFsuite's format), so `{name}` has no place; leave it out")
 
 
 def _read(path: str, listed: bool, column: str | None, trained_column: str | None) -> Corpus:
@@ -78,7 +112,7 @@ def predict(model: Any, path: str, options: Mapping[str, Any]) -> Iterator[str]:
         listed = read_crfsuite(path)
         yield from tagged_lines(task.words(model.predict(listed), listed.offsets), listed.offsets)
         return
-    corpus = read_conll(path, tagged=False, n_columns=task.n_columns, column=column, trained_column=task.column)
+    corpus = _to_tag(task, path, column)
     predicted = task.words(model.predict(corpus), corpus.offsets)
     if corpus.text is not None:
         yield from filled(corpus.text, corpus.lines.tolist(), predicted, str(corpus.column))
@@ -86,3 +120,17 @@ def predict(model: Any, path: str, options: Mapping[str, Any]) -> Iterator[str]:
     text = io.StringIO()
     write_conll(text, corpus, predicted)
     yield text.getvalue()
+
+
+def _to_tag(task: Chunking, path: str, column: str | None) -> Corpus:
+    """A file like the training file, with its tags or without; running text where that was."""
+    with open_sniffed(path, SNIFFED) as (head, stream):
+        if task.lines and not _is_columns(head.decode("utf-8", "replace")):
+            return read_lines(path, stream)
+        return read_conll(path, False, task.n_columns, column, task.column, stream)
+
+
+def _is_columns(head: str) -> bool:
+    """Beside running text: words one a line, perhaps with a tag, and blank lines between sentences."""
+    first = next(filter(str.strip, head.splitlines()), "")
+    return looks_like_columns(head) and len(first.split()) <= 2 and "\n\n" in head.strip() + "\n"

@@ -19,6 +19,11 @@ class ChunkingOptions:
     column: str | None = option(None, _COLUMN, shown="the last; UPOS of .conllu")
     scheme: str = option(AUTO, "What the tags are: chunks in one of these schemes, or plain.", choices=SCHEMES)
     only: str | None = option(None, "Keep one chunk type, such as NP.")
+    tags: str | None = option(
+        None,
+        "Train has no tags: learn these chunk types, as in PER,LOC; with --scheme plain these tags.",
+        shown="train's",
+    )
     order: int | None = option(
         None,
         "2: weights for tag bigrams (the paper); 1: for tags, plus bigrams.",
@@ -32,7 +37,10 @@ class ChunkingOptions:
         None, "Feature templates in CRF++'s or Wapiti's notation.", file=True, shown="built in"
     )
     format: str | None = option(
-        None, "Column files, or CRFsuite's attributes.", choices=("columns", "crfsuite"), shown="by content"
+        None,
+        "Column files, sentences a line (with --tags), or CRFsuite's attributes.",
+        choices=("columns", "lines", "crfsuite"),
+        shown="by content",
     )
     min_count: int = option(1, "Leave out features seen less often.", least=1)
 
@@ -40,6 +48,8 @@ class ChunkingOptions:
         check_options(self)
         if self.template is not None and self.features is not None:
             raise UsageError("`template` and `features` both say what the templates are; give one of them")
+        if self.format == "lines" and self.tags is None:
+            raise UsageError("`format` lines is of sentences without tags; name the tags to learn with `tags`")
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ anything else (parts of speech) as they are.
 
     task, train = Chunking.fit(read_conll("train.txt.gz"), only="NP")
     problem, gold = task.problem(train), task.gold(train)
+    task, raw = Chunking.fit(raw, tags="NP")        # from sentences without tags: there is no gold, people are asked
 """
 
 from __future__ import annotations
@@ -37,6 +38,7 @@ from sparsezo.tasks.chunking.options import AUTO, PLAIN, SCHEMES, ChunkingOption
 from sparsezo.tasks.chunking.rows import order_1
 from sparsezo.tasks.chunking.tags import IOB2, OUTSIDE, keep_only, require_chunks, spelled, understood
 from sparsezo.tasks.chunking.templates import Template, parse_templates
+from sparsezo.tasks.chunking.unlabelled import named_scheme, named_tags
 
 _OF_MODEL = "the model's templates"
 _BIGRAMS = "bigrams_"  # what the arrays of their attributes are called in a saved task
@@ -63,6 +65,7 @@ class Chunking:
     scheme: str = IOB2  # of the training file, and of what is written; plain: no chunks
     column: str | None = None  # the training file's, for files like it
     bigrams: AttributeIndex | None = None  # order 1: the attributes that go with tag bigrams
+    lines: bool = False  # the training file was running text, one sentence a line
 
     name = "chunking"
     defaults = staticmethod(defaults)
@@ -87,23 +90,29 @@ class Chunking:
         features: str | None = None,
         min_count: int = ChunkingOptions.min_count,
         scheme: str = AUTO,
+        tags: str | Sequence[str] | None = None,
+        lines: bool = False,
     ) -> tuple[Chunking, Corpus]:
-        """The task of a training corpus, and that corpus with its tags as the task sees them."""
+        """The task of a training corpus, and that corpus with its tags as the task sees them.
+
+        ``tags``: those to learn, where the corpus does not have them (``named_tags``). ``lines``: it is running text.
+        """
         ChunkingOptions(only=only, order=order, features=features, min_count=min_count, scheme=scheme)  # checked
-        scheme, corpus = understood(train, scheme)
-        if only is not None:
-            _require_chunk_tags(scheme, only)
-            corpus = keep_only(corpus, only)
-        tags = _tag_set(corpus, scheme)
-        order = order or _order_for(tags)
+        if tags is None:
+            scheme, corpus, tag_set = _understood_tags(train, scheme, only)
+        else:
+            scheme, corpus = named_scheme(scheme), train
+            tag_set = named_tags(tags, scheme)
+            _require_named(tag_set, scheme, only)
+        order = order or _order_for(tag_set)
         index, bigrams = _indices(corpus, templates, features or "chunking", order, min_count)
-        task = cls(tags, order, only, len(train.columns), index, scheme, train.column, bigrams)
+        task = cls(tag_set, order, only, len(train.columns), index, scheme, train.column, bigrams, lines)
         if task.n_features * task.n_labels > _MOST_WEIGHTS:
             raise UsageError(
                 f"{task.n_features:,} features x {task.n_labels} labels are too many weights; "
                 "use `order` 1, a higher `min_count`, or `only` one type"
             )
-        return task, corpus
+        return task, corpus if tags is None else task.seen(corpus)
 
     @property
     def metric(self) -> str:
@@ -195,12 +204,10 @@ class Chunking:
         return np.array(kind, np.int8), np.array(chunk_type, np.int32)
 
     def gold(self, data: Corpus) -> ChunkGold:
-        if data.tags is None:
-            raise DataError(data.path, "has no tags to compare with; give a file with the tag in its last column")
         number = {tag: k for k, tag in enumerate(self.tags)}
         K = len(self.tags)
         others = {"I": K + 1} if self.scheme != PLAIN else {}  # K: of another type, or another tag; no output has them
-        tags = [number[tag] if tag in number else others.get(tag[0], K) for tag in data.tags]
+        tags = [number[tag] if tag in number else others.get(tag[0], K) for tag in _tags(data)]
         return ChunkGold(data.offsets, np.array(tags, np.int16))
 
     def quality(self, problem: Problem, gold: ChunkGold, outputs: NDArray[np.int32]) -> float:
@@ -213,15 +220,14 @@ class Chunking:
         return 2 * both / (predicted + correct) if both else 0.0
 
     def scores(self, data: Corpus, outputs: NDArray[np.int32]) -> Scores:
-        if data.tags is None:
-            raise DataError(data.path, "has no tags to compare with; give a file with the tag in its last column")
+        correct = _tags(data)
         predicted = self.words(outputs, data.offsets)
         size = {"sentences": len(data), "tokens": data.n_tokens}
         if self.scheme == PLAIN:
-            found = score_tags(data.tags, predicted)
+            found = score_tags(correct, predicted)
             of_tags = {tag: counts.as_dict() for tag, counts in found.per_type.items()}
             return Scores(self.metric, found.accuracy, {"accuracy": found.accuracy, **size, "tags": of_tags})
-        result = score_chunks(spelled(data.tags, data.offsets, self.scheme), predicted, data.offsets)
+        result = score_chunks(spelled(correct, data.offsets, self.scheme), predicted, data.offsets)
         report: dict[str, Any] = {
             "f1": result.f1,
             "precision": result.precision,
@@ -249,6 +255,7 @@ class Chunking:
             "n_columns": self.n_columns,
             "scheme": self.scheme,
             "column": self.column,
+            **({"lines": True} if self.lines else {}),
         }
         arrays = self.index.to_arrays()
         if isinstance(self.index, AttributeIndex):
@@ -274,7 +281,8 @@ class Chunking:
         if n_columns != index.n_columns or not (bigrams is None or (order == 1 and bigrams.n_columns == n_columns)):
             raise ValueError("n_columns or order does not fit the templates")
         try:
-            return cls(tuple(tags), order, only, n_columns, index, scheme, column, bigrams)
+            lines = settings.get("lines", False) is True
+            return cls(tuple(tags), order, only, n_columns, index, scheme, column, bigrams, lines)
         except UsageError as error:
             raise ValueError(str(error)) from None
 
@@ -293,6 +301,32 @@ def _indices(
         raise DataError(with_bigrams[0].where, "only tag bigrams have attributes; add a template such as U00:%x[0,0]")
     bigrams = AttributeIndex.fit(corpus, with_bigrams, min_count) if with_bigrams else None
     return AttributeIndex.fit(corpus, templates, min_count), bigrams
+
+
+def _tags(data: Corpus) -> list[str]:
+    if data.tags is None:
+        raise DataError(
+            data.path,
+            "has no tags to compare with; give a file with the tag in its last column, or a `scorer` to train",
+        )
+    return data.tags
+
+
+def _understood_tags(train: Corpus, scheme: str, only: str | None) -> tuple[str, Corpus, tuple[str, ...]]:
+    """The scheme, the corpus as the task sees it and the tag set, by the corpus's own tags."""
+    scheme, corpus = understood(train, scheme)
+    if only is not None:
+        _require_chunk_tags(scheme, only)
+        corpus = keep_only(corpus, only)
+    return scheme, corpus, _tag_set(corpus, scheme)
+
+
+def _require_named(tags: tuple[str, ...], scheme: str, only: str | None) -> None:
+    if only is None:
+        return
+    _require_chunk_tags(scheme, only)
+    if tags != (f"B-{only}", f"I-{only}", OUTSIDE):
+        raise UsageError(f"`only` {only}: leaves no other type of `tags`; name the same one type, or leave `only` out")
 
 
 def _require_chunk_tags(scheme: str, only: str) -> None:

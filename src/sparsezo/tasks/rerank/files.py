@@ -26,17 +26,26 @@ def load(files: Files) -> Loaded:
     if files.held_out() is not None:
         raise UsageError(f"`dev` {files.dev}: rerank takes an n-best file as its dev set")
     init = read_weights(options.init) if options.init is not None else None
-    train = _store(files.one_train("rerank"), options.train_ref, options)
+    train = _store(files.one_train("rerank"), options.train_ref, options, required=False)
     dev = _store(files.dev, options.dev_ref, options) if files.dev else None
     test = _store(files.test, options.test_ref, options) if files.test else None
     task = Reranking.fit(train, init)
     return Loaded(task, Data(train, dev, test), task.initial_weights())
 
 
-def _store(path: str, references: tuple[str, ...] | None, options: RerankOptions | RerankReading) -> NBestStore:
+def _store(
+    path: str,
+    references: tuple[str, ...] | None,
+    options: RerankOptions | RerankReading,
+    *,
+    required: bool = True,
+) -> NBestStore:
+    """``required``: lists without references are refused."""
     with progress.counting(f"importing {named(path)}", "lists") as count:
         marks = options.keep_segmentation
-        return import_nbest(path, references or None, options.store, count, keep_segmentation=marks)
+        return import_nbest(
+            path, references or None, options.store, count, keep_segmentation=marks, references_required=required
+        )
 
 
 def read(task: Reranking, path: str, options: Mapping[str, Any]) -> NBestStore:

@@ -41,14 +41,16 @@ def import_nbest(
     progress: Progress | None = None,
     *,
     keep_segmentation: bool = False,
+    references_required: bool = True,
 ) -> NBestStore:
     """The store of these files, built if it is not there yet. Each may be a pipe; ``-`` is standard input.
 
     ``reference_paths``: one file or several, line i for list i; by default the n-best file's name with .ref for
     .nbest[.xz|.gz]. ``store_dir``: the folder that holds stores, by default sparsezo/nbest in the user's cache.
     ``progress(done, in all)`` is called after each list that is read. ``keep_segmentation``: Moses' marks stay.
+    Without ``references_required`` lists are taken without references where none are named and no .ref is there.
     """
-    paths = [nbest_path, *_reference_paths(nbest_path, reference_paths)]
+    paths = [nbest_path, *_reference_paths(nbest_path, reference_paths, references_required)]
     root = Path(store_dir) if store_dir is not None else default_store_dir()
     with _writing(root), contextlib.ExitStack() as stack:
         sources = [stack.enter_context(Source(path, root)) for path in paths]
@@ -98,16 +100,17 @@ def _found(folder: Path, source: str) -> NBestStore | None:
 def _build(sources: Sequence[Source], folder: Path, segmentation: Segmentation, progress: Progress | None) -> None:
     nbest, *references = sources
     sets = read_references(references)
+    lines = len(sets[0]) if sets else None
     known_by = [
         {"path": os.path.abspath(source.path), "bytes": source.bytes, "blake2b": source.sum} for source in sources
     ]
     folder.parent.mkdir(parents=True, exist_ok=True)
     with _temporary_folder(folder) as temporary:
         with StoreWriter(temporary, str(nbest.path), nbest.bytes, segmentation) as writer:
-            for found in _checked(nbest, segmentation.keep, references[0], len(sets[0])):
-                writer.add(found, [lines[found.id] for lines in sets])
+            for found in _checked(nbest, segmentation.keep, references, lines):
+                writer.add(found, [each[found.id] for each in sets])
                 if progress is not None:
-                    progress(found.id + 1, len(sets[0]))
+                    progress(found.id + 1, lines or found.id + 1)
             writer.finish(sets, known_by)
         _put_in_place(temporary, folder)
 
@@ -153,21 +156,31 @@ def _lines(source: Source) -> list[str]:
     return lines
 
 
-def _reference_paths(nbest_path: str | os.PathLike[str], given: Paths | None) -> list[str | os.PathLike[str]]:
+def _reference_paths(
+    nbest_path: str | os.PathLike[str], given: Paths | None, required: bool
+) -> list[str | os.PathLike[str]]:
     if given is None:
-        return [default_references(nbest_path)]
+        beside = default_references(nbest_path)
+        if required or beside.exists():
+            return [beside]
+        notes.say(f"{nbest_path}: {beside} is not there, so these are lists without references")
+        return []
     paths = [given] if isinstance(given, str | os.PathLike) else list(given)
     if not paths:
         raise UsageError(f"{nbest_path}: no reference files are named; name at least one")
     return paths
 
 
-def _checked(source: Source, keep_segmentation: bool, references: Source, n: int) -> Iterator[NBestList]:
-    """The file's lists, each of which must have its line in the references."""
+def _checked(
+    source: Source, keep_segmentation: bool, references: Sequence[Source], n: int | None
+) -> Iterator[NBestList]:
+    """The file's lists, each of which must have its line in the references, where there are any."""
     with source.reading() as stream:
         for nbest in read_nbest(source.path, keep_segmentation=keep_segmentation, stream=stream):
-            if nbest.id >= n:
-                what = f"list {nbest.id} has no reference: {references.path} ends with line {n}, that of list {n - 1}"
+            if n is not None and nbest.id >= n:
+                what = (
+                    f"list {nbest.id} has no reference: {references[0].path} ends with line {n}, that of list {n - 1}"
+                )
                 raise DataError(f"{source.path}:{nbest.line}", what)
             yield nbest
 

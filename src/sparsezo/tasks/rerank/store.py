@@ -57,8 +57,8 @@ class NBestStore:
     statistics: NDArray[np.int16]  # [candidates, 10], columns: sparsezo.tasks.rerank.metric.STATISTICS
     losses: NDArray[np.float64]  # [candidates]
     offsets: NDArray[np.int64]  # [lists + 1]
-    n_references: int  # for a sentence
-    reference_lines: int  # of a reference file: as many as there are lists, or more
+    n_references: int  # for a sentence; 0: losses and statistics mean nothing
+    reference_lines: int  # of a reference file: as many as there are lists, or more; 0 without
     segmentation: Segmentation  # marks that were left out
     text: NDArray[np.uint8]  # all hypotheses, UTF-8, each with a line end
     text_offsets: NDArray[np.int64]  # [candidates + 1]
@@ -132,6 +132,14 @@ class NBestStore:
                 raise DamagedError(str(file), f"{len(lines)} lines for {len(self)} lists", MEND)
         return sets
 
+    def require_references(self) -> None:
+        """Losses and statistics mean nothing without."""
+        if not self.n_references:
+            raise DataError(
+                self.source,
+                "its lists have no references to compare with; name their file, or give a `scorer` to train",
+            )
+
     def columns_of(self, names: Sequence[str]) -> NDArray[np.int64]:
         """Where each named feature stands in this store, -1 for those that it does not have (they are 0)."""
         place = {name: k for k, name in enumerate(self.names)}
@@ -203,8 +211,10 @@ def _read_meta(folder: Path) -> dict[str, Any]:
 def _check_meta(meta: dict[str, Any]) -> None:
     """Types, and that the sizes are those of the shapes."""
     counts = [meta[name] for name in ("lists", "candidates", "references", "reference_lines")]
-    for count in (*counts, *(size for size, _ in meta["files"].values())):
-        if type(count) is not int or not 1 <= count < _MOST:
+    least = 1 if meta["references"] or meta["reference_lines"] else 0  # with references, or without
+    at_least_one = (*counts[:2], *(size for size, _ in meta["files"].values()))
+    for count, fewest in (*((each, 1) for each in at_least_one), *((each, least) for each in counts[2:])):
+        if type(count) is not int or not fewest <= count < _MOST:
             raise ValueError(f"a count of {count}")
     names = meta["names"]
     if not isinstance(names, list) or not names or not all(isinstance(name, str) and name for name in names):

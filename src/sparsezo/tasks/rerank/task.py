@@ -136,6 +136,7 @@ class Reranking:
         )
 
     def gold(self, data: NBestStore) -> RankGold:
+        data.require_references()
         return RankGold(data.offsets, np.asarray(data.losses), np.asarray(data.statistics))
 
     def quality(self, problem: Problem, gold: RankGold, outputs: NDArray[np.int32]) -> float:
@@ -144,6 +145,7 @@ class Reranking:
 
     def scores(self, data: NBestStore, outputs: NDArray[np.int32]) -> Scores:
         """sacrebleu's own score of the texts. Sentence BLEU, the loss, likes longer outputs: see the length ratio."""
+        data.require_references()
         result = corpus_bleu(self.words(data, outputs), data.references)
         sentence_bleu = bleu_from_statistics(data.statistics[data.offsets[:-1] + outputs])
         report: dict[str, Any] = {

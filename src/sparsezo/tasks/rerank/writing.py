@@ -13,7 +13,7 @@ import numpy as np
 from sparsezo.errors import DataError
 from sparsezo.storage import limits
 from sparsezo.storage.sources import new_sum
-from sparsezo.tasks.rerank.metric import list_statistics, loss_from_statistics
+from sparsezo.tasks.rerank.metric import STATISTICS, list_statistics, loss_from_statistics
 from sparsezo.tasks.rerank.nbest import NBestList, Segmentation
 from sparsezo.tasks.rerank.store import write_meta
 
@@ -63,10 +63,11 @@ class StoreWriter:
                 file.stream.close()
 
     def add(self, nbest: NBestList, references: Sequence[str]) -> None:
+        """Without references the statistics are 0, and nobody may read them: ``NBestStore.require_references``."""
         where = f"{self.where}:{nbest.line}"
         self._check_size(where, nbest)
         text = ("\n".join(nbest.hypotheses) + "\n").encode("utf-8")
-        statistics = list_statistics(text, references)
+        statistics = list_statistics(text, references) if references else np.zeros((len(nbest), len(STATISTICS)), "<i2")
         longest = int(statistics.max())
         if longest > _LONGEST:
             raise DataError(
@@ -111,7 +112,7 @@ class StoreWriter:
             "lists": len(self.ids),
             "candidates": self.offsets[-1],
             "references": len(sets),
-            "reference_lines": len(sets[0]),
+            "reference_lines": len(sets[0]) if sets else 0,
             "segmentation_kept": self.segmentation.keep,
             "segmented": [self.segmentation.lists, self.segmentation.line],
             "source": self.where,

@@ -2,7 +2,7 @@
 
 =========  ====================================================================================================
 tsv        ``label TAB text``, one document a line
-text       one document a line, without labels: for predict only
+text       one document a line, without labels: to predict, or to train with ``classes`` named
 csv        a table with a header, parted by commas, semicolons or TABs; a column of texts and one of labels
 jsonl      an object a line, with a text and a label
 svmlight   ``label index:value ...``, RCV1's published vectors
@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
@@ -34,7 +34,7 @@ from sparsezo import notes
 from sparsezo.errors import DataError, UsageError, quoted
 from sparsezo.storage.files import numbered_lines, open_bytes, open_sniffed
 from sparsezo.tasks.text.lyrl import QRELS, TOPICS, lyrl_blocks, present, read_topics, topics_beside
-from sparsezo.tasks.text.svmlight import Vectors, read_svmlight
+from sparsezo.tasks.text.svmlight import Vectors, read_svmlight, with_labels
 from sparsezo.tasks.text.tables import Columns, csv_documents, ending, is_header, json_documents
 
 FORMATS = ("tsv", "text", "csv", "jsonl", "svmlight", "lyrl")
@@ -103,12 +103,14 @@ def read_documents(
     text_column: str | None = None,
     label_column: str | None = None,
     topics: PathLike | None = None,
+    classes: Collection[str] | None = None,
 ) -> Documents:
     """Read one or several files as one set of documents, in the order given.
 
     ``labelled``: every document must have a label (train, dev, test). Without it, files that have no labels are read
     too. ``text_column`` and ``label_column`` are of csv (names, or numbers from 1) and jsonl (keys); default: the usual
     names. ``topics`` is the qrels file of lyrl tokens; default: ``rcv1-v2.topics.qrels`` beside the first of them.
+    ``classes``: what stands before TABs is no label unless it is one of these.
     """
     files = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
     if not files:
@@ -125,8 +127,10 @@ def read_documents(
     for path in files:
         with open_sniffed(path, _SNIFF) as (head, stream):
             found = format or detect_format(path, head, columns)
+            if format is None and found == "tsv" and classes is not None and not _begin_with(classes, head):
+                found = "text"
             if found == "svmlight":
-                parts.append(_read_vectors(path, stream))
+                parts.append(_read_vectors(path, stream if labelled else with_labels(stream)))
             elif found == "lyrl":
                 if topic_of is None and (labelled or topics is not None):
                     topic_of = read_topics(topics if topics is not None else topics_beside(path))
@@ -157,6 +161,13 @@ def detect_format(path: PathLike, head: bytes, columns: Columns) -> str:
     if _looks_svmlight(lines[:20]):
         return "svmlight"
     return "tsv" if any(b"\t" in line for line in lines) else "text"
+
+
+def _begin_with(classes: Collection[str], head: bytes) -> bool:
+    """Whether every line is one of these, a TAB and a text."""
+    whole, _, rest = head.rpartition(b"\n")
+    lines = (whole or rest).decode("utf-8", "replace").splitlines()
+    return all("\t" in line and line.partition("\t")[0].strip() in classes for line in lines if line.strip())
 
 
 def _looks_svmlight(lines: list[bytes]) -> bool:
@@ -303,7 +314,8 @@ def class_numbers(documents: Documents, classes: Iterable[str]) -> NDArray[np.in
     """Each document's place in ``classes``; a label unseen in train is an error at its line."""
     number_of = {name: number for number, name in enumerate(classes)}
     if documents.labels is None:
-        raise DataError(", ".join(documents.paths), "has no labels; write label TAB text, one document a line")
+        what = "has no labels; write label TAB text, one document a line, or give a `scorer` to train"
+        raise DataError(", ".join(documents.paths), what)
     try:
         return np.array([number_of[label] for label in documents.labels], np.int32)
     except KeyError:
@@ -311,5 +323,5 @@ def class_numbers(documents: Documents, classes: Iterable[str]) -> NDArray[np.in
         known = ", ".join(map(quoted, list(number_of)[:20])) + (", ..." if len(number_of) > 20 else "")
         raise DataError(
             documents.where(i),
-            f"label '{quoted(documents.labels[i])}' was not in the training documents, which have {known}",
+            f"label '{quoted(documents.labels[i])}' is none of the model's classes, which are {known}",
         ) from None

@@ -8,10 +8,11 @@ from typing import Any
 
 from sparsezo.errors import UsageError
 from sparsezo.options import make_options
-from sparsezo.tasks.loading import Data, Files, Loaded, cut
+from sparsezo.tasks.loading import Data, Files, Loaded, cut, refuse_held_out
 from sparsezo.tasks.text.documents import Documents, read_documents, read_rcv1
 from sparsezo.tasks.text.options import TextOptions, TextPredicting, TextReading
 from sparsezo.tasks.text.task import Prepared, TextClassification
+from sparsezo.tasks.text.unlabelled import named_classes, read_unlabelled
 
 _TASK = "task text"
 _READING = ("format", "text_column", "label_column", "topics")  # options that say how documents are read
@@ -20,21 +21,32 @@ from_arrays = TextClassification.from_arrays
 
 def load(files: Files) -> Loaded:
     options = make_options(TextOptions, files.options, _TASK)
-    train, dev, test = _documents(files, options)
-    task, prepared = TextClassification.fit(train, min_count=options.min_count, sublinear_tf=not options.raw_tf)
+    classes = named_classes(options.classes) if options.classes is not None else None
+    train, dev, test = _documents(files, options, classes)
+    tf = not options.raw_tf
+    task, prepared = TextClassification.fit(train, min_count=options.min_count, sublinear_tf=tf, classes=classes)
     return Loaded(task, Data(prepared, *(task.seen(part) if part is not None else None for part in (dev, test))))
 
 
-def _documents(files: Files, options: TextOptions) -> tuple[Documents, Documents | None, Documents | None]:
+def _documents(
+    files: Files, options: TextOptions, classes: tuple[str, ...] | None
+) -> tuple[Documents, Documents | None, Documents | None]:
+    """``classes``: those that were named, since train has no labels."""
     if len(files.train) == 1 and Path(files.train[0]).is_dir():
         if files.dev or files.test:
             raise UsageError("`train` with RCV1's folder takes the paper's split; leave out `dev` and `test`")
+        if classes is not None:
+            raise UsageError("`classes`: the documents of RCV1's folder have their labels; leave it out, or name files")
         split = read_rcv1(files.train[0])
         return split.train, split.dev, split.test
 
     def reading(paths: str | tuple[str, ...]) -> Documents:
         return read_documents(paths, **_how(options))
 
+    if classes is not None:
+        refuse_held_out(files, ", ".join(files.train))
+        train = read_unlabelled(files.train, classes, **_how(options))
+        return train, reading(files.dev) if files.dev else None, reading(files.test) if files.test else None
     train, dev = reading(files.train), None
     if (n := files.held_out()) is not None:
         cut(n, len(train), "documents", ", ".join(files.train))

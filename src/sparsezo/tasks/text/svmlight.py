@@ -13,6 +13,7 @@ obvious: it is what the compiled pass is tested against, and it says what is wro
 from __future__ import annotations
 
 import gzip
+import io
 import lzma
 import os
 import re
@@ -20,7 +21,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,6 +37,7 @@ _NUMBER = re.compile(rb"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 _NOT_FINITE = re.compile(rb"[+-]?(?:nan|inf(?:inity)?)", re.IGNORECASE)
 _BLANKS = re.compile(rb"[ \t\r]+")
 _QUERY = re.compile(rb"qid:[0-9]+")
+_NO_LABEL = re.compile(rb"^(?:\xef\xbb\xbf)?(?=[ \t]*-?[0-9]+:)", re.MULTILINE)
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,6 +110,22 @@ def read_svmlight(path: str | os.PathLike[str], stream: IO[bytes] | None = None)
     joined = np.concatenate(indices)
     indices.clear()  # before the values are joined: the peak is one and a half times the result, not twice
     return SvmlightFile(Vectors(indptr, joined, np.concatenate(values)), labels, np.concatenate(lines))
+
+
+class _WithLabels(io.RawIOBase):
+    """Lines that begin with a pair get a label before it, for the parser; others stay as they are."""
+
+    def __init__(self, stream: IO[bytes]) -> None:
+        self._stream = stream
+
+    def read(self, size: int = -1) -> bytes:
+        """Whole lines, so often more than ``size``."""
+        return _NO_LABEL.sub(b"0 ", self._stream.read(size) + self._stream.readline())
+
+
+def with_labels(stream: IO[bytes]) -> IO[bytes]:
+    """A file of which nobody needs the labels, so that lines may have none."""
+    return cast(IO[bytes], _WithLabels(stream))
 
 
 def _narrow(indices: NDArray[np.int64]) -> NDArray[np.integer[Any]]:

@@ -8,11 +8,12 @@ what ``fit`` and ``seen`` give carries them, and the loop reads them where they 
     test = task.seen(read_documents("test.tsv"))
     problem, gold = task.problem(train), task.gold(train)
     task.scores(test, predict(task.problem(test, learn=False), W))
+    task, raw = TextClassification.fit(raw, classes="sci,talk")     # no labels: there is no gold, people are asked
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -31,6 +32,7 @@ from sparsezo.tasks.text.kind import defaults
 from sparsezo.tasks.text.metric import score_classes
 from sparsezo.tasks.text.options import TextOptions
 from sparsezo.tasks.text.tfidf import TOKEN_PATTERN, TextVectoriser
+from sparsezo.tasks.text.unlabelled import named_classes
 
 _MOST_WEIGHTS = 2**31  # of a dense table of features x labels
 _ADAGRAD_START = 0.01  # a document has length 1, so its words' values are small: with 1, steps would hardly shrink
@@ -67,9 +69,13 @@ class TextClassification:
         min_count: int = TextOptions.min_count,
         lowercase: bool = True,
         token_pattern: str = TOKEN_PATTERN,
+        classes: str | Sequence[str] | None = None,
     ) -> tuple[TextClassification, Prepared]:
-        """The task of training documents, and these with their vectors."""
-        classes = tuple(classes_of(train))
+        """The task of training documents, and these with their vectors.
+
+        ``classes``: those to learn, where the documents do not have them.
+        """
+        classes = tuple(classes_of(train)) if classes is None else named_classes(classes)
         vectoriser = TextVectoriser(
             sublinear_tf=sublinear_tf, min_count=min_count, lowercase=lowercase, token_pattern=token_pattern
         )

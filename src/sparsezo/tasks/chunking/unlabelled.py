@@ -1,0 +1,160 @@
+"""Sentences without tags, and the tag set that ``tags`` names in their place.
+
+    corpus, lines = read_unlabelled("raw.txt", ChunkingOptions(tags="NP"))
+    named_tags("PER,LOC", "iob2")                   # ('B-PER', 'I-PER', 'B-LOC', 'I-LOC', 'O')
+    named_tags("NOUN,VERB,O", "plain")              # ('NOUN', 'VERB', 'O'): the last stands before a first token
+
+A file is columns without a tag, one token a line and a blank line between sentences, or running text, one sentence a
+line, tokens parted by white space. Tags that are there all the same are not looked at: nobody could say later that an
+answer had been seen.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import IO
+
+import numpy as np
+
+from sparsezo.errors import DataError, UsageError, quoted
+from sparsezo.notes import say
+from sparsezo.storage import limits
+from sparsezo.storage.files import numbered_lines, open_sniffed
+from sparsezo.tasks.chunking import conllu
+from sparsezo.tasks.chunking.conll import Corpus, read_conll, split_cells
+from sparsezo.tasks.chunking.crfsuite import looks_like_crfsuite, read_crfsuite
+from sparsezo.tasks.chunking.options import AUTO, PLAIN, ChunkingOptions
+from sparsezo.tasks.chunking.tags import IOB2, OUTSIDE, is_chunk_tag
+from sparsezo.words import counted
+
+SNIFFED = 1 << 16  # bytes of a file that tell its format
+_MOST_COLUMNS = 3  # of a file without a blank line: more on each line are rather sentences
+_ALIKE = 0.9  # of the lines have as many cells: columns, and the others are mistakes
+_MOST_NAMES = 5  # in a message
+
+
+def named_tags(tags: str | Iterable[str], scheme: str) -> tuple[str, ...]:
+    """The tag set that a person names: chunk types, or with the scheme plain the tags themselves."""
+    names = [name.strip() for name in (tags.split(",") if isinstance(tags, str) else tags)]
+    for name in names:
+        if not name or re.search(r"\s", name):
+            raise UsageError(
+                f"`tags` {quoted(name) or 'with nothing between two commas'}: give names, as in PER,LOC,ORG"
+            )
+        if names.count(name) > 1:
+            raise UsageError(f"`tags` {quoted(name)}: is named twice")
+    if len(names) > limits.TAGS:
+        limits.refuse("`tags`", f"{len(names):,} different tags")
+    if scheme == PLAIN:
+        if len(names) < 2:
+            raise UsageError(f"`tags` {', '.join(names)}: of plain tags give two or more, parted by commas")
+        return (*(name for name in names if name != OUTSIDE), *(name for name in names if name == OUTSIDE))
+    if odd := [name for name in names if name == OUTSIDE or name[:2] in ("B-", "I-")]:
+        raise UsageError(
+            f"`tags` {quoted(odd[0])}: give the types of chunks alone, as in NP or PER,LOC,ORG; "
+            "or tags as they are, with `scheme` plain"
+        )
+    return (*(f"{letter}-{name}" for name in names for letter in "BI"), OUTSIDE)
+
+
+def named_scheme(scheme: str) -> str:
+    """Of outputs, where no tag of a file tells."""
+    return IOB2 if scheme == AUTO else scheme
+
+
+def read_unlabelled(path: str | os.PathLike[str], options: ChunkingOptions) -> tuple[Corpus, bool]:
+    """(the sentences without tags, whether they are running text); says what was understood."""
+    with open_sniffed(path, SNIFFED) as (head, stream):
+        lines, _, rest = head.decode("utf-8", "replace").rpartition("\n")
+        format = options.format or _format(path, lines or rest)
+        if format == "crfsuite":
+            say(f"{path}: CRFsuite's attributes; with `tags` given, the labels before them are not looked at")
+            return replace(read_crfsuite(path, stream), tags=None), False
+        if format == "lines":
+            if options.column is not None:
+                raise UsageError(f"{path}: running text has no columns, so `column` has no place; leave it out")
+            corpus = read_lines(path, stream)
+            say(
+                f"{path}: read as running text, {counted(len(corpus), 'sentence')}, one a line, tokens at white space "
+                "(`format` columns if it is not)"
+            )
+            return corpus, True
+        corpus = read_conll(path, tagged=False, column=options.column, stream=stream)
+    return _without_tags(corpus, options), False
+
+
+def _format(path: str | os.PathLike[str], head: str) -> str:
+    if looks_like_crfsuite(head):
+        return "crfsuite"
+    first = next((line for line in head.splitlines() if line.strip() and not line.startswith("#")), "")
+    return "columns" if conllu.is_conllu(path, first) or looks_like_columns(head) else "lines"
+
+
+def looks_like_columns(head: str) -> bool:
+    """By a file's beginning: as many cells on each line, and few of them or blank lines between sentences."""
+    lines = head.strip().splitlines()
+    widths = [len(split_cells(line)) for line in lines if line.strip() and not line.startswith("-DOCSTART-")]
+    if not widths:
+        return True
+    width, alike = Counter(widths).most_common(1)[0]
+    parted = any(not line.strip() for line in lines)
+    return alike >= _ALIKE * len(widths) and (parted or (width <= _MOST_COLUMNS and len(widths) > 1))
+
+
+def read_lines(path: str | os.PathLike[str], stream: IO[bytes] | None = None) -> Corpus:
+    """Running text: one sentence a line. Blank lines mean nothing."""
+    words: list[str] = []
+    numbers: list[int] = []
+    stops = [0]
+    seen: dict[str, str] = {}
+    for number, line in numbered_lines(path, stream):
+        tokens = split_cells(line)
+        if len(tokens) > limits.TOKENS:
+            limits.refuse(f"{path}:{number}", f"{len(tokens):,} tokens in one line: is it one sentence?")
+        if tokens:
+            words.extend(map(seen.setdefault, tokens, tokens))
+            numbers.extend([number] * len(tokens))
+            stops.append(len(words))
+    if not words:
+        raise DataError(str(path), "holds no token; expected one sentence a line")
+    return Corpus(str(path), (words,), None, np.array(stops, np.int64), np.array(numbers, np.int32))
+
+
+def _without_tags(corpus: Corpus, options: ChunkingOptions) -> Corpus:
+    """Columns that are observed; a last one of tags is none of them."""
+    left_out = ""
+    if corpus.tags is not None:
+        left_out = f"; with `tags` given, column {corpus.column} is not looked at"
+    elif corpus.column is None and len(corpus.columns) > 1 and _are_tags(corpus.columns[-1], options):
+        corpus = replace(corpus, columns=corpus.columns[:-1])
+        left_out = "; the last one's tags are not looked at, with `tags` given (`column` says otherwise)"
+    observed = counted(len(corpus.columns), "column")
+    say(f"{corpus.path}: read as columns, {counted(len(corpus), 'sentence')}, {observed} observed{left_out}")
+    return replace(corpus, tags=None, text=None)
+
+
+def _are_tags(column: list[str], options: ChunkingOptions) -> bool:
+    found = {*column}
+    if options.scheme == PLAIN:
+        return found <= {*named_tags(options.tags or "", PLAIN)}
+    return found != {OUTSIDE} and all(map(is_chunk_tag, found))
+
+
+def check_against(tags: tuple[str, ...], scheme: str, corpus: Corpus) -> None:
+    """Say which correct tags of a labelled file no output can have: they stay what they are, and count as missed."""
+    kinds = {tag if scheme == PLAIN else tag[2:] for tag in tags}
+    found = Counter(
+        tag if scheme == PLAIN else tag[2:] for tag in corpus.tags or [] if scheme == PLAIN or tag != OUTSIDE
+    )
+    if odd := {name: n for name, n in found.items() if name not in kinds}:
+        names = ", ".join(quoted(name or "''") for name in list(odd)[:_MOST_NAMES]) + ", ..." * (len(odd) > _MOST_NAMES)
+        what = "" if scheme == PLAIN else " of type"
+        mend = "" if scheme == PLAIN else "; `only` TYPE leaves all other types out"
+        say(
+            f"{corpus.path}: {counted(sum(odd.values()), 'tag')}{what} {names}, not among `tags`: "
+            f"no output can have them, so they count as missed{mend}"
+        )
