@@ -49,7 +49,7 @@ class Chooser:
         chance = random.Random(f"{self._learner.settings.seed} {number}")
         audits, twice, swapped = (chance.random() for _ in range(3))
         own: dict[str, Any] = {"id": number, "at": at, "person": person, "lessons": lessons, "audit": None}
-        own |= {"swapped": 0, "twice": 0, "again": None}
+        own |= {"swapped": 0, "twice": 0, "again": None, "believed": None}
         second = self._for_second(person)
         if second is not None:
             question, own["again"] = second.question(), second.id
@@ -60,6 +60,8 @@ class Chooser:
             question = self._of_learner(person)
             own["twice"] = int(twice < self._overlap)
         own["swapped"] = int(question.kind == "pair" and swapped < 0.5)
+        if own["audit"] is None:
+            own["believed"] = self._believed(question)
         row = QuestionRow.of(question, **own)
         return row, row.audit is None and not self.sure(row)
 
@@ -96,19 +98,23 @@ class Chooser:
         desk = self._desk
         return not (about in busy or what in seen or desk.certain[about] > 0 or desk.answered[what] > 0)
 
+    def _believed(self, question: Question) -> float | None:
+        """The model's probability of what is shown."""
+        answer: str | None = {"part": "yes", "pair": "first"}.get(question.kind)
+        if question.kind == "label":
+            answers = self._learner.problem.questions["label", question.about]
+            answer = next((name for name, code in answers.items() if code == question.numbers[1]), None)
+        return None if answer is None else float(self._learner.probability(question, answer))
+
     def sure(self, row: QuestionRow) -> bool:
         """Whether the model knows what the answer will be."""
-        question, learner = row.question(), self._learner
-        if row.kind == "part":
-            p = learner.probability(question, "yes")
-            return max(p, 1 - p) > SURE
-        if row.kind == "label":
-            answers = learner.problem.questions["label", row.about]
-            shown = next((name for name, code in answers.items() if code == question.numbers[1]), None)
-            return shown is not None and learner.probability(question, shown) > SURE
+        question = row.question()
+        p = self._believed(question)
+        if p is None:
+            return False
         if row.kind == "pair":
-            return max(learner.probability(question, answer) for answer in ("first", "second")) > SURE
-        return False
+            return max(p, self._learner.probability(question, "second")) > SURE
+        return p > SURE or (row.kind == "part" and 1 - p > SURE)
 
     def go_on_from(self, step: int) -> None:
         """After a start: the learner's own order goes on where it was."""
@@ -125,4 +131,5 @@ _NOTHING: dict[str, Any] = {
     "twice": 0,
     "again": None,
     "lessons": 0,
+    "believed": None,
 }

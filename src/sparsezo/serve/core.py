@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
 
@@ -37,6 +38,7 @@ from sparsezo.storage.locks import locked
 from sparsezo.tasks.kind import TaskKind
 
 LEASE_SECONDS = 600.0
+AUDITED = "accuracy (audit)"  # what the curve is of where there is no dev
 MAX_AHEAD = 3
 
 
@@ -58,6 +60,7 @@ class Core:
         source: Sequence[str] | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
+        settings = replace(settings, rehearse=0)  # an answer taken back would cost all that was gone over since
         self.contents = Contents(kind, task, data, settings, W)
         self.folder = Path(log_path)
         self.source, self.clock = source, clock
@@ -116,7 +119,9 @@ class Core:
         self.decoder = Decoder(problem)
         named = contents.task.metric == contents.kind.metric
         metric = contents.kind.metric_name if named else contents.task.metric
-        self.watch = Watch(contents.task, metric, dev, log.looks(), self._weights, self._look)
+        if dev is None:
+            metric = AUDITED
+        self.watch = Watch(contents.task, metric, dev, log.looks(), self._weights, self._look, self._estimate)
 
     # Leaving
 
@@ -223,6 +228,10 @@ class Core:
             self._looks += 1
             self._writer.put([LookRow(self._looks, self.clock(), answers, metric, value)])
 
+    def _estimate(self) -> float | None:
+        """What ``reports`` finds out between looks."""
+        return None
+
     def _write(self, taken: Snapshot) -> None:
         """Behind everybody's back; where it fails, the next start has more to go over, and that is all."""
         with contextlib.suppress(SparsezoError):
@@ -234,8 +243,6 @@ def _check(contents: Contents, overlap: float, source: Sequence[str] | None) -> 
     settings, n = contents.settings, len(contents.data)
     if not RULES[settings.rule].asks:
         raise UsageError(f"rule {settings.rule} asks no questions of people; use {', '.join(contents.kind.asks)}")
-    if settings.rehearse:
-        raise UsageError("`rehearse`: a session learns from each answer once; leave it out")
     if not 0 <= overlap <= 1:
         raise UsageError(f"`overlap` {overlap}: give a share from 0 to 1")
     if source is not None and len(source) != n:

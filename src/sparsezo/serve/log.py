@@ -38,7 +38,8 @@ CREATE TABLE audit (place INTEGER PRIMARY KEY, x INTEGER NOT NULL, numbers TEXT 
 CREATE TABLE questions (
     id INTEGER PRIMARY KEY, at REAL NOT NULL, person INTEGER NOT NULL, step INTEGER NOT NULL, x INTEGER NOT NULL,
     kind TEXT NOT NULL, about TEXT NOT NULL, numbers TEXT NOT NULL, outputs TEXT NOT NULL, chance REAL NOT NULL,
-    swapped INTEGER NOT NULL, audit INTEGER, twice INTEGER NOT NULL, again INTEGER, lessons INTEGER NOT NULL);
+    swapped INTEGER NOT NULL, audit INTEGER, twice INTEGER NOT NULL, again INTEGER, lessons INTEGER NOT NULL,
+    believed REAL);
 CREATE TABLE events (
     seq INTEGER PRIMARY KEY, at REAL NOT NULL, what TEXT NOT NULL, person INTEGER NOT NULL, question INTEGER,
     kind TEXT, answer TEXT, e0 REAL, e1 REAL, seconds REAL, nonce TEXT, note TEXT, undoes INTEGER);
@@ -67,6 +68,7 @@ class QuestionRow:
     twice: int  # 1: to be asked of a second person, too
     again: int | None  # the question that this one repeats, of another person
     lessons: int
+    believed: float | None  # the model's probability of what is shown (pair: of the first); audits have none
 
     table: ClassVar[str] = "questions"
 

@@ -8,17 +8,23 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
+from sparsezo.raters import parse_error
 from sparsezo.serve.core import Core
+from sparsezo.serve.estimates import Estimated, audited, estimated, forecast_of
 from sparsezo.serve.log import ANSWER, EventRow
 from sparsezo.serve.tokens import Person
 from sparsezo.serve.wording import as_said, question_id, worded
 
 _AUDIT_SECONDS = 2.0  # between two looks at the audit set
+_LEAST_AHEAD = 100  # answers that a forecast looks ahead
+_LEAST_AUDITS = 10  # before the curve has the audit's accuracy
 _WINDOW, _LEAST = 600.0, 60.0  # seconds that answers a minute are counted over
 
 
 class Reports(Core):
-    _audit_seen: tuple[float, dict[str, int] | None] = (-_AUDIT_SECONDS, None)
+    _audit_seen: tuple[float, dict[str, Any] | None] = (-_AUDIT_SECONDS, None)
+    _estimated = Estimated()
+    _foreseen: tuple[Any, dict[str, Any] | None] = (None, None)
 
     def recent(self, person: Person, n: int = 20) -> list[dict[str, Any]]:
         """The person's last answers, newest first, those taken back included."""
@@ -51,9 +57,18 @@ class Reports(Core):
                 "metric": self.watch.metric,
                 "dev": self.watch.newest(),
                 "audit": self._audited(),
-                "forecast": None,
+                "forecast": self._forecast(),
+                "alpha": self._estimated.alpha,
                 "labels": list(self.offered.get(("label", self.contents.settings.about), ())),
             }
+
+    def _forecast(self) -> dict[str, Any] | None:
+        """Made anew when the curve is."""
+        curve = self.watch.curve()
+        key = len(curve), curve[-1][0] if curve else 0
+        if self._foreseen[0] != key:
+            self._foreseen = key, forecast_of(curve, max(_LEAST_AHEAD, self.desk.answers // 2))
+        return self._foreseen[1]
 
     def people(self) -> list[dict[str, Any]]:
         """For the admin page."""
@@ -72,7 +87,29 @@ class Reports(Core):
             "per_minute": per_minute,
             "open": len(self.desk.open_of(person.id)),
             "link_made": _iso(made.at) if made is not None else None,
+            "agreement": self._estimated.agreement.get(person.id),
+            **self._errors(person.id),
         }
+
+    def _errors(self, person: int) -> dict[str, Any]:
+        """How often the person errs, where that is known: e0 (a wrong yes), e1 (a wrong no), with their intervals."""
+        rates = self._estimated.rates.get(person) if self._estimated.known else None
+        if rates is None:
+            return {"e0": None, "e1": None}
+        return {"e0": rates.e0.as_dict(), "e1": rates.e1.as_dict()}
+
+    def _estimate(self) -> float | None:
+        """In the watching thread. What learning believes of people changes by events, so a replay knows of it."""
+        with self.lock:
+            answers = [pair for pair in self.log.answers() if pair[1].audit is None]
+            believed = dict(self.beliefs)
+        self._estimated = estimated(answers)
+        for person, (e0, e1) in self._estimated.beliefs(believed).items():
+            self.believe(person, e0, e1)
+        with self.lock:
+            self._audit_seen = -_AUDIT_SECONDS, None
+            found = self._audited()
+        return None if found is None or found["asked"] < _LEAST_AUDITS else found["accuracy"]
 
     def _speed(self, person: int | None) -> tuple[int, float]:
         """(answers since midnight, answers a minute lately)."""
@@ -103,7 +140,7 @@ class Reports(Core):
                 model = "first" if first >= second else "second"
             yield {**given, "first": question.numbers[0], "last": question.numbers[2], "model": model}
 
-    def _audited(self) -> dict[str, int] | None:
+    def _audited(self) -> dict[str, Any] | None:
         """Ties say nothing of which is better, so they are left out. Worth a few milliseconds every other second."""
         if not self.log.meta["audit"]:
             return None
@@ -111,7 +148,9 @@ class Reports(Core):
         if self.clock() - at < _AUDIT_SECONDS:
             return found
         rows = [row for row in self._audit_rows() if row["answer"] != "tie"]
-        found = {"asked": len(rows), "right": sum(row["answer"] == row["model"] for row in rows)}
+        about = self.contents.settings.about
+        labels = len(self.offered.get(("label", about), ())) or 2
+        found = audited(rows, labels, self._estimated, sum(parse_error(self.contents.settings.rater_error)) / 2)
         self._audit_seen = self.clock(), found
         return found
 

@@ -1,4 +1,4 @@
-"""How the model does while people answer: dev now and then, in a thread of its own that nobody waits for."""
+"""How the model does while people answer: now and then, in a thread of its own that nobody waits for."""
 
 from __future__ import annotations
 
@@ -18,7 +18,11 @@ _FIRST, _GROWTH = 25, 1.1  # answers between looks: 25 at first, then a tenth mo
 
 
 class Watch:
-    """``weights``: (answers, a copy of the weights) of the present model; ``keep``: puts a look into the log."""
+    """``weights``: (answers, a copy of the weights) of the present model; ``keep``: puts a look into the log.
+
+    ``estimate``: what else there is to find out, after a look at dev or without one: a value in [0, 1] that the curve
+    has where there is no dev; None where nothing is known.
+    """
 
     def __init__(
         self,
@@ -28,18 +32,19 @@ class Watch:
         looks: list[LookRow],
         weights: Callable[[], tuple[int, NDArray[Any]]],
         keep: Callable[[int, str, float], None],
+        estimate: Callable[[], float | None],
     ) -> None:
-        self._task, self._weights, self._keep = task, weights, keep
+        self._task, self._weights, self._keep, self._estimate = task, weights, keep, estimate
         self.metric = metric
         self._curve = [[look.answers, look.value] for look in looks if look.metric == self.metric]
         self._dev = dev
         self._wake, self._stopping = threading.Event(), False
-        self._thread: threading.Thread | None = None
+        self._looked = -1  # how many answers there were at the last look
         if dev is not None:
             self._decoder, self._gold = Decoder(task.problem(dev, learn=False)), task.gold(dev)
-            self._thread = threading.Thread(target=self._work, name="sparsezo dev", daemon=True)
-            self._thread.start()
-            self._wake.set()
+        self._thread = threading.Thread(target=self._work, name="sparsezo watching", daemon=True)
+        self._thread.start()
+        self._wake.set()
 
     def curve(self) -> list[list[Any]]:
         return list(self._curve)
@@ -49,8 +54,8 @@ class Watch:
 
     def answered(self, answers: int) -> None:
         """So many by now."""
-        last = self._curve[-1][0] if self._curve else 0
-        if self._thread is not None and (answers >= max(last + _FIRST, _GROWTH * last) or answers < last):
+        last = max(self._looked, 0)
+        if answers >= max(last + _FIRST, _GROWTH * last) or answers < last:
             self._wake.set()
 
     def _work(self) -> None:
@@ -60,14 +65,16 @@ class Watch:
             if self._stopping:
                 return
             answers, W = self._weights()
-            if self._curve and self._curve[-1][0] == answers:
+            if answers == self._looked:
                 continue
-            value = self.look(W)
-            if value is None:
-                return
-            self._curve = [*(each for each in self._curve if each[0] < answers), [answers, value]]
             try:
-                self._keep(answers, self.metric, value)
+                value = self.look(W) if self._dev is not None else None
+                estimated = self._estimate()
+                self._looked = answers
+                value = estimated if self._dev is None else value
+                if value is not None and not self._stopping:
+                    self._curve = [*(each for each in self._curve if each[0] < answers), [answers, value]]
+                    self._keep(answers, self.metric, value)
             except SparsezoError:
                 return  # the session has ended
 
@@ -84,5 +91,4 @@ class Watch:
     def stop(self) -> None:
         self._stopping = True
         self._wake.set()
-        if self._thread is not None:
-            self._thread.join()
+        self._thread.join()
