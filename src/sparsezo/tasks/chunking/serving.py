@@ -56,6 +56,14 @@ def kept(folder: Path, task: Chunking) -> Corpus:
         )
 
 
+def options_of(task: Chunking) -> dict[str, Any]:
+    """That make a task of the same tags from inputs without any."""
+    if task.scheme == PLAIN:
+        return {"tags": ",".join(task.tags), "scheme": PLAIN, "order": task.order}
+    types = dict.fromkeys(tag[2:] for tag in task.tags[:-1])
+    return {"tags": ",".join(types), "scheme": task.scheme, "order": task.order}
+
+
 def audit_parts(task: Chunking, data: Corpus, n: int, chance: random.Random) -> list[tuple[int, list[int], list[Any]]]:
     """Tokens, all as likely, none twice: (sentence, a question's numbers, no outputs)."""
     tokens = chance.sample(range(data.n_tokens), min(n, data.n_tokens))
