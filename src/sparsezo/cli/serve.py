@@ -5,12 +5,13 @@ from __future__ import annotations
 import inspect
 import sys
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
 
-from sparsezo.cli.options import command, default_texts, given, insist_parameter, parameter, parameters
+from sparsezo.cli.options import command, given, insist_parameter, parameter, parameters
 from sparsezo.options import described, make_options
 from sparsezo.serve.options import ServeOptions
 from sparsezo.settings import SETTINGS, Settings
@@ -55,7 +56,9 @@ def _parameters(kind: TaskKind) -> list[inspect.Parameter]:
     model = typer.Option("--model", help="A model to start from, found again by its features' names.", metavar="FILE")
     dev = typer.Option("--dev", help="Labelled inputs to watch the model by.", metavar="FILE")
     browser = typer.Option("--open/--no-open", help="Open the first person's page.", show_default="on a terminal")
-    texts = {**default_texts(kind), "rule": _usual_rule(kind)}
+    h = ", ".join(f"{kind.defaults(rule, 'adagrad', None)[0]:g} for {rule}" for rule in kind.asks)
+    texts = {"rule": kind.asks[0], "h": h, "step": "adagrad"}
+    learner = {**_LEARNER, "rule": replace(SETTINGS["rule"], about=replace(SETTINGS["rule"].about, choices=kind.asks))}
     own = {name: each for name, each in kind.options.items() if name not in _NOT_HERE}
     return [
         parameter("inputs", list[str] | None, inputs),
@@ -64,14 +67,10 @@ def _parameters(kind: TaskKind) -> list[inspect.Parameter]:
         parameter("dev", str | None, dev),
         *parameters(_OPTIONS, SESSION),
         parameter("open", bool | None, browser),
-        *parameters(_LEARNER, "Learner", texts),
+        *parameters(learner, "Learner", texts),
         *parameters(own, f"Task {kind.name}"),
         insist_parameter(),
     ]
-
-
-def _usual_rule(kind: TaskKind) -> str:
-    return kind.asks[0]
 
 
 def _body(kind: TaskKind) -> Any:
@@ -102,7 +101,7 @@ def run_serve(kind: TaskKind, values: Mapping[str, Any]) -> None:
 
 
 def _settings(kind: TaskKind, values: Mapping[str, Any]) -> Settings:
-    return Settings.complete({"rule": _usual_rule(kind), **given(values, _LEARNER)}, kind.defaults, kind.usual_step)
+    return Settings.complete({"rule": kind.asks[0], **given(values, _LEARNER)}, kind.defaults, kind.usual_step)
 
 
 def _folder(kind: TaskKind, values: Mapping[str, Any]) -> Path:
