@@ -315,7 +315,9 @@ def test_the_audit_set_is_never_learned_from(tmp_path):
         assert 3 <= seen <= 22  # one in twenty of 200
         found = session.status()["audit"]
         table = session.audit_table()
-        assert found == {"asked": seen, "right": sum(each["model"] == "O" for each in table)}
+        assert (found["asked"], found["right"]) == (seen, sum(each["model"] == "O" for each in table))
+        assert found["low"] <= found["accuracy"] <= found["high"]
+        assert (found["always_low"], found["always_high"]) != (found["low"], found["high"])
         assert same_as_replay(session)
 
 
