@@ -26,6 +26,7 @@ SESSION = "Session"
 _OPTIONS = described(ServeOptions)
 _LEARNER = {name: SETTINGS[name] for name in ("rule", "about", "ask", "h", "step", "rater_error", "seed")}
 _NOT_HERE = ("test_ref",)  # of a task's options: about files that serve does not read
+_RATER_ERROR = "0.05"  # people err, until it is known how often
 ADMIN = "admin"
 
 
@@ -57,7 +58,7 @@ def _parameters(kind: TaskKind) -> list[inspect.Parameter]:
     dev = typer.Option("--dev", help="Labelled inputs to watch the model by.", metavar="FILE")
     browser = typer.Option("--open/--no-open", help="Open the first person's page.", show_default="on a terminal")
     h = ", ".join(f"{kind.defaults(rule, 'adagrad', None)[0]:g} for {rule}" for rule in kind.asks)
-    texts = {"rule": kind.asks[0], "h": h, "step": "adagrad"}
+    texts = {"rule": kind.asks[0], "h": h, "step": "adagrad", "rater_error": f"{_RATER_ERROR}, until it is known"}
     learner = {**_LEARNER, "rule": replace(SETTINGS["rule"], about=replace(SETTINGS["rule"].about, choices=kind.asks))}
     own = {name: each for name, each in kind.options.items() if name not in _NOT_HERE}
     return [
@@ -101,7 +102,9 @@ def run_serve(kind: TaskKind, values: Mapping[str, Any]) -> None:
 
 
 def _settings(kind: TaskKind, values: Mapping[str, Any]) -> Settings:
-    return Settings.complete({"rule": kind.asks[0], **given(values, _LEARNER)}, kind.defaults, kind.usual_step)
+    return Settings.complete(
+        {"rule": kind.asks[0], "rater_error": _RATER_ERROR, **given(values, _LEARNER)}, kind.defaults, kind.usual_step
+    )
 
 
 def _folder(kind: TaskKind, values: Mapping[str, Any]) -> Path:
