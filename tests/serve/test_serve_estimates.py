@@ -96,7 +96,7 @@ def test_an_audit_is_corrected_by_what_is_known_or_else_by_what_is_believed():
 
 
 def test_a_forecast_is_of_the_value_then():
-    curve = [[n, 0.9 - 0.8 * n**-0.5] for n in (50, 100, 200, 400, 800)]
+    curve = [[n, 0.9 - 0.8 * n**-0.5] for n in range(50, 801, 50)]
     found = forecast_of(curve, 800)
     assert found["value"] == pytest.approx(0.9 - 0.8 * 1600**-0.5, abs=2e-3)
     assert found["low"] <= found["value"] <= found["high"]
