@@ -8,7 +8,7 @@ import random
 import secrets
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Self
@@ -28,6 +28,7 @@ from sparsezo.serve.errors import Refused
 from sparsezo.serve.folder import Contents
 from sparsezo.serve.lessons import Lessons, Snapshot
 from sparsezo.serve.log import BELIEF, PAUSE, RESUME, AuditRow, EventRow, Log, LookRow, PersonRow, Row, TokenRow
+from sparsezo.serve.options import LEASE_SECONDS, MAX_AHEAD
 from sparsezo.serve.tokens import Person
 from sparsezo.serve.watching import Watch
 from sparsezo.serve.wording import number_of
@@ -35,9 +36,6 @@ from sparsezo.serve.writer import Writer
 from sparsezo.settings import Settings
 from sparsezo.storage.locks import locked
 from sparsezo.tasks.kind import TaskKind
-
-LEASE_SECONDS = 600.0
-MAX_AHEAD = 3
 
 
 class Core:
@@ -56,6 +54,7 @@ class Core:
         lease_seconds: float = LEASE_SECONDS,
         max_ahead: int = MAX_AHEAD,
         source: Sequence[str] | None = None,
+        about: Mapping[str, Any] | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self.contents = Contents(kind, task, data, settings, W)
@@ -65,13 +64,13 @@ class Core:
         self.lock = threading.RLock()
         _check(self.contents, overlap, source)
         with contextlib.ExitStack() as held:
-            self.log = self._opened(held, audit, overlap)
+            self.log = self._opened(held, audit, overlap, about or {})
             held.callback(self.log.close)
             self._start(dev)
             held.callback(self._stop)
             self._held = held.pop_all()
 
-    def _opened(self, held: contextlib.ExitStack, audit: int, overlap: float) -> Log:
+    def _opened(self, held: contextlib.ExitStack, audit: int, overlap: float, about: Mapping[str, Any]) -> Log:
         contents = self.contents
         self.folder.mkdir(parents=True, exist_ok=True)
         held.enter_context(locked(self.folder, "is serving from it"))
@@ -83,7 +82,7 @@ class Core:
                 AuditRow(place, x, json.dumps(numbers), json.dumps(outputs))
                 for place, (x, numbers, outputs) in enumerate(chosen)
             ]
-            meta = {"audit": audit, "audit_seed": seed, "overlap": overlap, "made": self.clock()}
+            meta = {"audit": audit, "audit_seed": seed, "overlap": overlap, "made": self.clock(), **about}
             return folders.make(self.folder, contents, meta, rows)
         log = Log(self.folder / folders.LOG)
         if log.meta["known_by"] != folders.identity(contents):
@@ -117,6 +116,14 @@ class Core:
         named = contents.task.metric == contents.kind.metric
         metric = contents.kind.metric_name if named else contents.task.metric
         self.watch = Watch(contents.task, metric, dev, log.looks(), self._weights, self._look)
+
+    def warm_up(self) -> None:
+        """Load what is compiled, so that the first who asks does not wait for it."""
+        with self.lock:
+            question = self.learner.ask()
+            self.learner.withdraw(question)
+            choices = self.offered[question.kind, question.about] or {0.0: 0}
+            self.learner.probability(question, next(iter(choices)))
 
     # Leaving
 

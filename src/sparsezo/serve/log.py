@@ -211,6 +211,8 @@ class Log:
         try:
             yield
         except sqlite3.OperationalError as error:
+            if str(error).startswith("no such"):
+                raise DamagedError(str(self.path), error, MEND) from None
             raise SparsezoError(f"{self.path}: cannot be used ({error}); is there room on the disk?") from None
         except (sqlite3.DatabaseError, ValueError, TypeError) as error:
             raise DamagedError(str(self.path), error, MEND) from None

@@ -29,12 +29,12 @@ ENDING = "conll"  # of the corpus
 
 def keep(folder: Path, data: Corpus) -> None:
     """The sentences without their tags: nobody who answers is helped by these."""
-    numbers: dict[str, int] = {}
+    words = list(dict.fromkeys(itertools.chain.from_iterable(data.columns)))
+    number = {word: k for k, word in enumerate(words)}.__getitem__
     arrays: dict[str, NDArray[Any]] = {"offsets": data.offsets, "lines": data.lines}
     for k, column in enumerate(data.columns):
-        ids = np.fromiter((numbers.setdefault(word, len(numbers)) for word in column), np.int32, len(column))
-        arrays[f"column.{k}"] = ids
-    arrays["words"], arrays["words_start"] = joined(list(numbers))
+        arrays[f"column.{k}"] = np.fromiter(map(number, column), np.int32, len(column))
+    arrays["words"], arrays["words_start"] = joined(words)
     if data.listed is not None:
         arrays["names"], arrays["names_start"] = joined(data.listed.names)
         arrays |= {f"listed.{name}": getattr(data.listed, name) for name in ("starts", "ids", "values")}
@@ -54,6 +54,14 @@ def kept(folder: Path, task: Chunking) -> Corpus:
         return Corpus(
             meta["path"], columns, None, arrays["offsets"], arrays["lines"], listed=listed, column=meta["column"]
         )
+
+
+def options_of(task: Chunking) -> dict[str, Any]:
+    """That make a task of the same tags from inputs without any."""
+    if task.scheme == PLAIN:
+        return {"tags": ",".join(task.tags), "scheme": PLAIN, "order": task.order}
+    types = dict.fromkeys(tag[2:] for tag in task.tags[:-1])
+    return {"tags": ",".join(types), "scheme": task.scheme, "order": task.order}
 
 
 def audit_parts(task: Chunking, data: Corpus, n: int, chance: random.Random) -> list[tuple[int, list[int], list[Any]]]:

@@ -38,6 +38,11 @@ def kept(folder: Path, task: Reranking) -> NBestStore:
     return NBestStore.open(folder / _FOLDER)
 
 
+def options_of(task: Reranking) -> dict[str, Any]:
+    """Lists need nothing that a model knows."""
+    return {}
+
+
 def audit_parts(
     task: Reranking, data: NBestStore, n: int, chance: random.Random
 ) -> list[tuple[int, list[int], list[Any]]]:

@@ -54,6 +54,11 @@ def kept(folder: Path, task: TextClassification) -> Prepared:
         return Prepared(documents, matrix)
 
 
+def options_of(task: TextClassification) -> dict[str, Any]:
+    """That make a task of the same classes from inputs without any."""
+    return {"classes": ",".join(task.classes)}
+
+
 def audit_parts(
     task: TextClassification, data: Prepared, n: int, chance: random.Random
 ) -> list[tuple[int, list[int], list[Any]]]:
