@@ -18,7 +18,7 @@ TOKENS = {"ann": "token-of-ann", "bob": "token-of-bob", "boss": "token-of-boss"}
 TAGS = ["B-NP", "I-NP", "O"]
 TOPICS = [f"topic {k:02d}" for k in range(1, 24)]
 EARLIER = 1200  # answers of others
-WORDS = "Confidence in the pound is widely expected to take another sharp dive".split()
+WORDS = ["Confidence", "in", "the", "pound", "is", "widely", "expected", "to", "take", "another", "sharp", "dive"]
 
 
 @dataclass(frozen=True)
@@ -36,13 +36,13 @@ def part(number: int) -> dict:
 
 
 def chunk(number: int) -> dict:
-    words = "The mayor of San Sebastián met Ana Botín in Madrid yesterday".split()
+    words = ["The", "mayor", "of", "San", "Sebastián", "met", "Ana", "Botín", "in", "Madrid", "yesterday"]
     shown = {
         "words": words,
         "first": 3,
         "last": 4,
         "tag": "B-LOC",
-        "tags": "O O O B-LOC I-LOC O B-PER I-PER O B-LOC O".split(),
+        "tags": ["O", "O", "O", "B-LOC", "I-LOC", "O", "B-PER", "I-PER", "O", "B-LOC", "O"],
     }
     return {
         "kind": "part",
@@ -95,8 +95,8 @@ def tagged_pair(number: int) -> dict:
         "shown": {
             "words": WORDS,
             "outputs": [
-                "B-NP B-PP B-NP I-NP B-VP I-VP I-VP I-VP I-VP B-NP I-NP I-NP".split(),
-                "B-NP B-PP B-NP I-NP B-VP B-ADVP B-VP I-VP I-VP B-NP I-NP I-NP".split(),
+                ["B-NP", "B-PP", "B-NP", "I-NP", "B-VP", "I-VP", "I-VP", "I-VP", "I-VP", "B-NP", "I-NP", "I-NP"],
+                ["B-NP", "B-PP", "B-NP", "I-NP", "B-VP", "B-ADVP", "B-VP", "I-VP", "I-VP", "B-NP", "I-NP", "I-NP"],
             ],
         },
     }

@@ -103,7 +103,7 @@ def test_nobody_there_is_one_line(monkeypatch):
     monkeypatch.setattr(client.time, "sleep", waited.append)
     refused = ConnectionRefusedError(111, "Connection refused")
     monkeypatch.setattr(http.client.HTTPConnection, "connect", lambda self: (_ for _ in ()).throw(refused))
-    with pytest.raises(RemoteError, match="does not answer: .*refused") as caught:
+    with pytest.raises(RemoteError, match=r"does not answer: .*refused") as caught:
         RemoteLearner("http://127.0.0.1:1", "t").ask()
     assert caught.value.status == 0
     assert waited == [0.1, 0.2, 0.4, 0.8]
