@@ -11,8 +11,6 @@ from importlib.resources import files
 
 import httpx
 import pytest
-import schemathesis
-from hypothesis import HealthCheck, Phase, settings
 from stand_in import IMAGE, SCRIPT, TOKENS, StandIn
 
 from sparsezo.errors import SparsezoError, UsageError
@@ -368,29 +366,3 @@ def test_an_unknown_address_or_method_is_refused_in_the_same_words(call):
     assert call("GET", "/nothing").json()["error"] == "not-found"
     reply = call("DELETE", "/api/tell")
     assert (reply.status_code, reply.json()["error"], reply.headers["allow"]) == (405, "no-such-method", "POST")
-
-
-# The schema, tried out: whatever is sent, nothing breaks
-
-_session = StandIn("part,label,pair,rate")
-_app = create_app(_session)
-_app.buckets = guard.Buckets(rate=1e9, burst=1e9)
-schema = schemathesis.openapi.from_asgi("/api/openapi.json", _app, headers={"host": "127.0.0.1"})
-
-
-@schema.parametrize()
-@settings(
-    max_examples=25,
-    derandomize=True,
-    deadline=None,
-    database=None,
-    phases=[Phase.explicit, Phase.generate],
-    suppress_health_check=list(HealthCheck),
-)
-def test_nothing_that_is_sent_breaks_the_service(case):
-    _session.paused = False
-    case.headers = {**(case.headers or {}), "Authorization": f"Bearer {TOKENS['boss']}", "host": "127.0.0.1"}
-    reply = case.call()
-    assert reply.status_code < 500, reply.text
-    if reply.status_code >= 400:
-        assert set(reply.json()) == {"error", "reason"}

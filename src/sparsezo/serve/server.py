@@ -25,6 +25,7 @@ HEAD_SECONDS = 10.0  # for a request's head to come, from a connection's start o
 MOST_HEAD_BYTES = 32 * 1024
 MOST_CONNECTIONS = 4000  # idle ones too; above this many, 503
 _BACKLOG = 2048
+_ANY = ("0.0.0.0", "::", "")  # every address of this machine
 
 
 def _patient(base: type[Any]) -> type[Any]:
@@ -98,7 +99,8 @@ class Server(uvicorn.Server):
             )
         )
         self.socket = _listening(host, port)
-        shown = f"[{host}]" if ":" in host else host
+        name = socket.gethostname() if host in _ANY else host
+        shown = f"[{name}]" if ":" in name else name
         self.url = f"http://{shown}:{self.socket.getsockname()[1]}"
 
 

@@ -54,9 +54,12 @@ class Watch:
 
     def answered(self, answers: int) -> None:
         """So many by now."""
-        last = max(self._looked, 0)
-        if answers >= max(last + _FIRST, _GROWTH * last) or answers < last:
+        if self._due(answers):
             self._wake.set()
+
+    def _due(self, answers: int) -> bool:
+        last = self._looked
+        return last < 0 or answers >= max(last + _FIRST, _GROWTH * last) or answers < last
 
     def _work(self) -> None:
         while True:
@@ -65,7 +68,7 @@ class Watch:
             if self._stopping:
                 return
             answers, W = self._weights()
-            if answers == self._looked:
+            if not self._due(answers):
                 continue
             try:
                 value = self.look(W) if self._dev is not None else None

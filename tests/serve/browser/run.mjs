@@ -1,5 +1,6 @@
 // The pages in a real browser. Started by test_browser.py with one JSON argument:
-// {modules: folder that has node_modules, chromium: path, sites: {scenario: its service}, shots: folder or null}.
+// {modules: folder that has node_modules, chromium: path, sites: {scenario: its service}, token: of a person of
+// the real session, shots: folder or null}.
 // Each scenario prints one line of JSON: {name, error: null or text}. What the service got is checked by the caller.
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
@@ -394,6 +395,35 @@ scenarios.strangers = async () => {
   await page.waitForSelector("#said.bad:visible");
   assert.equal(await page.locator("#people tr").count(), 0);
   await leave(page, true);
+};
+
+/** A session as it is served, not a stand-in: the formats of both sides fit. */
+scenarios.real = async () => {
+  const page = await visit("real", { token: given.token });
+  await ready(page);
+  const texts = [];
+  for (const key of ["y", "n", "2", "a", "s"]) {
+    await page.waitForSelector("mark.asked");
+    texts.push(await asked(page));
+    await press(page, key);
+    await saved(page);
+    await ready(page);
+  }
+  await press(page, "u");
+  await asks(page, texts[4]);
+  await press(page, "u");
+  await asks(page, texts[3]);
+  await press(page, "n", "y");
+  await saved(page);
+  await page.waitForFunction(() => document.getElementById("today").textContent === "5");
+  await page.reload();
+  await ready(page);
+  await page.waitForFunction(() => document.querySelectorAll("#recent li").length === 5);
+  await page.locator("#recent button").nth(4).click();
+  await asks(page, texts[0]);
+  await press(page, "n");
+  await saved(page);
+  await leave(page);
 };
 
 /** Pictures for docs/images: only where there is a service for it. */

@@ -20,6 +20,7 @@ import pytest
 
 sys.path.append(str(Path(__file__).parents[1]))
 
+from sessions import opened
 from stand_in import StandIn
 
 from sparsezo.serve.server import Server
@@ -83,15 +84,21 @@ def modules(programs, request) -> Path:
 
 
 @pytest.fixture
-def services():
-    """scenario -> (its stand-in, its address)"""
+def real(tmp_path):
+    with opened(tmp_path / "session") as session:
+        yield session
+
+
+@pytest.fixture
+def services(real):
+    """scenario -> (its session, its address)"""
     wanted = {**SITES, "shots": SHOTS} if os.environ.get("SPARSEZO_SHOTS") else SITES
-    sessions = {name: StandIn(**options) for name, options in wanted.items()}
+    sessions = {name: StandIn(**options) for name, options in wanted.items()} | {"real": real}
     servers = {name: Server(session) for name, session in sessions.items()}
     threads = [threading.Thread(target=each.run, kwargs={"sockets": [each.socket]}) for each in servers.values()]
     for thread in threads:
         thread.start()
-    yield {name: (sessions[name], servers[name].url) for name in wanted}
+    yield {name: (sessions[name], servers[name].url) for name in sessions}
     for server in servers.values():
         server.should_exit = True
     for thread, server in zip(threads, servers.values(), strict=True):
@@ -99,12 +106,13 @@ def services():
         server.socket.close()
 
 
-def test_the_pages_do_what_they_should(programs, modules, services):
+def test_the_pages_do_what_they_should(programs, modules, services, real):
     shots = os.environ.get("SPARSEZO_SHOTS")
     given = {
         "modules": str(modules),
         "chromium": programs["chromium"],
         "sites": {name: url for name, (_, url) in services.items()},
+        "token": real.add_person("Ann")["token"],
         "shots": str(Path(shots).resolve()) if shots else None,
     }
     done = run(programs["node"], str(Path(__file__).with_name("run.mjs")), json.dumps(given))
@@ -114,6 +122,8 @@ def test_the_pages_do_what_they_should(programs, modules, services):
     assert {each["name"] for each in results} == set(services), done.stderr[-2000:]
     for name, check in CHECKS.items():
         check(services[name][0])
+    said = [each["answer"] for each in real.recent(real.persons[1]) if not each["retracted"]]
+    assert sorted(said) == ["I-NP", "no", "no", "no", "yes"]
 
 
 # What the services got: scenario by scenario

@@ -9,6 +9,14 @@ export function code(k, n) {
   return String(k + 1).padStart(String(n).length, "0");
 }
 
+/** What a tag says, for those who do not know how tags are written; nothing for other labels. */
+export function hint(name, names) {
+  if (!names.some((each) => each.startsWith("B-"))) return "";
+  if (name === "O") return "outside";
+  const [, place, type] = /^([BI])-(.+)$/.exec(name) ?? [];
+  return place === "B" ? `${type} starts` : place === "I" ? `${type} goes on` : "";
+}
+
 export class Labels {
   constructor(keys, choose) {
     this.keys = keys;
@@ -38,7 +46,9 @@ export class Labels {
     const buttons = names.map((name, k) => {
       const digits = code(k, names.length);
       const shown = this.keys.on ? [...digits].map((digit) => this.keys.label("d" + digit)).join("") : "";
-      const button = el("button", { type: "button", class: "label", "data-code": digits }, shown ? el("kbd", {}, shown) : null, el("span", {}, name));
+      const words = hint(name, names);
+      const button = el("button", { type: "button", class: "label", "data-code": digits }, shown ? el("kbd", {}, shown) : null);
+      button.append(el("span", {}, name), ...(words ? [el("span", { class: "hint" }, words)] : []));
       button.addEventListener("click", () => this.choose(name));
       return button;
     });

@@ -31,7 +31,7 @@ export function plot(curve, metric) {
     text(ROOM.left - 5, y(y0) + 4, number(y0).slice(0, 5), "end"),
     text(ROOM.left, HEIGHT - 7, count(x0), "start"),
     text(WIDTH - ROOM.right, HEIGHT - 7, `${count(x1)} answers`, "end"),
-    svg("text", { class: "now", x: WIDTH - ROOM.right, y: Math.min(y(lastY) + 18, y(y0) - 5), "text-anchor": "end" }, `${metric} ${number(lastY)}`),
+    svg("text", { class: "now", x: WIDTH - ROOM.right, y: y(lastY) + (lastY > (y0 + y1) / 2 ? 18 : -9), "text-anchor": "end" }, `${metric} ${number(lastY)}`),
   );
 }
 

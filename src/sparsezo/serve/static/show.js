@@ -7,6 +7,7 @@ const KNOWN = ["NP", "VP", "PP", "ADVP", "ADJP", "SBAR", "PRT", "CONJP", "PER", 
 
 /** A colour for a class, the same everywhere. */
 function hue(name) {
+  if (name === "O") return "hue-none";
   const at = KNOWN.indexOf(name);
   if (at >= 0) return `hue-${at % HUES}`;
   let sum = 7;
