@@ -31,14 +31,12 @@ from sparsezo.serve.lessons import Lessons, Snapshot
 from sparsezo.serve.log import BELIEF, PAUSE, RESUME, AuditRow, EventRow, Log, LookRow, PersonRow, Row, TokenRow
 from sparsezo.serve.options import LEASE_SECONDS, MAX_AHEAD
 from sparsezo.serve.tokens import Person
-from sparsezo.serve.watching import Watch
+from sparsezo.serve.watching import AUDITED, Watch
 from sparsezo.serve.wording import number_of
 from sparsezo.serve.writer import Writer
 from sparsezo.settings import Settings
 from sparsezo.storage.locks import locked
 from sparsezo.tasks.kind import TaskKind
-
-AUDITED = "accuracy (audit)"  # what the curve is of where there is no dev
 
 
 class Core:
@@ -121,7 +119,7 @@ class Core:
         self.decoder = Decoder(self.learner.problem)
         named = contents.task.metric == contents.kind.metric
         metric = contents.kind.metric_name if named else contents.task.metric
-        if dev is None:
+        if dev is None and all(look.metric != metric for look in log.looks()):
             metric = AUDITED
         self.watch = Watch(contents.task, metric, dev, log.looks(), self._weights, self._look, self._estimate)
 

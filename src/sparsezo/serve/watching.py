@@ -13,6 +13,7 @@ from sparsezo.decoding import Decoder
 from sparsezo.errors import SparsezoError
 from sparsezo.serve.log import LookRow
 
+AUDITED = "accuracy (audit)"  # what the curve is of where there is no dev
 _SLICE = 64  # inputs decoded at a time
 _FIRST, _GROWTH = 25, 1.1  # answers between looks: 25 at first, then a tenth more each time
 
@@ -74,7 +75,7 @@ class Watch:
                 value = self.look(W) if self._dev is not None else None
                 estimated = self._estimate()
                 self._looked = answers
-                value = estimated if self._dev is None else value
+                value = estimated if self.metric == AUDITED else value
                 if value is not None and not self._stopping:
                     self._curve = [*(each for each in self._curve if each[0] < answers), [answers, value]]
                     self._keep(answers, self.metric, value)
