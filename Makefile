@@ -2,10 +2,16 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test lint shuffled torture mutants bench results clean
+.PHONY: demo serve-demo test lint shuffled torture mutants bench results clean
 
 demo: .venv/installed
 	$(BIN)/sparsezo demo
+
+# Generated sentences, a model that knows nothing yet, and the first question in the browser; Ctrl-C stops, and the next
+# call goes on with the same session. The sentences' own tags are only used to watch how the model does (dev).
+serve-demo: .venv/installed
+	test -e serve-demo/train.txt || $(BIN)/sparsezo data make chunking -o serve-demo/ -n 2000
+	$(BIN)/sparsezo serve chunking --inputs serve-demo/train.txt --dev serve-demo/dev.txt --log serve-demo/session --open
 
 test: .venv/tests-installed lint
 	$(BIN)/python -m pytest -n 2
@@ -42,7 +48,7 @@ results: .venv/installed
 
 .venv/installed: pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install -q --disable-pip-version-check -c constraints.txt -e '.[text,rerank,report,data]'
+	$(BIN)/python -m pip install -q --disable-pip-version-check -c constraints.txt -e '.[text,rerank,report,data,serve]'
 	touch $@
 
 .venv/tests-installed: pyproject.toml constraints.txt

@@ -5,6 +5,7 @@ need("rerank", "report")            # NotInstalledError with the line that insta
 
 from __future__ import annotations
 
+import sys
 from importlib.util import find_spec
 
 from sparsezo.errors import NotInstalledError
@@ -14,6 +15,7 @@ EXTRAS = {  # pip's name of the extra -> the modules that it brings
     "rerank": ("sacrebleu",),
     "report": ("matplotlib", "jinja2"),
     "data": ("pooch",),
+    "serve": ("fastapi", "uvicorn", "jinja2", "httptools", *(() if sys.platform == "win32" else ("uvloop",))),
 }
 _PACKAGES = {"sklearn": "scikit-learn"}
 

@@ -19,21 +19,26 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sparsezo import bounds
+from sparsezo.decoding import predict, workspace_of
 from sparsezo.divergence import not_finite
 from sparsezo.errors import DivergedError, SparsezoError, UsageError, shown
 from sparsezo.kernels import answering, codes, loop, random
-from sparsezo.optimizer import Asked, Optimizer, state_of, whole, workspace
+from sparsezo.optimizer import Asked, Optimizer, state_of, whole
 from sparsezo.proposals import Info, Proposal
-from sparsezo.questions import WHICH, Question, answer_code, answer_name
+from sparsezo.questions import WHICH, Question, answer_code, answer_name, told_loss
+from sparsezo.raters import checked_error
 from sparsezo.rules import RULES
-from sparsezo.settings import Settings
+from sparsezo.settings import ABOUT, Settings
 from sparsezo.tasks.base import Problem
+
+__all__ = ["Learner", "predict"]
 
 NO_END = 2**62
 _SLICE = 1_000_000  # steps between looks at whether there is anything to ask at all
@@ -58,7 +63,7 @@ class Learner(Optimizer):
         self._begin(settings, problem.n_features, problem.n_labels, problem.dtype, W)
         self.problem = problem
         self._inputs, self._task = problem.private()
-        self.workspace = _workspace(problem)
+        self.workspace = workspace_of(problem)
         self._asks = RULES[settings.rule].asks
         if self._asks:
             _check_offered(problem, settings)
@@ -211,21 +216,73 @@ class Learner(Optimizer):
         with self._lock:
             question: Question = self._asked(proposal).proposal
             code = answer_code(question, feedback)
-            self._room_for_answers(self.answers + 1)
-            work, state = self.workspace, self.state
-            work.q[:] = question.numbers
-            for room, output in zip((work.y, work.incumbent), question.outputs, strict=False):
-                room[: output.size] = output
-            args = (self._inputs, self._task, self._params, question.x, code, state, work)
-            if not answering.answered(*args):
-                raise self._not_finite(question.step)
-            state.counts[loop.STEP] += 1
-            state.sums[loop.LOSS] += _told_loss(question, code)
-            del self._open[question.step]
+            self._learn(question, code, self._params)
+            self._close(question)
             if self.on_event is not None:
                 said = answer_name(question, code)
                 self.on_event({"event": "tell", "step": question.step, "feedback": said})
             return Info(question.step, self._params.h, self.average_loss)
+
+    def _learn(self, question: Question, code: float, params: Any) -> None:
+        self._room_for_answers(self.answers + 1)
+        if not answering.answered(*self._laid_out(question, code, params)):
+            raise self._not_finite(question.step)
+        self.state.sums[loop.LOSS] += told_loss(question, code)
+
+    def _laid_out(self, question: Question, code: float, params: Any) -> tuple[Any, ...]:
+        """A question with an answer as compiled code takes them."""
+        work = self.workspace
+        work.q[:] = question.numbers
+        for room, output in zip((work.y, work.incumbent), question.outputs, strict=False):
+            room[: output.size] = output
+        return self._inputs, self._task, params, question.x, code, self.state, work
+
+    def _close(self, question: Question) -> None:
+        self.state.counts[loop.STEP] += 1
+        del self._open[question.step]
+
+    # Questions that somebody else keeps: a log of answers, say
+
+    def withdraw(self, question: Question) -> None:
+        """An open question that is not waited for any more; ``learn_from`` still takes its answer."""
+        with self._lock:
+            self._close(self._asked(question).proposal)
+
+    def learn_from(
+        self, question: Question, answer: Any, *, kind: str | None = None, error: tuple[float, float] | None = None
+    ) -> Info:
+        """As ``tell`` learns, from a question known by its content: it need not be open, nor be of this learner.
+
+        ``kind``: what it was answered as, its own unless given (a part may be answered by the label's name);
+        ``error``: (e0, e1) believed of who answered, instead of the settings'.
+        """
+        with self._lock:
+            question, params = self._posed(question, kind, error)
+            own = self._params
+            if own.rehearse and (params.rule, params.e0, params.e1) != (own.rule, own.e0, own.e1):
+                raise UsageError("`rehearse` goes over answers of one kind and one error; leave it out")
+            self._learn(question, answer_code(question, answer), params)
+            return Info(question.step, self._params.h, self.average_loss)
+
+    def probability(self, question: Question, answer: Any, *, kind: str | None = None) -> float:
+        """Of an answer that never errs, under the present weights; of a loss (rate), its likelihood."""
+        with self._lock:
+            question, params = self._posed(question, kind, (0.0, 0.0))
+            return float(answering.likelihood(*self._laid_out(question, answer_code(question, answer), params)))
+
+    def _posed(self, question: Question, kind: str | None, error: tuple[float, float] | None) -> tuple[Question, Any]:
+        """The question as one of that kind, checked, and the numbers of a step that learns from it."""
+        kind = kind or question.kind
+        answers = self.problem.questions.get((kind, question.about))
+        if answers is None or not self._asks:
+            raise UsageError(f"a question of kind {kind} about a {question.about}: this learner has no such")
+        e0, e1 = (self._params.e0, self._params.e1) if error is None else checked_error(kind, *error)
+        try:
+            self._check_shown(self._input(question.x), question.numbers, question.outputs, kind)
+        except ValueError as wrong:
+            raise UsageError(f"not a question of these inputs: {wrong}") from None
+        posed = replace(question, kind=kind, choices=tuple(answers), codes=tuple(answers.values()))
+        return posed, self._params._replace(rule=RULES[kind].code, about=ABOUT[question.about], e0=e0, e1=e1)
 
     # Answers that are gone over again
 
@@ -275,7 +332,7 @@ class Learner(Optimizer):
             args = (self._inputs, self._task, gold, self._params, len(self.problem))
             perturbed = changed = 0
             for _ in range(_REHEARSED):
-                work = _workspace(self.problem)  # 0 but for the rows of this one step's input
+                work = workspace_of(self.problem)  # 0 but for the rows of this one step's input
                 if not loop.run(*args, state.counts[loop.STEP] + 1, NO_END, state, work):
                     raise self._not_finite(int(state.counts[loop.ASKED]))
                 perturbed += int(np.count_nonzero(work.V))
@@ -305,7 +362,7 @@ class Learner(Optimizer):
                 raise ValueError("an open question of another rule")
             if (proposal.choices, proposal.codes) != (tuple(answers), tuple(answers.values())):
                 raise ValueError("an open question with other answers")
-            self._check_shown(x, proposal.numbers, proposal.outputs)
+            self._check_shown(x, proposal.numbers, proposal.outputs, proposal.kind)
             return Asked(proposal)
         outputs = [self._output(x, each) for each in (proposal.candidate, proposal.incumbent) if each is not None]
         incumbent = outputs[1] if len(outputs) > 1 else None
@@ -324,9 +381,9 @@ class Learner(Optimizer):
         """The numbers of an output are below this."""
         return int(self._task.most(x)) if hasattr(self._task, "most") else 2**31
 
-    def _check_shown(self, x: int, numbers: Sequence[int], outputs: Sequence[NDArray[Any]]) -> None:
+    def _check_shown(self, x: int, numbers: Sequence[int], outputs: Sequence[NDArray[Any]], kind: str) -> None:
         """A question from elsewhere: compiled code believes its numbers."""
-        if len(numbers) != answering.QUESTION or len(outputs) != _SHOWN.get(self.settings.rule, 0):
+        if len(numbers) != answering.QUESTION or len(outputs) != _SHOWN.get(kind, 0):
             raise ValueError("a question of another rule")
         first, label, last, rest = numbers
         if not (0 <= first <= last < self._length(x) and 0 <= label < self._most(x) and rest == 0):
@@ -345,20 +402,7 @@ class Learner(Optimizer):
         for x, row in zip(state.about[:n].tolist(), state.questions[:n], strict=True):
             size = self._length(self._input(x))
             outputs = [row[begin + k * size : begin + (k + 1) * size] for k in range(shown_outputs)]
-            self._check_shown(x, row[:begin].tolist(), outputs)
-
-
-def predict(problem: Problem, W: NDArray[Any]) -> NDArray[np.int32]:
-    """The best output of every input, one after the other, as Problem.output_start says."""
-    W = bounds.weights("the weights", W, (problem.n_features, problem.n_labels), problem.dtype)
-    if not bounds.all_finite(W):
-        raise _not_finite()
-    inputs, task = problem.private()
-    work = _workspace(problem)
-    out = np.empty(int(problem.output_start[-1]), np.int32)
-    if not loop.decode_all(inputs, task, W, work.S, work.y, 0, len(problem), problem.output_start, out):
-        raise _not_finite()
-    return out
+            self._check_shown(x, row[:begin].tolist(), outputs, self.settings.rule)
 
 
 def _check_offered(problem: Problem, settings: Settings) -> None:
@@ -371,19 +415,3 @@ def _check_offered(problem: Problem, settings: Settings) -> None:
     here = f"it asks {', '.join(rules)}" if rules else "it asks no questions"
     made = "; was it made by task.problem(data, asks=True)?" if settings.rule == "rate" else ""
     raise UsageError(f"rule {settings.rule} is not offered by this problem; {here}{made}")
-
-
-def _told_loss(question: Question, code: float) -> float:
-    """Of what was shown, by the answer; of two outputs a worse one has lost."""
-    if question.kind == "rate":
-        return code
-    right = {"part": codes.YES, "label": question.numbers[1]}.get(question.kind)
-    return float(code == codes.SECOND if right is None else code != right)
-
-
-def _not_finite() -> DivergedError:
-    return DivergedError("the model's weights give scores that are not finite; train it again with a smaller h")
-
-
-def _workspace(problem: Problem) -> loop.Workspace:
-    return workspace(problem.max_rows, problem.max_columns, problem.n_labels, problem.max_outputs, problem.dtype)

@@ -102,6 +102,14 @@ def answer_name(question: Question, code: float) -> str | float:
     return code if question.kind == "rate" else question.choices[question.codes.index(int(code))]
 
 
+def told_loss(question: Question, code: float) -> float:
+    """Of what was shown, by the answer; of two outputs a worse one has lost."""
+    if question.kind == "rate":
+        return code
+    right = {"part": YES, "label": question.numbers[1]}.get(question.kind)
+    return float(code == SECOND if right is None else code != right)
+
+
 def _choice(question: Question, answer: object) -> float | None:
     if isinstance(answer, bool | np.bool_):
         return float(YES if answer else NO) if question.kind == "part" else None

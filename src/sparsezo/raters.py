@@ -71,3 +71,14 @@ def parse_error(text: str) -> tuple[float, float]:
     except (ValueError, AttributeError):
         pass
     raise UsageError(f"`rater_error` {text}: write E below 0.5, or E0,E1 with a sum below 1, none below 0")
+
+
+def checked_error(kind: str, e0: float, e1: float) -> tuple[float, float]:
+    """Error rates that may be believed of an answer of this kind; only yes and no have two to err in."""
+    if kind == "rate" and (e0, e1) != (0, 0):
+        raise UsageError(f"error {e0:g}, {e1:g}: rule rate takes losses, which are not right or wrong")
+    if kind != "part" and e0 != e1:
+        raise UsageError(f"error {e0:g}, {e1:g}: only part has yes and no to err in; give the same number twice")
+    if not (min(e0, e1) >= 0 and e0 + e1 < 1):
+        raise UsageError(f"error {e0:g}, {e1:g}: none below 0, and a sum below 1")
+    return float(e0), float(e1)

@@ -11,6 +11,8 @@ import typer
 from sparsezo.cli.data import data_app
 from sparsezo.cli.options import HELP, INSIST, Command, Group
 from sparsezo.cli.predict import add_evaluate, add_predict
+from sparsezo.cli.replay import add_replay
+from sparsezo.cli.serve import serve_app
 from sparsezo.cli.theory import add_theory
 from sparsezo.cli.train import train_app
 from sparsezo.cli.tune import tune_app
@@ -19,7 +21,7 @@ from sparsezo.storage import limits
 Json = Annotated[bool, typer.Option("--json", help="End standard output with one JSON object.")]
 
 
-GROUPS = ("train", "tune")  # whose commands, one a task, have some thirty options each
+GROUPS = ("train", "tune", "serve")  # whose commands, one a task, have some thirty options each
 
 
 def make_app(whole: Collection[str] = GROUPS) -> typer.Typer:
@@ -38,6 +40,8 @@ def make_app(whole: Collection[str] = GROUPS) -> typer.Typer:
     app.add_typer(train_app(whole="train" in whole), name="train")
     app.add_typer(tune_app(whole="tune" in whole), name="tune")
     app.command(cls=Command, context_settings=HELP)(reproduce)
+    app.add_typer(serve_app(whole="serve" in whole), name="serve")
+    add_replay(app)
     add_predict(app)
     add_evaluate(app)
     app.command(cls=Command, context_settings=HELP)(demo)

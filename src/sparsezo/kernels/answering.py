@@ -60,6 +60,14 @@ def learn(inputs: Any, task: Any, params: Any, x: Any, answer: Any, state: Any, 
     return likelihood
 
 
+@kernel
+def likelihood(inputs: Any, task: Any, params: Any, x: Any, answer: Any, state: Any, work: Any) -> Any:
+    """Of an answer, under the present weights; nothing is learned."""
+    protocol.scores(inputs, x, state.W, work.S)
+    args = (params.rule, params.about, work.q, work.y, work.incumbent, answer, params.e0, params.e1, work.D)
+    return np.float64(protocol.evidence(task, x, work.S, *args))
+
+
 @inlined_kernel
 def remember(task: Any, x: Any, answer: Any, state: Any, work: Any) -> None:
     """Keep the question and its answer, to be gone over again."""

@@ -3,8 +3,10 @@
     forecast([100, 200, 400, 800], [0.70, 0.76, 0.80, 0.83], ahead=800)     # Forecast(gain=0.02, low=..., high=...)
 
 Learning curves fall off as a power of the number of answers: value(n) = a - b n^-c. For each c of a grid, a and b have
-a least-squares fit with its own uncertainty; the forecast is the mean over c by how well each fits. Points of one curve
-share their audit set (or dev set), and so an offset; a gain is a difference, in which that cancels.
+a least-squares fit to the later part of the curve, with its own uncertainty; the forecast is the mean over c by how
+well each fits. No law holds for long, so the interval also has what forecasts of the same kind, made earlier on this
+curve, were off by. Points of one curve share their audit set (or dev set), and so an offset; a gain is a difference, in
+which that cancels.
 """
 
 from __future__ import annotations
@@ -21,6 +23,8 @@ Numbers = NDArray[np.float64]
 _POWERS = np.geomspace(0.1, 2.0, 30)  # c
 _LEAST_POINTS = 4
 _FIRST = 20  # answers; what a curve does before is no law
+_RECENT = 8  # points from an eighth of the answers on are fitted
+_BEFORE = 12  # earlier forecasts that are looked at
 _FLOOR = 1e-3  # of the points' own noise
 # Student's t at 0.975, by degrees of freedom: three of the points' go into a, b and c
 _STUDENT = ((1, 12.71), (2, 4.30), (3, 3.18), (4, 2.78), (5, 2.57), (7, 2.36), (10, 2.23), (20, 2.09), (50, 2.01))
@@ -43,10 +47,24 @@ def forecast(answers: Sequence[float], values: Sequence[float], ahead: int, top:
     n, v = np.asarray(answers, float), np.asarray(values, float)
     used = (n >= _FIRST) & np.isfinite(v)
     n, v = n[used], v[used]
+    now = _at(n, v, ahead / n.max()) if n.size else None
+    if now is None:
+        return None
+    value, gain, deviation, wide = now
+    room = max(0.0, top - value)
+    gain = min(gain, room)
+    off = wide * math.hypot(deviation, _off_before(n, v, ahead / n.max(), gain))
+    low, high = gain - off, min(gain + off, room)
+    return Forecast(int(ahead), value, gain, low, max(high, gain), low <= 0)
+
+
+def _at(n: Numbers, v: Numbers, ratio: float) -> tuple[float, float, float, float] | None:
+    """(value now, gain of ``ratio`` times as many answers more, its deviation, how wide an interval is in these)."""
+    now = n.max()
+    n, v = n[n >= now / _RECENT], v[n >= now / _RECENT]
     if len(np.unique(n)) < _LEAST_POINTS:
         return None
-    now, then = n.max(), n.max() + ahead
-    fits = [_fitted(n, v, c, now, then) for c in _POWERS]
+    fits = [_fitted(n, v, c, now, now * (1 + ratio)) for c in _POWERS]
     loss = np.array([fit[0] for fit in fits])
     degrees = len(n) - 3
     sigma2 = max(loss.min() / degrees, _FLOOR**2)
@@ -56,12 +74,20 @@ def forecast(answers: Sequence[float], values: Sequence[float], ahead: int, top:
     spreads = np.array([fit[2] for fit in fits]) * sigma2
     gain = float(weight @ gains)
     deviation = math.sqrt(float(weight @ (spreads + (gains - gain) ** 2)))
-    value = float(weight @ [fit[3] for fit in fits])
-    room = max(0.0, top - value)
-    gain = min(gain, room)
-    wide = deviation * next((t for most, t in _STUDENT if degrees <= most), 1.96)
-    low, high = gain - wide, min(gain + wide, room)
-    return Forecast(int(ahead), value, gain, low, max(high, gain), low <= 0)
+    wide = next((t for most, t in _STUDENT if degrees <= most), 1.96)
+    return float(weight @ [fit[3] for fit in fits]), gain, deviation, wide
+
+
+def _off_before(n: Numbers, v: Numbers, ratio: float, gain: float) -> float:
+    """What forecasts so far ahead, made earlier, were off by; the smaller the gain is now, the less that means."""
+    off = []
+    for then in sorted(set(n[n * (1 + ratio) <= n.max()].tolist()))[-_BEFORE:]:
+        made = _at(n[n <= then], v[n <= then], ratio)
+        if made is not None:
+            before, after = np.interp(np.log([then, then * (1 + ratio)]), np.log(n), v)
+            came = float(after - before)
+            off.append((came - made[1]) * min(1.0, (gain + _FLOOR) / (made[1] + _FLOOR)))
+    return math.sqrt(sum(each * each for each in off) / len(off)) if off else 0.0
 
 
 def _fitted(n: Numbers, v: Numbers, c: float, now: float, then: float) -> tuple[float, float, float, float]:

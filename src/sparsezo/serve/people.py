@@ -24,6 +24,7 @@ Numbers = NDArray[np.float64]
 
 _WORST = 0.5  # nobody is taken to say the contrary on purpose: a rate is half of sigma(its parameter)
 _USUAL, _SPREAD = -1.4, 1.2  # of that parameter, before anything is known: a rate of 0.1, from 0.01 to 0.36
+_TIED = 0.7  # of the difference of a person's two parameters: who errs one way errs the other
 _LOOSE = 1.0  # spread of the calibration's two parameters about "as the model says"
 _EDGE = 1e-4  # of a chance that the model gives
 _STEPS = 40  # of Newton's method, at most
@@ -133,7 +134,9 @@ class _Hidden:
         inner = rates * (1 - rates / _WORST)  # d rate / d parameter
         off = right - _sigma(at[-2] + at[-1] * self.logit)
         likelihood = np.concatenate([np.concatenate([for_e0, for_e1]) * inner, [off.sum(), off @ self.logit]])
-        slope: Numbers = likelihood - (at - self.usual) / self.spread**2
+        first, second = at[: self.n_people], at[self.n_people : -2]
+        apart = np.concatenate([first - second, second - first, [0.0, 0.0]])
+        slope: Numbers = likelihood - (at - self.usual) / self.spread**2 - apart / _TIED**2
         return slope
 
     def _sums(self, values: Numbers) -> Numbers:

@@ -1,0 +1,297 @@
+"""A simulated crowd teaches `sparsezo serve`, over HTTP: how good the model gets, whether what it says of itself is
+true, and how much traffic it stands. Needs CoNLL-2000 (train.txt.gz) and sparsezo[serve].
+
+    python benchmarks/crowd.py teach conll2000/train.txt.gz --answers 6000 -o cold.json
+    python benchmarks/crowd.py teach conll2000/train.txt.gz --answers 6000 --warm 100 -o warm.json
+    python benchmarks/crowd.py coverage conll2000/train.txt.gz --runs 100 -o coverage.json
+    python benchmarks/crowd.py load conll2000/train.txt.gz --people 50 --seconds 20 [--kills 10]
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import os
+import random
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+ERRORS = (0.02, 0.05, 0.08, 0.10, 0.25)  # of five people: one answer in ten is wrong
+DEV = 1000  # sentences at the start of the file, to watch the model by
+LINK = re.compile(r"http://[\w.:\[\]]+/(admin)?#\S+")
+
+
+class Gold:
+    """The right tags of a sentence, known by its words."""
+
+    def __init__(self, path: str) -> None:
+        from sparsezo.tasks.chunking.conll import read_conll
+        from sparsezo.tasks.chunking.tags import keep_only, understood
+
+        corpus = keep_only(understood(read_conll(path))[1], "NP")
+        self.words, self.speech = corpus.columns[0], corpus.columns[1]
+        self.tags, self.offsets = corpus.tags or [], corpus.offsets.tolist()
+        self.by_words = {
+            tuple(self.words[a:b]): self.tags[a:b] for a, b in zip(self.offsets, self.offsets[1:], strict=False)
+        }
+
+    def write(self, path: Path, first: int, last: int | None, *, tagged: bool) -> Path:
+        with path.open("w") as file:
+            for a, b in list(zip(self.offsets, self.offsets[1:], strict=False))[first:last]:
+                for i in range(a, b):
+                    file.write(" ".join([self.words[i], self.speech[i], *([self.tags[i]] if tagged else [])]) + "\n")
+                file.write("\n")
+        return path
+
+    def answer(self, question: dict[str, Any], error: float, generator: random.Random) -> str:
+        """Of somebody who errs so often."""
+        shown = question["shown"]
+        right = self.by_words[tuple(shown["words"])][shown["first"]]
+        wrong = generator.random() < error
+        if question["kind"] == "label":
+            return generator.choice([each for each in question["choices"] if each != right]) if wrong else right
+        return "yes" if (right == shown["tag"]) != wrong else "no"
+
+
+@contextlib.contextmanager
+def served(*arguments: str) -> Iterator[tuple[subprocess.Popen[str], list[str], str]]:
+    """(process, people's links, the admin's link)"""
+    command = [sys.executable, "-m", "sparsezo", "serve", "chunking", "--no-open", *arguments]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, bufsize=1)
+    links: list[str] = []
+    admin = ""
+    try:
+        for line in process.stdout or ():
+            if found := LINK.search(line):
+                if found[1]:
+                    admin = found[0]
+                else:
+                    links.append(found[0])
+            if admin and links and not LINK.search(line):
+                break
+            if "Ctrl-C" in line:
+                break
+        if not links:
+            raise SystemExit(f"serve did not start: {process.wait()}")
+        threading.Thread(target=lambda: [None for _ in process.stdout or ()], daemon=True).start()
+        yield process, links, admin
+    finally:
+        process.send_signal(signal.SIGINT)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(30)
+        process.kill()
+        process.wait()
+
+
+def teach(args: argparse.Namespace) -> dict[str, Any]:
+    """Five people of different reliability, each in a thread, until there are so many answers."""
+    from sparsezo.serve.client import RemoteLearner
+
+    gold = Gold(args.train)
+    with tempfile.TemporaryDirectory() as folder:
+        place = Path(folder)
+        inputs = gold.write(place / "raw.txt", DEV, None, tagged=False)
+        dev = gold.write(place / "dev.txt", 0, DEV, tagged=True)
+        more = []
+        if args.warm:
+            few = gold.write(place / "few.txt", DEV, DEV + args.warm, tagged=True)
+            train = ["train", "chunking", "--train", str(few), "--rule", "supervised", "--iterations", "20k"]
+            subprocess.run([sys.executable, "-m", "sparsezo", *train, "-o", str(place / "m.szo")], check=True)
+            more = ["--model", str(place / "m.szo")]
+        about = ["--inputs", str(inputs), "--tags", "NP", "--dev", str(dev), "--log", str(place / "log"), "--port", "0"]
+        people = ["--people", str(len(ERRORS)), "--overlap", "0.1", "--audit", "200", "--seed", str(args.seed)]
+        with served(*about, *people, *more) as (_, links, admin):
+            began = time.perf_counter()
+            left = threading.Semaphore(args.answers)
+
+            def answer(k: int) -> None:
+                generator = random.Random(f"{args.seed} {k}")
+                with RemoteLearner(links[k]) as learner:
+                    while left.acquire(blocking=False):
+                        question = learner.ask()
+                        learner.tell(question, gold.answer(question, ERRORS[k], generator))
+
+            threads = [threading.Thread(target=answer, args=(k,)) for k in range(len(ERRORS))]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+            seconds = time.perf_counter() - began
+            time.sleep(2)  # for the last look
+            with RemoteLearner(links[0]) as learner:
+                status = learner.status()
+            with RemoteLearner(admin) as learner:
+                known = learner._call("GET", "admin/people")["people"]
+    found = {each["name"]: each for each in known}
+    off = []
+    for k, error in enumerate(ERRORS):
+        about_k = found.get(f"person-{k + 1}", {})
+        off += [about_k[name]["value"] - error for name in ("e0", "e1") if about_k.get(name)]
+    rmse = (sum(each * each for each in off) / len(off)) ** 0.5 if off else None
+    return {
+        "answers": status["answers"],
+        "seconds": seconds,
+        "curve": status["curve"],
+        "dev_at": {n: at(status["curve"], n) for n in (1000, 2000, 4000, 6000) if n <= args.answers},
+        "audit": status["audit"],
+        "forecast": status["forecast"],
+        "alpha": status.get("alpha"),
+        "error_rates_rmse": rmse,
+        "people": known,
+    }
+
+
+def at(curve: list[list[float]], answers: int) -> float | None:
+    """The value at the last look at or before so many answers."""
+    return next((value for n, value in reversed(curve) if n <= answers), None)
+
+
+def coverage(args: argparse.Namespace) -> dict[str, Any]:
+    """How often the audit's interval holds the model's true accuracy, at every tenth of the way."""
+    import numpy as np
+
+    from sparsezo.learner import predict
+    from sparsezo.serve.session import Session
+    from sparsezo.settings import Settings
+    from sparsezo.tasks.loading import Files
+    from sparsezo.tasks.registry import kind
+
+    gold = Gold(args.train)
+    chunking = kind("chunking")
+    held: dict[str, list[int]] = {"once": [0] * 10, "always": [0] * 10}
+    off: list[float] = []
+    with tempfile.TemporaryDirectory(dir=args.scratch) as folder:
+        sample = gold.write(Path(folder) / "sample.txt", DEV, DEV + args.sentences, tagged=True)
+        loaded = chunking.load(Files((str(sample),), None, None, {"only": "NP"}))
+        task, data = loaded.task, loaded.data.train
+        problem, right = task.problem(data, learn=False), np.asarray(task.gold(data).tags)
+        for run in range(args.runs):
+            settings = Settings.complete({"rule": "part", "seed": run, "rater_error": "0.05"}, task.defaults)
+            generator = random.Random(run)
+            place = Path(folder) / f"run-{run}"
+            with Session(chunking, task, data, settings, place, audit=args.audit, overlap=0.1) as session:
+                people = [session.person(session.add_person(f"p{k}")["token"]) for k in range(len(ERRORS))]
+                for n in range(1, args.answers + 1):
+                    k = generator.randrange(len(people))
+                    question = session.ask(people[k])[0]
+                    session.tell(people[k], question["id"], gold.answer(question, ERRORS[k], generator))
+                    if n % (args.answers // 10):
+                        continue
+                    session._estimate()
+                    with session.lock:
+                        truth = float((predict(problem, session.learner.state.W) == right).mean())
+                    audit = session.status()["audit"]
+                    tenth = n // (args.answers // 10) - 1
+                    held["once"][tenth] += audit["low"] <= truth <= audit["high"]
+                    held["always"][tenth] += audit["always_low"] <= truth <= audit["always_high"]
+                for k, each in enumerate(session.people()):
+                    off += [each[name]["value"] - ERRORS[k] for name in ("e0", "e1") if each[name]]
+            subprocess.run(["rm", "-rf", str(place)], check=True)
+            print(run + 1, held["once"], file=sys.stderr)
+    rmse = float(np.sqrt(np.mean(np.square(off)))) if off else None
+    return {"runs": args.runs, "held": held, "error_rates_rmse": rmse, "answers": args.answers, "audit": args.audit}
+
+
+def load(args: argparse.Namespace) -> dict[str, Any]:
+    """Many people at once; with ``kills`` the service is killed that often and started again."""
+    from sparsezo.serve.client import RemoteError, RemoteLearner
+    from sparsezo.serve.log import Log
+    from sparsezo.serve.replay import replay
+
+    gold = Gold(args.train)
+    with tempfile.TemporaryDirectory(dir=args.scratch) as folder:
+        place = Path(folder)
+        inputs = gold.write(place / "raw.txt", DEV, None, tagged=False)
+        about = ["--inputs", str(inputs), "--tags", "NP", "--log", str(place / "log"), "--people", str(args.people)]
+        with served(*about, "--port", "0") as (process, links, _):
+            port = re.search(r":(\d+)/", links[0])[1]  # type: ignore[index]
+            end = time.perf_counter() + args.seconds
+            took: list[float] = []
+            acknowledged: list[str] = []
+            lost: list[str] = []
+
+            def person(k: int) -> None:
+                generator = random.Random(k)
+                with RemoteLearner(links[k], timeout=60) as learner:
+                    while time.perf_counter() < end:
+                        try:
+                            question = learner.ask()
+                            began = time.perf_counter()
+                            learner.tell(question, gold.answer(question, 0.1, generator))
+                            took.append(time.perf_counter() - began)
+                            acknowledged.append(question["id"])
+                        except RemoteError as error:
+                            if error.status:
+                                lost.append(str(error))
+                            time.sleep(0.2)
+
+            threads = [threading.Thread(target=person, args=(k,)) for k in range(args.people)]
+            began = time.perf_counter()
+            for thread in threads:
+                thread.start()
+            for _ in range(args.kills):
+                time.sleep(args.seconds / (args.kills + 1))
+                os.kill(process.pid, signal.SIGKILL)
+                process.wait()
+                again = [*(sys.executable, "-m", "sparsezo", "serve", "chunking", "--no-open"), *about[4:6]]
+                process = subprocess.Popen([*again, "--port", port], stderr=subprocess.DEVNULL)
+            for thread in threads:
+                thread.join()
+            seconds = time.perf_counter() - began
+            process.send_signal(signal.SIGINT)
+            process.wait(60)
+        log = Log(place / "log" / "log.sqlite")
+        in_log = [f"q{event.question}" for event, _ in log.answers()]
+        log.close()
+        model = replay(place / "log")
+    took.sort()
+    return {
+        "answers": len(acknowledged),
+        "per_second": len(acknowledged) / seconds,
+        "p50_ms": 1e3 * took[len(took) // 2],
+        "p99_ms": 1e3 * took[int(0.99 * len(took))],
+        "lost": len(set(acknowledged) - set(in_log)),
+        "doubled": len(in_log) - len(set(in_log)),
+        "in_log_and_not_acknowledged": len(set(in_log) - set(acknowledged)),
+        "refused": sorted(set(lost))[:5],
+        "replayed": model is not None,
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    commands = parser.add_subparsers(required=True)
+    for name, function in (("teach", teach), ("coverage", coverage), ("load", load)):
+        command = commands.add_parser(name, help=function.__doc__)
+        command.set_defaults(function=function)
+        command.add_argument("train")
+        command.add_argument("-o", "--output", type=Path)
+        command.add_argument("--answers", type=int, default=6000 if name == "teach" else 1000)
+        command.add_argument("--seed", type=int, default=0)
+        command.add_argument("--warm", type=int, default=0, help="labelled sentences to start from")
+        command.add_argument("--runs", type=int, default=100)
+        command.add_argument("--audit", type=int, default=200)
+        command.add_argument("--sentences", type=int, default=2000)
+        command.add_argument("--people", type=int, default=50)
+        command.add_argument("--seconds", type=float, default=20)
+        command.add_argument("--kills", type=int, default=0)
+        command.add_argument("--scratch", help="a folder for what is written on the way")
+    args = parser.parse_args()
+    found = args.function(args)
+    text = json.dumps(found, indent=1)
+    if args.output:
+        args.output.write_text(text + "\n")
+    print(json.dumps({name: value for name, value in found.items() if name not in ("curve", "people")}, indent=1))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,30 @@
+"""replay: the model of a session with people, from its log."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from sparsezo.cli.options import HELP, Command
+
+
+def add_replay(app: typer.Typer) -> None:
+    app.command(cls=Command, context_settings=HELP)(replay)
+
+
+def replay(
+    log: Annotated[Path, typer.Argument(metavar="LOG", help="A session's folder, as serve made it.")],
+    output: Annotated[Path, typer.Option("-o", "--output", help="Where the model goes.", metavar="FILE")],
+    without: Annotated[
+        str | None, typer.Option(metavar="ANNOTATOR", help="Leave out the answers of this person.")
+    ] = None,
+) -> None:
+    """The model of a session with people, again from the log alone: the same bits."""
+    from sparsezo.cli import show
+    from sparsezo.serve.replay import replay as from_log
+
+    model = from_log(log, without)
+    model.save(output)
+    show.note(f"wrote {output}: {model.result['answers']:,} answers")

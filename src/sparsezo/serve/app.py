@@ -1,0 +1,300 @@
+"""A session over HTTP: the pages, and the API that they and other front ends use (docs/serve.md).
+
+    app = create_app(session)                       # an ASGI app
+    sparsezo.serve.server.serve(session, port=0)    # and a server for it
+
+Everything that a session does may wait for a disk or for a model, so it is done in threads.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Annotated, Any
+
+from fastapi import FastAPI, Path, Query, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import HTMLResponse, Response, StreamingResponse
+from starlette.exceptions import HTTPException
+
+from sparsezo import __version__
+from sparsezo.errors import SparsezoError, UsageError
+from sparsezo.serve import calls
+from sparsezo.serve.assets import assets, page
+from sparsezo.serve.errors import Refused
+from sparsezo.serve.guard import LOOPBACK, OPEN_API, Guard
+
+if TYPE_CHECKING:
+    from sparsezo.serve.session import Session
+
+THREADS = 64  # calls of a session at a time: most wait for the same write to the disk, and share it
+_STATUS = {"unknown-question": 404, "bad-answer": 422, "paused": 503, "nothing-to-ask": 503, "too-many": 429}
+_RETRY_SECONDS = {"paused": 5, "nothing-to-ask": 5, "too-many": 1}
+_REFUSALS: dict[int | str, dict[str, Any]] = {
+    code: {"model": calls.Refusal, "description": words}
+    for code, words in {
+        401: "No token, or none that is valid",
+        404: "No such question",
+        408: "The request came too slowly",
+        409: "Late, somebody else's, or answered already",
+        413: "Larger than 64 kB",
+        422: "Not as the schema has it, or no answer to this question",
+        429: "Too many calls a second",
+        503: "Paused, or nothing to ask at present; see Retry-After",
+    }.items()
+}
+_ADMIN = {**_REFUSALS, 403: {"model": calls.Refusal, "description": "Not an administrator's token"}}
+_FAILED = "the service could not do this; its log says why"
+_log = logging.getLogger("sparsezo.serve")
+
+
+class Reply(Response):
+    """JSON in ASCII: whatever is in the data, lone surrogates too, arrives."""
+
+    media_type = "application/json"
+
+    def render(self, content: Any) -> bytes:
+        return json.dumps(content, separators=(",", ":")).encode()
+
+
+class Threads:
+    """A session's calls, in threads of their own."""
+
+    def __init__(self, session: Session) -> None:
+        self.session = session
+        self.pool = ThreadPoolExecutor(THREADS, "serve")
+
+    async def do(self, call: Callable[..., Any], *args: Any) -> Any:
+        return await asyncio.get_running_loop().run_in_executor(self.pool, call, *args)
+
+
+def create_app(session: Session, hosts: Iterable[str] | None = LOOPBACK) -> Guard:
+    """``hosts``: names that the service may be called by, against DNS rebinding; None: any."""
+    threads = Threads(session)
+    app = FastAPI(
+        title="sparsezo serve",
+        version=__version__,
+        summary="Questions to people, and their answers.",
+        openapi_url=None,
+        docs_url=None,
+        redoc_url=None,
+        redirect_slashes=False,
+    )
+    _answering(app, threads)  # first, since routes are tried in order
+    _looking(app, threads)
+    _pages(app)
+    _administration(app, threads)
+    _refusals(app)
+    _documentation(app)
+    return Guard(app, session, hosts)
+
+
+def _pages(app: FastAPI) -> None:
+    pages = {"/": page("page.html.j2"), "/admin": page("admin.html.j2")}
+    for path, content in pages.items():
+        app.add_api_route(path, _constant(content), methods=["GET"], include_in_schema=False)
+
+    @app.get("/healthz")
+    async def healthz() -> dict[str, bool]:
+        """Whether it runs."""
+        return {"ok": True}
+
+    @app.get("/static/{name}", include_in_schema=False)
+    async def static(name: str, request: Request) -> Response:
+        asset = assets().get(name)
+        if asset is None:
+            raise HTTPException(404)
+        headers = {"etag": asset.etag, "cache-control": "no-cache"}
+        if request.headers.get("if-none-match") == asset.etag:
+            return Response(status_code=304, headers=headers)
+        return Response(asset.content, media_type=asset.media_type, headers=headers)
+
+
+def _constant(content: str) -> Callable[[], Any]:
+    async def shown() -> HTMLResponse:
+        return HTMLResponse(content)
+
+    return shown
+
+
+def _answering(app: FastAPI, threads: Threads) -> None:
+    session, do = threads.session, threads.do
+
+    @app.post("/api/ask", responses={**_REFUSALS, 200: {"model": calls.Questions}})
+    async def ask(call: calls.Ask, request: Request) -> Reply:
+        """Questions for this person. Nobody else gets them until they are answered, skipped or left for too long."""
+        found = await do(session.ask, request.state.person, call.n, tuple(call.holding))
+        return Reply({"questions": found})
+
+    @app.post("/api/tell", responses={**_REFUSALS, 200: {"model": calls.Told}})
+    async def tell(call: calls.Tell, request: Request) -> Reply:
+        """An answer. The reply comes when it is on disk."""
+        args = call.id, call.answer, call.seconds, call.nonce
+        return Reply(await do(session.tell, request.state.person, *args))
+
+    @app.post("/api/skip", responses={**_REFUSALS, 200: {"model": calls.Saved}})
+    async def skip(call: calls.Skip, request: Request) -> Reply:
+        """No answer: another time (skip), or nobody could say (cannot-tell)."""
+        return Reply(await do(session.skip, request.state.person, call.id, call.why, call.nonce))
+
+    @app.post("/api/flag", responses={**_REFUSALS, 200: {"model": calls.Saved}})
+    async def flag(call: calls.Flag, request: Request) -> Reply:
+        """Something is wrong with this question; a note says what."""
+        return Reply(await do(session.flag, request.state.person, call.id, call.note))
+
+    @app.post("/api/undo", responses={**_REFUSALS, 200: {"model": calls.OneQuestion}})
+    async def undo(call: calls.Undo, request: Request) -> Reply:
+        """Take an answer back; its question comes again, to be answered."""
+        return Reply({"question": await do(session.undo, request.state.person, call.id)})
+
+
+def _looking(app: FastAPI, threads: Threads) -> None:
+    session, do = threads.session, threads.do
+
+    @app.get("/api/recent", responses={**_REFUSALS, 200: {"model": calls.Recent}})
+    async def recent(request: Request, n: Annotated[int, Query(ge=1, le=200)] = 20) -> Reply:
+        """This person's last answers, the newest first."""
+        return Reply({"recent": await do(session.recent, request.state.person, n)})
+
+    @app.get("/api/status", responses={**_REFUSALS, 200: {"model": calls.Status}})
+    async def status(request: Request) -> Reply:
+        """How many answers there are, and how the model does."""
+        return Reply(await do(session.status, request.state.person))
+
+
+def _administration(app: FastAPI, threads: Threads) -> None:
+    session, do = threads.session, threads.do
+
+    @app.get("/api/admin/people", responses={**_ADMIN, 200: {"model": calls.People}})
+    async def people() -> Reply:
+        """Who answers, and how fast."""
+        return Reply({"people": await do(session.people)})
+
+    @app.post("/api/admin/people", responses={**_ADMIN, 200: {"model": calls.Added}})
+    async def add_person(call: calls.NewPerson) -> Reply:
+        """A new link. Its token is not kept, and so never shown again."""
+        return Reply(await do(session.add_person, call.name))
+
+    @app.post("/api/admin/pause", responses={**_ADMIN, 200: {"model": calls.Paused}})
+    async def pause(call: calls.Pause) -> Reply:
+        """No more questions, or questions again."""
+        await do(session.pause, call.paused)
+        return Reply({"paused": call.paused})
+
+    @app.get("/api/admin/export/{what}", response_class=Response, responses=_ADMIN)
+    async def export(what: Annotated[str, Path(json_schema_extra={"enum": list(calls.EXPORTS)})]) -> Response:
+        """Everything so far, as a file."""
+        if what not in calls.EXPORTS:
+            raise HTTPException(404, f"there is no such export; there are {', '.join(calls.EXPORTS)}")
+        name, media_type, pieces = await do(session.export, what)
+        return StreamingResponse(
+            pieces, media_type=media_type, headers={"content-disposition": f'attachment; filename="{name}"'}
+        )
+
+
+def _refusals(app: FastAPI) -> None:
+    """Whatever is not done says so in the same two words: error and reason."""
+
+    def no(status: int, code: str, reason: str, headers: dict[str, str] | None = None) -> Reply:
+        return Reply({"error": code, "reason": reason}, status, headers)
+
+    @app.exception_handler(Refused)
+    async def refused(_: Request, error: Refused) -> Reply:
+        wait = _RETRY_SECONDS.get(error.code)
+        headers = None if wait is None else {"retry-after": str(wait)}
+        return no(_STATUS.get(error.code, 409), error.code, error.reason, headers)
+
+    @app.exception_handler(RequestValidationError)
+    async def invalid(_: Request, error: RequestValidationError) -> Reply:
+        first = error.errors()[0]
+        where = ".".join(str(each) for each in first["loc"])
+        return no(422, "bad-request", f"{where}: {first['msg']}")
+
+    @app.exception_handler(HTTPException)
+    async def other(_: Request, error: HTTPException) -> Reply:
+        code = {404: "not-found", 405: "no-such-method"}.get(error.status_code, "bad-request")
+        return no(error.status_code, code, str(error.detail), dict(error.headers or {}))
+
+    @app.exception_handler(UsageError)
+    async def wrong(_: Request, error: UsageError) -> Reply:
+        return no(422, "bad-request", str(error))
+
+    @app.exception_handler(SparsezoError)
+    async def failed(_: Request, error: SparsezoError) -> Reply:
+        _log.error("%s", error)
+        return no(500, "failed", _FAILED)
+
+    @app.exception_handler(Exception)
+    async def broken(_: Request, error: Exception) -> Reply:
+        return no(500, "failed", _FAILED)  # and the server's log gets the traceback
+
+
+def _documentation(app: FastAPI) -> None:
+    """Without Swagger's page, which is loaded from elsewhere: the schema, and a plain page of it."""
+    schema = app.openapi()
+    bearer = {"type": "http", "scheme": "bearer", "description": "The part of a person's link after #"}
+    schema["components"]["securitySchemes"] = {"token": bearer}
+    for path, methods in schema["paths"].items():
+        for operation in methods.values():
+            if path.startswith("/api/"):
+                operation["security"] = [{"token": []}]
+    content = page("api.html.j2", schema=schema, operations=_operations(schema))
+    for path, reply in zip(sorted(OPEN_API), (HTMLResponse(content), Reply(schema)), strict=True):
+        app.add_api_route(path, _ready(reply), methods=["GET"], include_in_schema=False)
+
+
+def _ready(reply: Response) -> Callable[[], Any]:
+    async def shown() -> Response:
+        return Response(reply.body, media_type=reply.media_type)
+
+    return shown
+
+
+def _operations(schema: dict[str, Any]) -> list[dict[str, Any]]:
+    """What the plain page lists of each call."""
+    models = schema["components"]["schemas"]
+
+    def fields(name: str) -> list[dict[str, Any]]:
+        model = models[name]
+        needed = model.get("required", [])
+        return [
+            {"name": key, "type": _words(each), "needed": key in needed}
+            for key, each in model.get("properties", {}).items()
+        ]
+
+    def named(content: dict[str, Any]) -> str | None:
+        found = content.get("content", {}).get("application/json", {}).get("schema", {}).get("$ref")
+        return None if found is None else found.rpartition("/")[2]
+
+    listed = []
+    for path, methods in schema["paths"].items():
+        for method, operation in methods.items():
+            takes = named(operation.get("requestBody", {}))
+            gives = named(operation["responses"].get("200", {}))
+            listed.append(
+                {
+                    "method": method.upper(),
+                    "path": path,
+                    "words": operation.get("description", ""),
+                    "note": models[takes].get("description", "") if takes else "",
+                    "takes": fields(takes) if takes else [],
+                    "gives": fields(gives) if gives else [],
+                }
+            )
+    return listed
+
+
+def _words(each: dict[str, Any]) -> str:
+    """The type of a field, in a word or two."""
+    if "anyOf" in each:
+        return " or ".join(dict.fromkeys(_words(one) for one in each["anyOf"]))
+    if "enum" in each:
+        return " or ".join(map(str, each["enum"]))
+    if "$ref" in each:
+        return str(each["$ref"]).rpartition("/")[2]
+    if each.get("type") == "array":
+        return f"list of {_words(each.get('items', {}))}"
+    return str(each.get("type", "anything"))

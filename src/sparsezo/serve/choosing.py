@@ -1,0 +1,135 @@
+"""Which question a person gets next.
+
+First what came back because its time was over; then what was drawn to be asked of a second person; one in twenty is of
+the audit set; the rest are the learner's own, chosen where the model is unsure (docs/answers.md). Never: an input of
+the audit set, a part that somebody is being asked about now, one whose answer is known, or what this person has seen.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Hashable
+from typing import Any
+
+from sparsezo.errors import SparsezoError, UsageError
+from sparsezo.kernels import loop
+from sparsezo.learner import Learner
+from sparsezo.questions import Question
+from sparsezo.serve.desk import Desk, Entry, content, part
+from sparsezo.serve.errors import Refused
+from sparsezo.serve.log import AuditRow, QuestionRow
+
+AUDIT_SHARE = 0.05  # of the questions, while any of the audit set is left
+SURE = 0.98  # a question fetched ahead is replaced when the model has come to know its answer by this probability
+_TRIES = 500  # of the learner's questions that may be passed over for one that can be asked
+
+
+class Chooser:
+    """Not safe by itself: the session's lock is held."""
+
+    def __init__(self, learner: Learner, desk: Desk, audit: list[AuditRow], audit_kind: str, overlap: float) -> None:
+        self._learner, self._desk, self._overlap, self._kind = learner, desk, overlap, audit_kind
+        self._audit = {row.place: row for row in audit}
+        self._audited = {row.x for row in audit}
+        self._left = [row.place for row in audit if row.place not in desk.audits]
+
+    def returned(self, person: int, now: float, held: set[int]) -> Entry | None:
+        """A question of somebody whose time is over."""
+        for entry in self._desk.open.values():
+            if entry.until >= now or entry.id in held or entry.row is None:
+                continue
+            if entry.lessee == person or content(entry.row) not in self._desk.seen[person]:
+                return entry
+        return None
+
+    def new(self, person: int, at: float, lessons: int) -> tuple[QuestionRow, bool]:
+        """A question that was not asked before, and whether the model is unsure of it."""
+        number = self._desk.questions + 1
+        chance = random.Random(f"{self._learner.settings.seed} {number}")
+        audits, twice, swapped = (chance.random() for _ in range(3))
+        own: dict[str, Any] = {"id": number, "at": at, "person": person, "lessons": lessons, "audit": None}
+        own |= {"swapped": 0, "twice": 0, "again": None, "believed": None}
+        second = self._for_second(person)
+        if second is not None:
+            question, own["again"] = second.question(), second.id
+        elif audits < AUDIT_SHARE and self._left:
+            own["audit"] = self._left.pop(0)
+            question = self._of_audit(self._audit[own["audit"]])
+        else:
+            question = self._of_learner(person)
+            own["twice"] = int(twice < self._overlap)
+        own["swapped"] = int(question.kind == "pair" and swapped < 0.5)
+        if own["audit"] is None:
+            own["believed"] = self._believed(question)
+        row = QuestionRow.of(question, **own)
+        return row, row.audit is None and not self.sure(row)
+
+    def _for_second(self, person: int) -> QuestionRow | None:
+        seen, busy = self._desk.seen[person], None
+        for number in self._desk.second:
+            row = self._desk.row(number)
+            busy = self._desk.busy() if busy is None else busy
+            if content(row) not in seen and part(row) not in busy:
+                return row
+        return None
+
+    def _of_audit(self, row: AuditRow) -> Question:
+        given = {"kind": self._kind, "about": "token", "x": row.x, "numbers": json.loads(row.numbers)}
+        rest = {"owner": "", "step": 0, "outputs": json.loads(row.outputs), "chance": 1.0, "choices": [], "codes": []}
+        return Question.from_json({**given, **rest})
+
+    def _of_learner(self, person: int) -> Question:
+        busy, seen = self._desk.busy(), self._desk.seen[person]
+        for _ in range(_TRIES):
+            try:
+                question: Question = self._learner.ask()
+            except UsageError:
+                raise
+            except SparsezoError as error:
+                raise Refused(f"{error}", "nothing-to-ask") from None
+            self._learner.withdraw(question)  # it is the log's from here on
+            if question.x not in self._audited and self._fresh(QuestionRow.of(question, **_NOTHING), busy, seen):
+                return question
+        raise Refused("all that is worth a question is answered, or being asked of somebody", "nothing-to-ask")
+
+    def _fresh(self, row: QuestionRow, busy: set[Hashable], seen: set[Hashable]) -> bool:
+        what, about = content(row), part(row)
+        desk = self._desk
+        return not (about in busy or what in seen or desk.certain[about] > 0 or desk.answered[what] > 0)
+
+    def _believed(self, question: Question) -> float | None:
+        """The model's probability of what is shown."""
+        answer: str | None = {"part": "yes", "pair": "first"}.get(question.kind)
+        if question.kind == "label":
+            answers = self._learner.problem.questions["label", question.about]
+            answer = next((name for name, code in answers.items() if code == question.numbers[1]), None)
+        return None if answer is None else float(self._learner.probability(question, answer))
+
+    def sure(self, row: QuestionRow) -> bool:
+        """Whether the model knows what the answer will be."""
+        question = row.question()
+        p = self._believed(question)
+        if p is None:
+            return False
+        if row.kind == "pair":
+            return max(p, self._learner.probability(question, "second")) > SURE
+        return p > SURE or (row.kind == "part" and 1 - p > SURE)
+
+    def go_on_from(self, step: int) -> None:
+        """After a start: the learner's own order goes on where it was."""
+        counts = self._learner.state.counts
+        counts[loop.ASKED] = counts[loop.STEP] = max(int(counts[loop.ASKED]), step)
+
+
+_NOTHING: dict[str, Any] = {
+    "id": 0,
+    "at": 0.0,
+    "person": 0,
+    "swapped": 0,
+    "audit": None,
+    "twice": 0,
+    "again": None,
+    "lessons": 0,
+    "believed": None,
+}

@@ -1,0 +1,264 @@
+"""What a session is made of and how it starts, stops and writes: folder, log, learner, people. See ``session``."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import random
+import secrets
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Self
+
+from numpy.typing import NDArray
+
+from sparsezo.decoding import Decoder
+from sparsezo.errors import SparsezoError, UsageError
+from sparsezo.learner import Learner
+from sparsezo.raters import checked_error, parse_error
+from sparsezo.rules import RULES
+from sparsezo.serve import folder as folders
+from sparsezo.serve import tokens
+from sparsezo.serve.choosing import Chooser
+from sparsezo.serve.desk import Desk, Entry
+from sparsezo.serve.errors import Refused
+from sparsezo.serve.folder import Contents
+from sparsezo.serve.lessons import Lessons, Snapshot
+from sparsezo.serve.log import BELIEF, PAUSE, RESUME, AuditRow, EventRow, Log, LookRow, PersonRow, Row, TokenRow
+from sparsezo.serve.options import LEASE_SECONDS, MAX_AHEAD
+from sparsezo.serve.tokens import Person
+from sparsezo.serve.watching import AUDITED, Watch
+from sparsezo.serve.wording import number_of
+from sparsezo.serve.writer import Writer
+from sparsezo.settings import Settings
+from sparsezo.storage.locks import locked
+from sparsezo.tasks.kind import TaskKind
+
+
+class Core:
+    def __init__(
+        self,
+        kind: TaskKind,
+        task: Any,
+        data: Any,
+        settings: Settings,
+        log_path: str | Path,
+        *,
+        W: NDArray[Any] | None = None,
+        dev: Any = None,
+        audit: int = 0,
+        overlap: float = 0.0,
+        lease_seconds: float = LEASE_SECONDS,
+        max_ahead: int = MAX_AHEAD,
+        source: Sequence[str] | None = None,
+        about: Mapping[str, Any] | None = None,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        settings = replace(settings, rehearse=0)  # an answer taken back would cost all that was gone over since
+        self.contents = Contents(kind, task, data, settings, W)
+        self.folder = Path(log_path)
+        self.source, self.clock = source, clock
+        self.lease_seconds, self.max_ahead = lease_seconds, max_ahead
+        self.lock = threading.RLock()
+        _check(self.contents, overlap, source)
+        problem = task.problem(data, asks=True)
+        self.offered = problem.questions
+        self.learner = Learner(problem, settings, W)  # what does not go together is refused before a log is made
+        with contextlib.ExitStack() as held:
+            self.log = self._opened(held, audit, overlap, about or {})
+            held.callback(self.log.close)
+            self._start(dev)
+            held.callback(self._stop)
+            self._held = held.pop_all()
+
+    def _opened(self, held: contextlib.ExitStack, audit: int, overlap: float, about: Mapping[str, Any]) -> Log:
+        contents = self.contents
+        self.folder.mkdir(parents=True, exist_ok=True)
+        held.enter_context(locked(self.folder, "is serving from it"))
+        if not folders.is_log(self.folder):
+            seed = secrets.randbits(32)
+            chosen = contents.serving.audit_parts(contents.task, contents.data, audit, random.Random(seed))
+            _check_audit(len({x for x, _, _ in chosen}), len(contents.data), audit)
+            rows = [
+                AuditRow(place, x, json.dumps(numbers), json.dumps(outputs))
+                for place, (x, numbers, outputs) in enumerate(chosen)
+            ]
+            meta = {"audit": audit, "audit_seed": seed, "overlap": overlap, "made": self.clock(), **about}
+            return folders.make(self.folder, contents, meta, rows)
+        log = Log(self.folder / folders.LOG)
+        if log.meta["known_by"] != folders.identity(contents):
+            log.close()
+            raise UsageError(
+                f"{self.folder}: is the log of another task, other inputs, settings or another start; name another"
+            )
+        return log
+
+    def _start(self, dev: Any) -> None:
+        contents, log = self.contents, self.log
+        until = self.clock() + self.lease_seconds
+        self.desk = Desk(log, until)
+        self.lessons = Lessons(self.learner, log, contents.W, self.folder, self.desk.question)
+        for number in list(self.desk.entries):
+            self.desk.release(number)
+        self.chooser = Chooser(self.learner, self.desk, log.audit(), contents.serving.AUDIT, float(log.meta["overlap"]))
+        self.chooser.go_on_from(max((row.step for row in log.questions()), default=-1) + 1)
+        self.persons = {row.id: Person(row.id, row.name, bool(row.admin)) for row in log.people()}
+        self._tokens = {row.person: row for row in log.tokens()}
+        self._replies: dict[int, tuple[Future[None], dict[str, Any]]] = {}
+        self.beliefs: dict[int, tuple[float, float]] = {}
+        self.paused = self._writing = False
+        for event in log.events():
+            self._heed(event)
+        self._looks = len(log.looks())
+        self._background = ThreadPoolExecutor(1, "sparsezo snapshots")
+        self._writer = Writer(log, self._apply)
+        self.decoder = Decoder(self.learner.problem)
+        named = contents.task.metric == contents.kind.metric
+        metric = contents.kind.metric_name if named else contents.task.metric
+        if dev is None and all(look.metric != metric for look in log.looks()):
+            metric = AUDITED
+        self.watch = Watch(contents.task, metric, dev, log.looks(), self._weights, self._look, self._estimate)
+
+    def warm_up(self) -> None:
+        """Load what is compiled, so that the first who asks does not wait for it."""
+        with self.lock:
+            question = self.learner.ask()
+            self.learner.withdraw(question)
+            choices = self.offered[question.kind, question.about] or {0.0: 0}
+            self.learner.probability(question, next(iter(choices)))
+
+    # Leaving
+
+    def _stop(self) -> None:
+        self.watch.stop()
+        self._writer.stop()
+        self._background.shutdown()
+        if self._writer.failure is None and self.lessons.behind:
+            self.lessons.write(self.lessons.snapshot())
+
+    def close(self) -> None:
+        """When all that was told is written; the next start is from a snapshot."""
+        self._held.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    # People
+
+    def person(self, token: object) -> Person | None:
+        hashes = {number: row.hash for number, row in self._tokens.items() if row.hash is not None}
+        return tokens.found(token, self.persons, hashes)
+
+    def add_person(self, name: str, *, admin: bool = False) -> dict[str, Any]:
+        """A new one, or a new link for one who is known: the old one is of no use then."""
+        name = tokens.checked_name(name)
+        token = tokens.new_token()
+        with self.lock:
+            known = next((each for each in self.persons.values() if each.name == name), None)
+            rows: list[Row] = []
+            if known is None:
+                known = Person(max(self.persons, default=0) + 1, name, admin)
+                rows.append(PersonRow(known.id, name, int(admin), self.clock()))
+            last = max((row.number for row in self._tokens.values()), default=0)
+            made = TokenRow(last + 1, known.id, tokens.hash_of(token), self.clock())
+            done = self._writer.put([*rows, made])
+            self.persons = {**self.persons, known.id: known}
+            self._tokens = {**self._tokens, known.id: made}
+        done.result()
+        return {"id": known.id, "name": known.name, "token": token}
+
+    def believe(self, person: int, e0: float, e1: float) -> None:
+        """How often a person errs, for the answers to come: (a yes that is wrong, a no that is wrong)."""
+        error = checked_error("part", e0, e1)
+        with self.lock:
+            done = self._put(self._event(BELIEF, person, e0=error[0], e1=error[1]))
+        done.result()
+
+    def error_of(self, person: int, kind: str) -> tuple[float, float]:
+        """What is believed of a person's answers of this kind; only yes and no have two rates."""
+        e0, e1 = self.beliefs.get(person, parse_error(self.contents.settings.rater_error))
+        if kind == "rate":
+            return 0.0, 0.0
+        return (e0, e1) if kind == "part" else ((e0 + e1) / 2, (e0 + e1) / 2)
+
+    # Events
+
+    def _entry(self, id: str) -> Entry:
+        entry = self.desk.entries.get(number_of(id))
+        if entry is None:
+            raise Refused(f"there is no question {id}", "unknown-question")
+        return entry
+
+    def _event(self, what: str, person: int, question: int | None = None, **rest: Any) -> EventRow:
+        return EventRow(self.desk.last_event + 1, self.clock(), what, person, question, **rest)
+
+    def _put(self, event: EventRow) -> Future[None]:
+        return self._writer.put([self._noted(event)])
+
+    def _noted(self, event: EventRow) -> EventRow:
+        """What follows from an event at once; the model follows when it is on disk."""
+        self.desk.take(event, self.clock() + self.lease_seconds)
+        self._heed(event)
+        return event
+
+    def _heed(self, event: EventRow) -> None:
+        if event.what in (PAUSE, RESUME):
+            self.paused = event.what == PAUSE
+        elif event.what == BELIEF and event.e0 is not None and event.e1 is not None:
+            self.beliefs[event.person] = event.e0, event.e1
+
+    def _apply(self, rows: Sequence[Row]) -> None:
+        """Rows that are on disk now: the model learns from them."""
+        with self.lock:
+            self.lessons.apply(rows, self.desk.is_audit)
+            for row in rows:
+                if isinstance(row, EventRow) and row.question is not None:
+                    self.desk.release(row.question)
+            if self.lessons.due and not self._writing:
+                self._writing = True
+                self._background.submit(self._write, self.lessons.snapshot())
+
+            self.watch.answered(self.lessons.count)
+
+    def _weights(self) -> tuple[int, NDArray[Any]]:
+        with self.lock:
+            return self.lessons.count, self.learner.state.W.copy()
+
+    def _look(self, answers: int, metric: str, value: float) -> None:
+        with self.lock:
+            self._looks += 1
+            self._writer.put([LookRow(self._looks, self.clock(), answers, metric, value)])
+
+    def _estimate(self) -> float | None:
+        """What ``reports`` finds out between looks."""
+        return None
+
+    def _write(self, taken: Snapshot) -> None:
+        """Behind everybody's back; where it fails, the next start has more to go over, and that is all."""
+        with contextlib.suppress(SparsezoError):
+            self.lessons.write(taken)
+        self._writing = False
+
+
+def _check(contents: Contents, overlap: float, source: Sequence[str] | None) -> None:
+    settings, n = contents.settings, len(contents.data)
+    if not RULES[settings.rule].asks:
+        raise UsageError(f"rule {settings.rule} asks no questions of people; use {', '.join(contents.kind.asks)}")
+    if not 0 <= overlap <= 1:
+        raise UsageError(f"`overlap` {overlap}: give a share from 0 to 1")
+    if source is not None and len(source) != n:
+        raise UsageError(f"`source` has {len(source):,} lines for {n:,} {contents.kind.inputs}; give one for each")
+
+
+def _check_audit(inputs: int, n: int, audit: int) -> None:
+    if audit < 0 or inputs > n // 2:
+        raise UsageError(
+            f"`audit` {audit}: it would set {inputs:,} of {n:,} inputs aside, and half must be left to learn from"
+        )

@@ -1,0 +1,138 @@
+"""What a session has gathered, as files that others read.
+
+answers.jsonl, answers.csv    one answer each: task, worker, label first (the layout of tools that weigh annotators)
+pairs.jsonl                   prompt, chosen, rejected: of pairs of which one was better
+corpus                        all inputs with answers where there are any, the model's guess elsewhere, told apart
+model                         the present model, as ``replay`` makes it
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from sparsezo.decoding import predict
+from sparsezo.errors import UsageError
+from sparsezo.serve.core import Core
+from sparsezo.serve.log import EventRow, QuestionRow
+from sparsezo.serve.replay import model_of
+from sparsezo.serve.wording import as_said, question_id
+
+_COLUMNS = ("task", "worker", "label", "kind", "seconds", "chance", "audit", "question", "x", "shown", "at")
+_BLOCK = 1 << 16
+File = tuple[str, str, Iterator[bytes]]  # its name, media type and content
+
+
+class Exports(Core):
+    def export(self, what: str) -> File:
+        """As it is now: what is answered meanwhile is not in it."""
+        made = {
+            "answers.jsonl": self._answers_jsonl,
+            "answers.csv": self._answers_csv,
+            "pairs.jsonl": self._pairs,
+            "corpus": self._corpus,
+            "model": self._model,
+        }
+        if what not in made:
+            raise UsageError(f"there is no export {what!r}; there are {', '.join(made)}")
+        return made[what]()
+
+    def _answers_jsonl(self) -> File:
+        lines = (json.dumps(row, ensure_ascii=False) + "\n" for row in self._answers())
+        return "answers.jsonl", "application/x-ndjson", _bytes(lines)
+
+    def _answers_csv(self) -> File:
+        def lines() -> Iterator[str]:
+            text = io.StringIO()
+            writer = csv.DictWriter(text, _COLUMNS, lineterminator="\n")
+            writer.writeheader()
+            for row in self._answers():
+                writer.writerow({**row, "shown": json.dumps(row["shown"])})
+                yield text.getvalue()
+                text.seek(0)
+                text.truncate()
+            yield text.getvalue()
+
+        return "answers.csv", "text/csv; charset=utf-8", _bytes(lines())
+
+    def _answers(self) -> Iterator[dict[str, Any]]:
+        """A question that was asked twice is one task. Pairs: first and second as the outputs stand in ``shown``."""
+        for event, row in self.log.answers():
+            answer = json.loads(event.answer or "null")
+            yield {
+                "task": question_id(row.again or row.id),
+                "worker": self.persons[event.person].name,
+                "label": as_said(row, answer) if row.kind == "rate" else answer,
+                "kind": event.kind,
+                "seconds": event.seconds,
+                "chance": row.chance,
+                "audit": row.audit is not None,
+                "question": question_id(row.id),
+                "x": row.x,
+                "shown": self._shown(row),
+                "at": event.at,
+            }
+
+    def _shown(self, row: QuestionRow) -> Any:
+        """The label that was asked about, or the outputs that were compared; nothing where it was left open."""
+        question, task = row.question(), self.contents.task
+        if question.outputs:
+            serving, data = self.contents.serving, self.contents.data
+            return [serving.output_text(task, data, row.x, output) for output in question.outputs]
+        names = {code: name for name, code in self.offered["label", row.about].items()}
+        first, label, last, _ = question.numbers
+        shown = names.get(label) if row.kind == "part" else None
+        return {"first": first, "last": last, "label": shown}
+
+    def _pairs(self) -> File:
+        def lines() -> Iterator[str]:
+            serving, task, data = self.contents.serving, self.contents.task, self.contents.data
+            for event, row in self.log.answers():
+                answer = json.loads(event.answer or "null")
+                if row.kind != "pair" or answer == "tie":
+                    continue
+                texts = [serving.output_text(task, data, row.x, output) for output in row.question().outputs]
+                prompt = self.source[row.x] if self.source is not None else serving.prompt(data, row.x)
+                chosen, rejected = texts if answer == "first" else texts[::-1]
+                yield json.dumps({"prompt": prompt, "chosen": chosen, "rejected": rejected}, ensure_ascii=False) + "\n"
+
+        return "pairs.jsonl", "application/x-ndjson", _bytes(lines())
+
+    def _corpus(self) -> File:
+        contents, serving = self.contents, self.contents.serving
+        _, W = self._weights()
+        outputs = predict(self.learner.problem, W)
+        answers = [_said(event, row) for event, row in self.log.answers()]
+        lines = serving.annotated(contents.task, contents.data, outputs, answers)
+        name = f"{contents.kind.name}.{serving.ENDING}"
+        return name, "text/plain; charset=utf-8", _bytes(lines)
+
+    def _model(self) -> File:
+        answers, W = self._weights()
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "model.szo"
+            model_of(self.contents, W, answers).save(path)
+            raw = path.read_bytes()
+        return "model.szo", "application/octet-stream", iter([raw])
+
+
+def _said(event: EventRow, row: QuestionRow) -> tuple[Any, str, Any]:
+    return row.question(), event.kind or row.kind, json.loads(event.answer or "null")
+
+
+def _bytes(lines: Iterator[str]) -> Iterator[bytes]:
+    """In blocks: a line at a time would be slow to send."""
+    gathered: list[str] = []
+    size = 0
+    for line in lines:
+        gathered.append(line)
+        size += len(line)
+        if size >= _BLOCK:
+            yield "".join(gathered).encode("utf-8", "replace")
+            gathered, size = [], 0
+    yield "".join(gathered).encode("utf-8", "replace")

@@ -1,0 +1,98 @@
+"""A session's folder, one thing to copy: the log, and all that its model is made of.
+
+    NAME.serve/log.sqlite       questions and answers, people, audits, the learning curve
+    NAME.serve/task.szo         the task (tags, features, classes), the learner's settings, the weights to start from
+    NAME.serve/inputs.szo       what is asked about, without any labels (reranking: inputs/, a store of lists)
+    NAME.serve/*.snapshot       the model now and then, to start faster; may be removed
+
+The log is made last: a folder without it is one that was never finished.
+"""
+
+from __future__ import annotations
+
+import importlib
+import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from numpy.typing import NDArray
+
+from sparsezo.errors import DataError, SparsezoError
+from sparsezo.identity import known_by
+from sparsezo.options import make_options
+from sparsezo.serve.log import Log
+from sparsezo.settings import Settings
+from sparsezo.storage.container import damage, read_container, write_container
+from sparsezo.tasks.kind import TaskKind
+from sparsezo.tasks.registry import kind as kind_of
+
+LOG, TASK = "log.sqlite", "task.szo"
+_KIND, _OF_TASK, _START = "serve", "task.", "W"
+
+
+@dataclass(frozen=True, eq=False)
+class Contents:
+    """What a model is made of, beside the answers."""
+
+    kind: TaskKind
+    task: Any
+    data: Any
+    settings: Settings
+    W: NDArray[Any] | None
+
+    @property
+    def serving(self) -> Any:
+        return serving(self.kind)
+
+
+def serving(kind: TaskKind) -> Any:
+    """The task's own part of a session."""
+    if not kind.asks:
+        raise SparsezoError(f"task {kind.name} asks no questions, so there is nothing to serve")
+    return importlib.import_module(f"{kind.home}.serving")
+
+
+def is_log(folder: Path) -> bool:
+    return (folder / LOG).is_file()
+
+
+def make(folder: Path, contents: Contents, meta: Mapping[str, Any], rows: Any) -> Log:
+    """A new session's folder."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise SparsezoError(f"{folder}: cannot be made ({error.strerror}); name another folder") from None
+    own, arrays = _task_arrays(contents)
+    head = {"task": contents.kind.name, "task_settings": own, "settings": contents.settings.as_dict()}
+    write_container(folder / TASK, _KIND, head, arrays)
+    inputs = contents.serving.keep(folder, contents.data)
+    known = {"id": secrets.token_hex(8), "task": contents.kind.name, "known_by": identity(contents, inputs)}
+    return Log.create(folder / LOG, {**known, **meta}, rows)
+
+
+def read(folder: Path) -> Contents:
+    """From the folder alone."""
+    if not is_log(folder):
+        raise DataError(str(folder), f"is no folder of a session: it has no {LOG}; check the path")
+    head, arrays = read_container(folder / TASK, _KIND)
+    with damage(folder / TASK):
+        kind = kind_of(str(head["task"]))
+        own = {name.removeprefix(_OF_TASK): each for name, each in arrays.items() if name.startswith(_OF_TASK)}
+        task = kind.from_arrays(head["task_settings"], own)
+        settings = make_options(Settings, head["settings"], "a session")
+    return Contents(kind, task, serving(kind).kept(folder, task), settings, arrays.get(_START))
+
+
+def identity(contents: Contents, inputs: str | None = None) -> str:
+    """What the same task, start and settings on the same inputs are known by."""
+    own, arrays = _task_arrays(contents)
+    inputs = contents.serving.identity(contents.data) if inputs is None else inputs
+    return known_by(contents.kind.name, own, arrays, inputs, contents.settings.as_dict())
+
+
+def _task_arrays(contents: Contents) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    own, arrays = contents.task.to_arrays()
+    named = {_OF_TASK + name: each for name, each in arrays.items()}
+    return own, named if contents.W is None else {**named, _START: contents.W}

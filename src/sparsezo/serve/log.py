@@ -1,0 +1,302 @@
+"""The log of a session: an SQLite file to which rows are only ever added (WAL, full sync).
+
+    log = Log.create("np.serve/log.sqlite", {"task": "chunking"})
+    log.add([question_row, event_row])                  # one transaction, on disk when it returns
+    for event in log.events(): ...                      # in the order in which they were applied
+
+Tables are in ``_TABLES``, told column by column in docs/serve.md. Questions and events cannot be changed or deleted:
+triggers refuse it. What a session is at any moment is a function of these rows alone.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import sqlite3
+import threading
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+
+from sparsezo.errors import DamagedError, DataError, SparsezoError
+from sparsezo.questions import Question
+
+VERSION = 1
+ANSWER, SKIP, CANNOT_TELL, FLAG = "answer", "skip", "cannot-tell", "flag"
+RETRACTION, WITHDRAWAL, LEASE, PAUSE, RESUME, BELIEF = "retraction", "withdrawal", "lease", "pause", "resume", "belief"
+MEND = "take a copy of it from before, or start another log"
+
+_TABLES = """
+CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE people (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, admin INTEGER NOT NULL, at REAL NOT NULL);
+CREATE TABLE tokens (number INTEGER PRIMARY KEY, person INTEGER NOT NULL, hash BLOB, at REAL NOT NULL);
+CREATE TABLE audit (place INTEGER PRIMARY KEY, x INTEGER NOT NULL, numbers TEXT NOT NULL, outputs TEXT NOT NULL);
+CREATE TABLE questions (
+    id INTEGER PRIMARY KEY, at REAL NOT NULL, person INTEGER NOT NULL, step INTEGER NOT NULL, x INTEGER NOT NULL,
+    kind TEXT NOT NULL, about TEXT NOT NULL, numbers TEXT NOT NULL, outputs TEXT NOT NULL, chance REAL NOT NULL,
+    swapped INTEGER NOT NULL, audit INTEGER, twice INTEGER NOT NULL, again INTEGER, lessons INTEGER NOT NULL,
+    believed REAL);
+CREATE TABLE events (
+    seq INTEGER PRIMARY KEY, at REAL NOT NULL, what TEXT NOT NULL, person INTEGER NOT NULL, question INTEGER,
+    kind TEXT, answer TEXT, e0 REAL, e1 REAL, seconds REAL, nonce TEXT, note TEXT, undoes INTEGER);
+CREATE TABLE looks (number INTEGER PRIMARY KEY, at REAL NOT NULL, answers INTEGER NOT NULL, metric TEXT NOT NULL,
+    value REAL NOT NULL);
+"""
+_FOR_EVER = ("questions", "events", "looks", "audit", "tokens", "people", "meta")
+
+
+@dataclass(frozen=True, slots=True)
+class QuestionRow:
+    """A question as it was asked; ``lessons``: how many answers the model had learned from then."""
+
+    id: int
+    at: float
+    person: int  # the first who was asked
+    step: int
+    x: int
+    kind: str
+    about: str
+    numbers: str  # JSON
+    outputs: str  # JSON
+    chance: float
+    swapped: int  # pair: 1 where the second output is shown first
+    audit: int | None  # the place in the audit set
+    twice: int  # 1: to be asked of a second person, too
+    again: int | None  # the question that this one repeats, of another person
+    lessons: int
+    believed: float | None  # the model's probability of what is shown (pair: of the first); audits have none
+
+    table: ClassVar[str] = "questions"
+
+    @classmethod
+    def of(cls, question: Question, **own: Any) -> QuestionRow:
+        given = question.as_json()
+        return cls(
+            step=question.step,
+            x=question.x,
+            kind=question.kind,
+            about=question.about,
+            numbers=json.dumps(given["numbers"]),
+            outputs=json.dumps(given["outputs"]),
+            chance=float(question.chance),
+            **own,
+        )
+
+    def question(self) -> Question:
+        """Without choices: the learner that it is told to knows them."""
+        outputs = tuple(np.array(each, np.int32) for each in json.loads(self.outputs))
+        numbers = tuple(json.loads(self.numbers))
+        return Question("", self.step, self.x, self.kind, self.about, numbers, outputs, self.chance, (), ()).frozen()
+
+
+@dataclass(frozen=True, slots=True)
+class EventRow:
+    """What a person did. Answers: ``kind`` and ``answer`` (JSON) as they taught, with the errors believed then."""
+
+    seq: int
+    at: float
+    what: str
+    person: int
+    question: int | None = None
+    kind: str | None = None
+    answer: str | None = None
+    e0: float | None = None
+    e1: float | None = None
+    seconds: float | None = None
+    nonce: str | None = None
+    note: str | None = None
+    undoes: int | None = None  # retraction: the event that is taken back
+
+    table: ClassVar[str] = "events"
+
+
+@dataclass(frozen=True, slots=True)
+class PersonRow:
+    id: int
+    name: str
+    admin: int
+    at: float
+
+    table: ClassVar[str] = "people"
+
+
+@dataclass(frozen=True, slots=True)
+class TokenRow:
+    """The newest of a person counts; None: nobody comes in by it."""
+
+    number: int
+    person: int
+    hash: bytes | None
+    at: float
+
+    table: ClassVar[str] = "tokens"
+
+
+@dataclass(frozen=True, slots=True)
+class AuditRow:
+    place: int
+    x: int
+    numbers: str
+    outputs: str
+
+    table: ClassVar[str] = "audit"
+
+
+@dataclass(frozen=True, slots=True)
+class LookRow:
+    """How the model did after so many answers."""
+
+    number: int
+    at: float
+    answers: int
+    metric: str
+    value: float
+
+    table: ClassVar[str] = "looks"
+
+
+Row = QuestionRow | EventRow | PersonRow | TokenRow | AuditRow | LookRow
+
+
+class Log:
+    """One writer at a time (``add``); readers have a connection of their own and see what is committed."""
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = Path(path)
+        if not self.path.is_file():
+            raise DataError(str(self.path), "there is no log; check the path")
+        with self._ours():
+            self._writer, self._reader = self._connect(), self._connect()
+            self._writing, self._reading = threading.Lock(), threading.Lock()
+            found = self._writer.execute("PRAGMA quick_check(1)").fetchone()[0]
+            if found != "ok":
+                raise DamagedError(str(self.path), found, MEND)
+            self.meta: dict[str, Any] = {
+                key: json.loads(value) for key, value in self._reader.execute("SELECT key, value FROM meta")
+            }
+        if self.meta.get("version") != VERSION:
+            raise DataError(str(self.path), f"is a log of version {self.meta.get('version')}, not {VERSION}")
+
+    @classmethod
+    def create(cls, path: str | os.PathLike[str], meta: Mapping[str, Any], rows: Iterable[Row] = ()) -> Log:
+        """A new log, whole or not there at all: made under another name first."""
+        path = Path(path)
+        new = path.with_name(f"{path.name}.new")
+        for left in (new, *(new.with_name(new.name + end) for end in ("-wal", "-shm", "-journal"))):
+            left.unlink(missing_ok=True)
+        try:
+            with contextlib.closing(sqlite3.connect(new, isolation_level=None)) as made:
+                made.execute("PRAGMA synchronous = FULL")
+                made.executescript(f"BEGIN; {_TABLES} {_triggers()}")
+                whole = {"version": VERSION, **meta}
+                made.executemany("INSERT INTO meta VALUES (?, ?)", [(k, json.dumps(v)) for k, v in whole.items()])
+                _insert(made, rows)
+                made.execute("COMMIT")
+            os.replace(new, path)
+        except (sqlite3.Error, OSError) as error:
+            raise SparsezoError(f"{path}: cannot be written ({error}); name another place with --log") from None
+        return cls(path)
+
+    def _connect(self) -> sqlite3.Connection:
+        made = sqlite3.connect(self.path, isolation_level=None, check_same_thread=False, timeout=30)
+        made.execute("PRAGMA journal_mode = WAL")
+        made.execute("PRAGMA synchronous = FULL")  # a commit is on disk when it returns
+        return made
+
+    @contextlib.contextmanager
+    def _ours(self) -> Iterator[None]:
+        """What goes wrong with the file itself, in one line."""
+        try:
+            yield
+        except sqlite3.OperationalError as error:
+            if str(error).startswith("no such"):
+                raise DamagedError(str(self.path), error, MEND) from None
+            raise SparsezoError(f"{self.path}: cannot be used ({error}); is there room on the disk?") from None
+        except (sqlite3.DatabaseError, ValueError, TypeError) as error:
+            raise DamagedError(str(self.path), error, MEND) from None
+
+    def add(self, rows: Iterable[Row]) -> None:
+        """All of them in one transaction, or none."""
+        with self._ours(), self._writing:
+            self._writer.execute("BEGIN IMMEDIATE")
+            try:
+                _insert(self._writer, rows)
+                self._writer.execute("COMMIT")
+            except BaseException:
+                if self._writer.in_transaction:
+                    self._writer.execute("ROLLBACK")
+                raise
+
+    def _rows(self, made: Any, where: str = "", *values: Any) -> list[Any]:
+        names = ", ".join(each.name for each in fields(made))
+        first = fields(made)[0].name
+        with self._ours(), self._reading:
+            found = self._reader.execute(f"SELECT {names} FROM {made.table} {where} ORDER BY {first}", values)
+            return [made(*row) for row in found]
+
+    def questions(self) -> list[QuestionRow]:
+        return self._rows(QuestionRow)
+
+    def question(self, number: int) -> QuestionRow:
+        found: list[QuestionRow] = self._rows(QuestionRow, "WHERE id = ?", number)
+        if not found:
+            raise DamagedError(str(self.path), f"there is no question {number}", MEND)
+        return found[0]
+
+    def events(self, after: int = 0) -> list[EventRow]:
+        return self._rows(EventRow, "WHERE seq > ?", after)
+
+    def people(self) -> list[PersonRow]:
+        return self._rows(PersonRow)
+
+    def tokens(self) -> list[TokenRow]:
+        return self._rows(TokenRow)
+
+    def audit(self) -> list[AuditRow]:
+        return self._rows(AuditRow)
+
+    def looks(self) -> list[LookRow]:
+        return self._rows(LookRow)
+
+    def answers(self, after: int = 0) -> list[tuple[EventRow, QuestionRow]]:
+        """After that event, those that were not taken back, each with its question."""
+        names = ", ".join(f"e.{each.name}" for each in fields(EventRow))
+        theirs = ", ".join(f"q.{each.name}" for each in fields(QuestionRow))
+        split = len(fields(EventRow))
+        with self._ours(), self._reading:
+            rows = self._reader.execute(
+                f"SELECT {names}, {theirs} FROM events e JOIN questions q ON q.id = e.question WHERE e.what = ? "
+                "AND e.seq > ? AND e.seq NOT IN (SELECT undoes FROM events WHERE what = ?) ORDER BY e.seq",
+                (ANSWER, after, RETRACTION),
+            )
+            return [(EventRow(*row[:split]), QuestionRow(*row[split:])) for row in rows]
+
+    def lessons(self, after: int = 0, without: Iterable[int] = ()) -> Iterator[tuple[EventRow, Question]]:
+        """What the model learns from: all answers but audits, and those of some people."""
+        left_out = set(without)
+        for event, row in self.answers(after):
+            if row.audit is None and event.person not in left_out:
+                yield event, row.question()
+
+    def close(self) -> None:
+        for each in (self._reader, self._writer):
+            each.close()
+
+
+def _insert(connection: sqlite3.Connection, rows: Iterable[Row]) -> None:
+    for row in rows:
+        values = [getattr(row, each.name) for each in fields(row)]
+        connection.execute(f"INSERT INTO {row.table} VALUES ({', '.join('?' * len(values))})", values)
+
+
+def _triggers() -> str:
+    return "\n".join(
+        f"CREATE TRIGGER {table}_no_{verb} BEFORE {verb} ON {table} "
+        f"BEGIN SELECT RAISE(ABORT, 'the log is only added to'); END;"
+        for table in _FOR_EVER
+        for verb in ("update", "delete")
+    )

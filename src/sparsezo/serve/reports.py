@@ -1,0 +1,159 @@
+"""What a session tells of itself: to a person, and to whoever runs it."""
+
+from __future__ import annotations
+
+import datetime
+import itertools
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from sparsezo.raters import parse_error
+from sparsezo.serve.core import Core
+from sparsezo.serve.estimates import Estimated, audited, estimated, forecast_of
+from sparsezo.serve.log import ANSWER, EventRow
+from sparsezo.serve.tokens import Person
+from sparsezo.serve.wording import as_said, question_id, worded
+
+_AUDIT_SECONDS = 2.0  # between two looks at the audit set
+_LEAST_AHEAD = 100  # answers that a forecast looks ahead
+_LEAST_AUDITS = 10  # before the curve has the audit's accuracy
+_WINDOW, _LEAST = 600.0, 60.0  # seconds that answers a minute are counted over
+
+
+class Reports(Core):
+    _audit_seen: tuple[float, dict[str, Any] | None] = (-_AUDIT_SECONDS, None)
+    _estimated = Estimated()
+    _foreseen: tuple[Any, dict[str, Any] | None] = (None, None)
+
+    def recent(self, person: Person, n: int = 20) -> list[dict[str, Any]]:
+        """The person's last answers, newest first, those taken back included."""
+        with self.lock:
+            events = (event for event in reversed(self.desk.history[person.id]) if event.what == ANSWER)
+            return [self._told(event) for event in itertools.islice(events, max(0, n))]
+
+    def _told(self, event: EventRow) -> dict[str, Any]:
+        row = self.desk.row(event.question or 0)
+        return {
+            "id": question_id(row.id),
+            "question": worded(self.contents, self.offered, row)["text"],
+            "answer": as_said(row, json.loads(event.answer or "null")),
+            "at": _iso(event.at),
+            "retracted": event.seq in self.desk.undone,
+        }
+
+    def status(self, person: Person | None = None) -> dict[str, Any]:
+        with self.lock:
+            number = None if person is None else person.id
+            today, per_minute = self._speed(number)
+            return {
+                "answers": self.desk.answers,
+                "questions": len(self.desk.entries),
+                "mine": self.desk.answers_by[person.id] if person is not None else None,
+                "today": today,
+                "per_minute": per_minute,
+                "paused": self.paused,
+                "curve": self.watch.curve(),
+                "metric": self.watch.metric,
+                "dev": self.watch.newest(),
+                "audit": self._audited(),
+                "forecast": self._forecast(),
+                "alpha": self._estimated.alpha,
+                "labels": list(self.offered.get(("label", self.contents.settings.about), ())),
+            }
+
+    def _forecast(self) -> dict[str, Any] | None:
+        """Made anew when the curve is."""
+        curve = self.watch.curve()
+        key = len(curve), curve[-1][0] if curve else 0
+        if self._foreseen[0] != key:
+            self._foreseen = key, forecast_of(curve, max(_LEAST_AHEAD, self.desk.answers // 2))
+        return self._foreseen[1]
+
+    def people(self) -> list[dict[str, Any]]:
+        """For the admin page."""
+        with self.lock:
+            return [self._about(person) for person in self.persons.values()]
+
+    def _about(self, person: Person) -> dict[str, Any]:
+        today, per_minute = self._speed(person.id)
+        made = self._tokens.get(person.id)
+        return {
+            "id": person.id,
+            "name": person.name,
+            "admin": person.admin,
+            "answers": self.desk.answers_by[person.id],
+            "today": today,
+            "per_minute": per_minute,
+            "open": len(self.desk.open_of(person.id)),
+            "link_made": _iso(made.at) if made is not None else None,
+            "agreement": self._estimated.agreement.get(person.id),
+            **self._errors(person.id),
+        }
+
+    def _errors(self, person: int) -> dict[str, Any]:
+        """How often the person errs, where that is known: e0 (a wrong yes), e1 (a wrong no), with their intervals."""
+        rates = self._estimated.rates.get(person) if self._estimated.known else None
+        if rates is None:
+            return {"e0": None, "e1": None}
+        return {"e0": rates.e0.as_dict(), "e1": rates.e1.as_dict()}
+
+    def _estimate(self) -> float | None:
+        """In the watching thread. What learning believes of people changes by events, so a replay knows of it."""
+        with self.lock:
+            answers = [pair for pair in self.log.answers() if pair[1].audit is None]
+            believed = dict(self.beliefs)
+        self._estimated = estimated(answers)
+        for person, (e0, e1) in self._estimated.beliefs(believed).items():
+            self.believe(person, e0, e1)
+        with self.lock:
+            self._audit_seen = -_AUDIT_SECONDS, None
+            found = self._audited()
+        return None if found is None or found["asked"] < _LEAST_AUDITS else found["accuracy"]
+
+    def _speed(self, person: int | None) -> tuple[int, float]:
+        """(answers since midnight, answers a minute lately)."""
+        now = self.clock()
+        midnight = datetime.datetime.fromtimestamp(now).replace(hour=0, minute=0, second=0, microsecond=0).timestamp()
+        times = self.desk.times_since(person, min(midnight, now - _WINDOW))
+        lately = [at for at in times if at >= now - _WINDOW]
+        spread = max(_LEAST, now - min(lately, default=now))
+        return sum(at >= midnight for at in times), round(60 * len(lately) / spread, 1)
+
+    # The audit set
+
+    def audit_table(self) -> list[dict[str, Any]]:
+        """Every answer to an audit question beside what the present model says of the same part."""
+        with self.lock:
+            return list(self._audit_rows())
+
+    def _audit_rows(self) -> Iterator[dict[str, Any]]:
+        for event in self.desk.audit_answers():
+            row = self.desk.row(event.question or 0)
+            question, answer = row.question(), json.loads(event.answer or "null")
+            given = {"id": question_id(row.id), "x": row.x, "person": event.person, "at": event.at, "answer": answer}
+            if row.kind == "label":
+                output = self.decoder.one(self.learner.state.W, row.x)
+                model = self.contents.serving.label_in(self.contents.task, question, output)
+            else:
+                first, second = (self.learner.probability(question, each) for each in ("first", "second"))
+                model = "first" if first >= second else "second"
+            yield {**given, "first": question.numbers[0], "last": question.numbers[2], "model": model}
+
+    def _audited(self) -> dict[str, Any] | None:
+        """Ties say nothing of which is better, so they are left out. Worth a few milliseconds every other second."""
+        if not self.log.meta["audit"]:
+            return None
+        at, found = self._audit_seen
+        if self.clock() - at < _AUDIT_SECONDS:
+            return found
+        rows = [row for row in self._audit_rows() if row["answer"] != "tie"]
+        about = self.contents.settings.about
+        labels = len(self.offered.get(("label", about), ())) or 2
+        found = audited(rows, labels, self._estimated, sum(parse_error(self.contents.settings.rater_error)) / 2)
+        self._audit_seen = self.clock(), found
+        return found
+
+
+def _iso(at: float) -> str:
+    return datetime.datetime.fromtimestamp(at, datetime.UTC).isoformat(timespec="seconds").replace("+00:00", "Z")

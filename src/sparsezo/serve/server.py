@@ -1,0 +1,137 @@
+"""The server of an app: uvicorn, with bounds for clients that are slow, idle or many.
+
+serve(session, port=8000, ready=print)         # until SIGINT or SIGTERM; ready gets the address, with the port it has
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import socket
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import uvicorn
+
+from sparsezo.errors import UsageError
+from sparsezo.serve.app import create_app
+from sparsezo.serve.guard import LOOPBACK
+
+if TYPE_CHECKING:
+    from sparsezo.serve.session import Session
+
+KEEP_ALIVE_SECONDS = 75  # between two requests of a connection: a person may think that long
+HEAD_SECONDS = 10.0  # for a request's head to come, from a connection's start or from its first byte
+MOST_HEAD_BYTES = 32 * 1024
+MOST_CONNECTIONS = 4000  # idle ones too; above this many, 503
+_BACKLOG = 2048
+_ANY = ("0.0.0.0", "::", "")  # every address of this machine
+
+
+def _patient(base: type[Any]) -> type[Any]:
+    """uvicorn waits for a request's head for ever, and httptools keeps as much of one as comes: here are the bounds."""
+
+    class Patient(base):  # type: ignore[misc]
+        _timer: asyncio.TimerHandle | None = None
+        _head_bytes = 0
+
+        def _between_requests(self) -> bool:
+            return self.cycle is None or bool(self.cycle.response_complete)
+
+        def connection_made(self, transport: Any) -> None:
+            super().connection_made(transport)
+            self._timer = self.loop.call_later(HEAD_SECONDS, self._too_slow)
+
+        def data_received(self, data: bytes) -> None:
+            self._head_bytes += len(data)
+            super().data_received(data)
+            if not self._between_requests():
+                self._head_bytes = 0
+                self._stop_timer()
+            elif self._head_bytes > MOST_HEAD_BYTES:
+                self.transport.close()
+            elif self._timer is None:
+                self._timer = self.loop.call_later(HEAD_SECONDS, self._too_slow)
+
+        def _too_slow(self) -> None:
+            self._timer = None
+            if self._between_requests() and not self.transport.is_closing():
+                self.transport.close()
+
+        def _stop_timer(self) -> None:
+            if self._timer is not None:
+                self._timer.cancel()
+                self._timer = None
+
+        def connection_lost(self, exc: Exception | None) -> None:
+            self._stop_timer()
+            super().connection_lost(exc)
+
+    return Patient
+
+
+def _protocol() -> type[Any]:
+    try:
+        from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol as Base  # the quicker one, where installed
+    except ImportError:
+        from uvicorn.protocols.http.h11_impl import H11Protocol as Base  # type: ignore[assignment]
+    return _patient(Base)
+
+
+class Server(uvicorn.Server):
+    """Says when it listens, and where."""
+
+    def __init__(self, session: Session, host: str = "127.0.0.1", port: int = 0) -> None:
+        loopback = host in LOOPBACK or host == "::1"
+        super().__init__(
+            uvicorn.Config(
+                create_app(session, LOOPBACK if loopback else None),
+                http=_protocol(),
+                ws="none",
+                access_log=False,
+                log_config=None,
+                server_header=False,
+                proxy_headers=False,
+                limit_concurrency=MOST_CONNECTIONS,
+                timeout_keep_alive=KEEP_ALIVE_SECONDS,
+                timeout_graceful_shutdown=5,
+                h11_max_incomplete_event_size=MOST_HEAD_BYTES,
+            )
+        )
+        self.socket = _listening(host, port)
+        name = socket.gethostname() if host in _ANY else host
+        shown = f"[{name}]" if ":" in name else name
+        self.url = f"http://{shown}:{self.socket.getsockname()[1]}"
+
+
+def serve(
+    session: Session, host: str = "127.0.0.1", port: int = 0, ready: Callable[[str], object] = lambda url: None
+) -> None:
+    """Until it is stopped. The session stays open: whoever opened it closes it."""
+    _more_files()
+    server = Server(session, host, port)
+    with server.socket:
+        ready(server.url)  # it listens already: who connects now is answered in a moment
+        server.run(sockets=[server.socket])
+
+
+def _listening(host: str, port: int) -> socket.socket:
+    try:
+        family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        made = socket.create_server(address[:2], family=family, backlog=_BACKLOG)
+    except (OSError, OverflowError) as error:
+        raise UsageError(f"cannot listen at `host` {host} `port` {port}: {error}") from None
+    made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # connections inherit it; else a reply may wait 40 ms
+    return made
+
+
+def _more_files() -> None:
+    """As many connections as the system allows, if that is more than it gives by itself."""
+    with contextlib.suppress(ImportError, ValueError, OSError):
+        import resource
+
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        wanted = MOST_CONNECTIONS + 500
+        most = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+        if soft != resource.RLIM_INFINITY and soft < most:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))

@@ -1,0 +1,132 @@
+// The administrator's page: people, the learning curve, pause, exports.
+import { Api, takeToken } from "./api.js";
+import { $, el } from "./dom.js";
+import { auditLine, forecastLine, plot } from "./plot.js";
+
+const EVERY_MS = 5000;
+const api = new Api(takeToken());
+
+const count = (value) => value.toLocaleString("en");
+const share = (value) => (100 * value).toFixed(0) + "%";
+const COLUMNS = [
+  ["name", "Name", String],
+  ["answers", "Answers", count],
+  ["per_minute", "A minute", (value) => value.toFixed(1)],
+  ["agreement", "Agreement", share],
+  ["e0", "Yes to wrong", share],
+  ["e1", "No to right", share],
+  ["link_made", "Link made", (value) => new Date(typeof value === "number" ? value * 1000 : value).toLocaleString()],
+];
+
+function say(words, bad = false) {
+  $("said").textContent = words;
+  $("said").hidden = !words;
+  $("said").classList.toggle("bad", bad);
+}
+
+function failed(error) {
+  if (!("status" in error)) throw error;
+  $("state").dataset.state = "torn";
+  const away = error.status === 401 || error.status === 403;
+  $("state").textContent = away ? "No access" : "No connection";
+  say(away ? "Open this page by the administrator’s link: it ends in # and a token." : error.message, true);
+}
+
+function people(rows) {
+  const columns = COLUMNS.filter(([key]) => rows.some((row) => row[key] != null));
+  $("people-head").replaceChildren(...columns.map(([, words]) => el("th", { scope: "col" }, words)));
+  $("people").replaceChildren(
+    ...rows.map((row) =>
+      el("tr", {}, ...columns.map(([key, , show], k) => el(k ? "td" : "th", k ? {} : { scope: "row" }, row[key] == null ? "–" : show(row[key])))),
+    ),
+  );
+}
+
+function status(now) {
+  $("n-answers").textContent = count(now.answers);
+  $("n-questions").textContent = count(now.questions);
+  $("metric").textContent = now.metric;
+  $("dev").textContent = now.dev == null ? "–" : now.dev.toFixed(3);
+  $("plot").replaceChildren(plot(now.curve, now.metric));
+  $("audit").textContent = auditLine(now.audit);
+  $("forecast").textContent = forecastLine(now.forecast, now.metric);
+  $("pause").textContent = now.paused ? "Go on" : "Pause";
+  $("pause").setAttribute("aria-pressed", String(now.paused));
+  $("state").dataset.state = now.paused ? "waiting" : "saved";
+  $("state").textContent = now.paused ? "Paused" : "Running";
+}
+
+async function refresh() {
+  try {
+    const [who, now] = [await api.get("admin/people"), await api.get("status")];
+    people(who.people);
+    status(now);
+    if ($("said").classList.contains("bad")) say("");
+  } catch (error) {
+    failed(error);
+  }
+}
+
+$("pause").addEventListener("click", async () => {
+  try {
+    const { paused } = await api.post("admin/pause", { paused: $("pause").getAttribute("aria-pressed") !== "true" });
+    say(paused ? "Paused: nobody gets questions." : "Questions go out again.");
+  } catch (error) {
+    return failed(error);
+  }
+  refresh();
+});
+
+$("add").addEventListener("submit", async (event) => {
+  event.preventDefault();
+  const name = $("name").value.trim();
+  if (!name) return;
+  try {
+    const made = await api.post("admin/people", { name });
+    $("made-name").textContent = made.name;
+    $("link").value = `${location.origin}/#${made.token}`;
+    $("made").hidden = false;
+    $("name").value = "";
+    $("link").focus();
+    $("link").select();
+  } catch (error) {
+    return failed(error);
+  }
+  refresh();
+});
+
+$("copy").addEventListener("click", async () => {
+  $("link").select();
+  try {
+    await navigator.clipboard.writeText($("link").value);
+    say("The link is copied.");
+  } catch {
+    say("Copy it by hand: it is selected."); // browsers give the clipboard to safe pages only
+  }
+});
+
+for (const button of document.querySelectorAll("[data-export]")) {
+  button.addEventListener("click", async () => {
+    const what = button.dataset.export;
+    button.disabled = true;
+    try {
+      const reply = await api.fetch(`admin/export/${what}`);
+      const name = /filename="([^"]+)"/.exec(reply.headers.get("Content-Disposition") ?? "")?.[1] ?? what;
+      const address = URL.createObjectURL(await reply.blob());
+      el("a", { href: address, download: name }).click();
+      setTimeout(() => URL.revokeObjectURL(address), 60_000);
+      say(`${name} is downloaded.`);
+    } catch (error) {
+      failed(error);
+    } finally {
+      button.disabled = false;
+    }
+  });
+}
+
+$("answer-link").addEventListener("click", () => ($("answer-link").href = "/")); // this tab has the token already
+addEventListener("hashchange", () => location.reload());
+if (api.token) {
+  refresh();
+  setInterval(() => !document.hidden && refresh(), EVERY_MS);
+} else failed({ status: 401 });

@@ -1,0 +1,384 @@
+// The page that asks. One question is shown, two wait; an answer shows the next one first and is sent after that.
+import { Api, takeToken } from "./api.js";
+import { KeySettings, askNote, help, isOpen } from "./dialogs.js";
+import { $, el, short, unseen } from "./dom.js";
+import { Keys, keyOf } from "./keys.js";
+import { Labels } from "./labels.js";
+import { Outbox } from "./outbox.js";
+import { auditLine, forecastLine, plot } from "./plot.js";
+import { input, outputs, sentenceOf } from "./show.js";
+
+const AHEAD = 2; // questions that wait
+const LISTED = 20; // last answers
+const STATUS_MS = 15_000;
+const STATUS_SOON_MS = 1500; // after an answer
+const ECHO_MS = 4000;
+
+const api = new Api(takeToken());
+const keys = new Keys();
+const labels = new Labels(keys, (name) => answer(name));
+const outbox = new Outbox(api, { sent, refused, changed: showState });
+
+let current = null;
+let ahead = [];
+let past = []; // answers and skips, the oldest first: {id, question or null, text, answer, entry}
+const gone = new Set(); // ids that were answered or skipped and not taken back
+let asking = false;
+let askAgain = false; // questions were used up while others were asked for
+let busy = false; // an older question is being fetched back
+
+// The time that a person looks at a question, without the time that the page is hidden
+const watch = { since: 0, seconds: 0 };
+const startWatch = () => Object.assign(watch, { since: document.hidden ? 0 : performance.now(), seconds: 0 });
+const readWatch = () => watch.seconds + (watch.since ? (performance.now() - watch.since) / 1000 : 0);
+document.addEventListener("visibilitychange", () => {
+  watch.seconds = readWatch();
+  watch.since = document.hidden ? 0 : performance.now();
+  if (!document.hidden) refreshStatus();
+});
+
+// Showing
+
+const CHOICES = { yes: "Yes", no: "No", first: "First", second: "Second", tie: "No difference" };
+
+function button(words, action, value, name = "") {
+  const made = el("button", { type: "button", class: `answer ${name}`, "data-answer": value });
+  const key = keys.label(action);
+  made.append(...(key ? [el("kbd", {}, key), " "] : []), words);
+  made.addEventListener("click", () => answer(value));
+  return made;
+}
+
+function show() {
+  const question = current;
+  if (question === null) {
+    $("shown").replaceChildren();
+    $("answers").replaceChildren();
+    labels.show([], "");
+    return;
+  }
+  $("text").replaceChildren(...sentenceOf(question));
+  $("shown").replaceChildren(...input(question));
+  drawAnswers(question);
+  startWatch();
+  // Where a button had the focus, which is gone with its question: the card has it, and Tab leads to the answers
+  if (document.activeElement === document.body || $("card").contains(document.activeElement)) {
+    $("card").focus({ preventScroll: true });
+  }
+}
+
+function drawAnswers(question) {
+  $("answers").className = `answers of-${question.kind}`;
+  if (question.kind === "part") {
+    $("answers").replaceChildren(button("Yes", "yes", "yes", "good"), button("No", "no", "no", "bad"));
+    labels.show(question.labels ?? [], "Or say what it is");
+  } else if (question.kind === "label") {
+    $("answers").replaceChildren();
+    labels.show(question.choices, "What is it?");
+  } else if (question.kind === "pair") {
+    const cards = outputs(question).map((node, k) => {
+      const name = k === 0 ? "first" : "second";
+      return el("div", { class: "output" }, node, button(CHOICES[name], name, name));
+    });
+    $("answers").replaceChildren(el("div", { class: "outputs" }, ...cards), button(CHOICES.tie, "tie", "tie"));
+    labels.show([], "");
+  } else {
+    const grades = Array.from({ length: question.grades ?? 5 }, (_, k) => k + 1);
+    const words = (grade) => (grade === 1 ? "1 worst" : grade === grades.length ? `${grade} best` : String(grade));
+    $("answers").replaceChildren(
+      ...grades.map((grade) => {
+        const made = button(words(grade), "d" + grade, String(grade), "grade");
+        if (keys.label("d" + grade) === String(grade)) made.querySelector("kbd").remove();
+        return made;
+      }),
+    );
+    labels.show([], "");
+  }
+}
+
+/** Buttons that stay show their keys. */
+function drawKeys() {
+  for (const made of document.querySelectorAll("[data-action]")) {
+    made.querySelector("kbd")?.remove();
+    const key = keys.label(made.dataset.action);
+    if (key) made.prepend(el("kbd", {}, key));
+  }
+  if (current !== null) drawAnswers(current);
+}
+
+function message(words) {
+  $("text").replaceChildren(words);
+}
+
+function showState() {
+  const [n, state] = [outbox.size, $("state")];
+  state.dataset.state = n === 0 ? "saved" : outbox.torn ? "torn" : "waiting";
+  state.textContent = n === 0 ? "All saved" : outbox.torn ? `${n} not saved; trying again` : `${n} being saved`;
+  for (const each of past) each.item?.classList.toggle("unsaved", outbox.entries.includes(each.entry));
+}
+
+let echoTimer = 0;
+
+function echo(words, entry = null) {
+  clearTimeout(echoTimer);
+  const mark = el("span", { class: "mark", "aria-hidden": "true" });
+  $("echo").replaceChildren(words, mark);
+  $("echo").className = "echo shown";
+  $("echo").entry = entry;
+  $("echo").mark = mark;
+  markEcho(entry === null ? "" : "saving…");
+}
+
+function markEcho(words) {
+  if ($("echo").mark) $("echo").mark.textContent = words;
+  if (words === "saving…") return;
+  clearTimeout(echoTimer);
+  echoTimer = setTimeout(() => ($("echo").className = "echo"), ECHO_MS);
+}
+
+// Answering
+
+function next() {
+  current = ahead.shift() ?? null;
+  show();
+  if (current === null) message(outbox.torn ? "Waiting for the connection. Your answers are kept." : "Fetching a question");
+}
+
+function answer(said) {
+  if (current === null || busy) return;
+  const question = current;
+  const value = question.kind === "rate" ? Number(said) : said;
+  const seconds = Math.min(readWatch(), 86400);
+  gone.add(question.id);
+  next(); // on the screen before the answer is sent
+  const entry = outbox.add("tell", { id: question.id, answer: value, seconds: Math.round(seconds * 1000) / 1000 });
+  past.push({ id: question.id, question, text: question.text, answer: value, entry });
+  echo(`${CHOICES[value] ?? value}: ${short(question.text, 50)}`, entry);
+  showPast();
+}
+
+function pass(why) {
+  if (current === null || busy) return;
+  const question = current;
+  gone.add(question.id);
+  next();
+  const entry = outbox.add("skip", { id: question.id, why });
+  past.push({ id: question.id, question, text: question.text, answer: why === "skip" ? "skipped" : "can’t tell", entry });
+  echo(why === "skip" ? "Skipped" : "Can’t tell: noted", entry);
+  showPast();
+}
+
+async function flag() {
+  if (current === null || busy) return;
+  const { id } = current;
+  const note = await askNote();
+  if (note !== null) echo("Flagged", outbox.add("flag", { id, note }));
+  $("card").focus({ preventScroll: true });
+}
+
+/** Back to an answer: the last one, or one of the list. What is on the screen waits. */
+async function undo(which = past.at(-1)) {
+  if (busy) return;
+  if (!which) {
+    echo("There is nothing to take back");
+    return;
+  }
+  past = past.filter((each) => each !== which);
+  let question = which.question;
+  if (which.entry === undefined || !outbox.withdraw(which.entry)) {
+    if (question === null) question = await fetchBack(which);
+    else outbox.add("undo", { id: which.id });
+  }
+  if (question === null) return;
+  gone.delete(question.id);
+  ahead = ahead.filter((each) => each.id !== question.id);
+  if (current !== null) ahead.unshift(current);
+  current = question;
+  show();
+  $("card").focus({ preventScroll: true });
+  echo(`Taken back: ${CHOICES[which.answer] ?? which.answer}. Answer it again`);
+  showPast();
+}
+
+/** A question that this page has not shown itself: from before a reload. */
+async function fetchBack(which) {
+  busy = true;
+  try {
+    return (await api.post("undo", { id: which.id })).question;
+  } catch (error) {
+    if (error.passing) past.push(which);
+    echo(`Not taken back: ${error.message}`);
+    return null;
+  } finally {
+    busy = false;
+    showPast();
+  }
+}
+
+function showPast() {
+  const items = past.slice(-LISTED).reverse();
+  const made = items.map((each) => {
+    const change = el("button", { type: "button", title: each.text }, el("b", {}, short(CHOICES[each.answer] ?? each.answer, 24)), " ", short(each.text, 80), unseen(" Change this answer"));
+    change.addEventListener("click", () => undo(each));
+    each.item = el("li", { class: outbox.entries.includes(each.entry) ? "unsaved" : "" }, change);
+    return each.item;
+  });
+  $("recent").replaceChildren(...made);
+  $("recent-hint").textContent = made.length ? "Choose one to change it." : "None yet.";
+}
+
+// What the service says
+
+function sent(entry, reply) {
+  if ($("echo").entry === entry) markEcho("✓ saved");
+  if (entry.path === "tell") {
+    $("everyone").textContent = reply.answers.toLocaleString("en");
+    statusSoon();
+  }
+  if (outbox.size === 0) refill();
+}
+
+function refused(entry, error) {
+  if (error.status === 401 || error.status === 403) return badLink();
+  const again = entry.tries > 1 || entry.path === "undo";
+  if (again && [404, 409].includes(error.status) && entry.path !== "tell") return refillIfIdle(); // it had arrived
+  past = past.filter((each) => each.entry !== entry);
+  showPast();
+  echo(`Not saved: ${error.message}`);
+  refillIfIdle();
+}
+
+const refillIfIdle = () => outbox.size === 0 && refill();
+
+function badLink() {
+  current = null;
+  ahead = [];
+  show();
+  message(api.token ? "This link is not valid any more. Ask for a new one." : "Open this page by your own link: it ends in # and a token.");
+  $("state").dataset.state = "torn";
+  $("state").textContent = "No access";
+}
+
+let retry = 0;
+
+/** Enough questions ahead; those that wait are looked at again, since the model has learned meanwhile. */
+async function refill() {
+  askAgain = asking;
+  if (asking) return;
+  const wanted = AHEAD - ahead.length + (current === null ? 1 : 0);
+  if (wanted <= 0) return;
+  asking = true;
+  clearTimeout(retry);
+  const holding = ahead.map((each) => each.id);
+  let wait = 0;
+  try {
+    const { questions } = await api.post("ask", { n: wanted, holding });
+    const fresh = questions.filter((each) => !gone.has(each.id) && each.id !== current?.id);
+    const put = ahead.filter((each) => !holding.includes(each.id)); // put back by undo in the meantime
+    ahead = [...put, ...fresh.filter((each) => !put.some((other) => other.id === each.id))];
+    if (current === null) next();
+    if (current === null) wait = 1;
+  } catch (error) {
+    if (error.status === 401 || error.status === 403) return badLink();
+    wait = error.wait ?? 2;
+    if (current === null) message(error.code === "paused" ? "Paused. It goes on by itself." : error.code === "nothing-to-ask" ? "Nothing to ask at present. Thank you!" : error.status === 0 ? "Waiting for the connection. Your answers are kept." : error.message);
+  } finally {
+    asking = false;
+  }
+  if (wait) retry = setTimeout(refillIfIdle, wait * 1000);
+  else if (askAgain) refillIfIdle();
+}
+
+let statusTimer = 0;
+
+const statusSoon = () => {
+  statusTimer ||= setTimeout(refreshStatus, STATUS_SOON_MS);
+};
+
+async function refreshStatus() {
+  clearTimeout(statusTimer);
+  statusTimer = 0;
+  try {
+    const status = await api.get("status");
+    $("per-minute").textContent = status.per_minute.toFixed(status.per_minute < 10 ? 1 : 0);
+    $("today").textContent = status.today.toLocaleString("en");
+    $("everyone").textContent = status.answers.toLocaleString("en");
+    $("plot").replaceChildren(plot(status.curve, status.metric));
+    $("audit").textContent = auditLine(status.audit);
+    $("forecast").textContent = forecastLine(status.forecast, status.metric);
+  } catch (error) {
+    if (!("passing" in error)) throw error; // a status that does not come now comes later
+  }
+}
+
+// Keys, buttons, leaving
+
+const DO = {
+  yes: () => current?.kind === "part" && answer("yes"),
+  no: () => current?.kind === "part" && answer("no"),
+  first: () => current?.kind === "pair" && answer("first"),
+  second: () => current?.kind === "pair" && answer("second"),
+  tie: () => current?.kind === "pair" && answer("tie"),
+  skip: () => pass("skip"),
+  cannot: () => pass("cannot-tell"),
+  flag,
+  undo: () => undo(),
+  filter: () => labels.focus(),
+  help: () => help(keys),
+};
+
+function digit(which) {
+  if (current?.kind === "pair") {
+    const said = ["first", "second", "tie"][Number(which) - 1];
+    if (said) answer(said);
+  } else if (current?.kind === "rate") {
+    if (which >= 1 && which <= (current.grades ?? 5)) answer(which);
+  } else labels.digit(which);
+}
+
+document.addEventListener("keydown", (event) => {
+  if (!keys.on || event.repeat || event.defaultPrevented || isOpen()) return;
+  const target = event.target;
+  if (target.closest("input, textarea, select, [contenteditable]")) return;
+  const key = keyOf(event);
+  if (key === null || (key === "Space" && target.closest("button, a, summary"))) return;
+  if (key.startsWith("Arrow") && current?.kind !== "pair") return;
+  const action = keys.action(key);
+  if (action === null) return;
+  event.preventDefault();
+  if (action.startsWith("d")) digit(action.slice(1));
+  else DO[action]();
+});
+
+for (const made of document.querySelectorAll("[data-action]")) {
+  made.addEventListener("click", () => DO[made.dataset.action]());
+}
+
+addEventListener("beforeunload", (event) => {
+  if (outbox.size) event.preventDefault();
+});
+addEventListener("hashchange", () => location.reload()); // another person's link in the same tab
+
+async function start() {
+  new KeySettings(keys, drawKeys);
+  drawKeys();
+  showState();
+  showPast();
+  if (!api.token) return badLink();
+  for (const { body } of outbox.entries) gone.add(body.id);
+  if (outbox.size) await outbox.run();
+  await refill();
+  refreshStatus();
+  setInterval(() => !document.hidden && refreshStatus(), STATUS_MS);
+  try {
+    const { recent } = await api.get(`recent?n=${LISTED}`);
+    const known = new Set(past.map((each) => each.id));
+    const older = recent.filter((each) => !each.retracted && !known.has(each.id)).reverse();
+    past = [...older.map(({ id, question, answer }) => ({ id, question: null, text: question, answer, entry: undefined })), ...past];
+    showPast();
+  } catch (error) {
+    if (!("passing" in error)) throw error; // the list starts empty, then
+  }
+}
+
+start();

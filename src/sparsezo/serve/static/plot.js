@@ -1,0 +1,57 @@
+// A small curve: how the model does, over the number of answers.
+import { el, svg } from "./dom.js";
+
+const WIDTH = 320;
+const HEIGHT = 130;
+const ROOM = { left: 38, right: 12, top: 12, bottom: 24 };
+
+const number = (value) => Math.abs(value) < 10 ? value.toFixed(3) : String(Math.round(value));
+const count = (value) => value.toLocaleString("en");
+
+/** An SVG of status.curve, or a sentence where there is nothing to draw yet. */
+export function plot(curve, metric) {
+  const points = curve.filter(([x, y]) => Number.isFinite(x) && Number.isFinite(y));
+  if (points.length < 2) return el("p", { class: "small" }, "A curve comes with the first hundreds of answers.");
+  const [xs, ys] = [points.map(([x]) => x), points.map(([, y]) => y)];
+  const [x0, x1] = [Math.min(...xs), Math.max(...xs)];
+  let [y0, y1] = [Math.min(...ys), Math.max(...ys)];
+  if (y1 - y0 < 0.02) [y0, y1] = [y0 - 0.01, y1 + 0.01];
+  const x = (value) => ROOM.left + ((value - x0) / (x1 - x0 || 1)) * (WIDTH - ROOM.left - ROOM.right);
+  const y = (value) => HEIGHT - ROOM.bottom - ((value - y0) / (y1 - y0)) * (HEIGHT - ROOM.top - ROOM.bottom);
+  const [lastX, lastY] = points.at(-1);
+  const label = `${metric} went from ${number(ys[0])} to ${number(lastY)} within ${count(lastX)} answers`;
+  const text = (at, into, words, anchor) => svg("text", { x: at, y: into, "text-anchor": anchor }, words);
+  return svg(
+    "svg",
+    { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img", "aria-label": label },
+    svg("path", { class: "grid", d: `M${ROOM.left} ${y(y0)}H${WIDTH - ROOM.right}M${ROOM.left} ${y(y1)}H${WIDTH - ROOM.right}` }),
+    svg("polyline", { class: "curve", points: points.map(([a, b]) => `${x(a).toFixed(1)},${y(b).toFixed(1)}`).join(" ") }),
+    svg("circle", { class: "last", cx: x(lastX), cy: y(lastY), r: 3.5 }),
+    text(ROOM.left - 5, y(y1) + 4, number(y1).slice(0, 5), "end"),
+    text(ROOM.left - 5, y(y0) + 4, number(y0).slice(0, 5), "end"),
+    text(ROOM.left, HEIGHT - 7, count(x0), "start"),
+    text(WIDTH - ROOM.right, HEIGHT - 7, `${count(x1)} answers`, "end"),
+    svg("text", { class: "now", x: WIDTH - ROOM.right, y: y(lastY) + (lastY > (y0 + y1) / 2 ? 18 : -9), "text-anchor": "end" }, `${metric} ${number(lastY)}`),
+  );
+}
+
+const percent = (value) => (100 * value).toFixed(1) + "%";
+const within = (of, show) =>
+  Number.isFinite(of.low) && Number.isFinite(of.high) ? ` (95%: ${show(of.low)} to ${show(of.high)})` : "";
+
+/** What an audit says, in a line: its own text, or its numbers. */
+export function auditLine(audit) {
+  if (!audit) return "";
+  if (typeof audit.text === "string") return audit.text;
+  if (!audit.asked) return "Audit: none answered yet.";
+  const share = audit.accuracy ?? audit.right / audit.asked;
+  return `Audit: right in ${percent(share)}${within(audit, percent)}, from ${count(audit.asked)} answers.`;
+}
+
+export function forecastLine(forecast, metric) {
+  if (!forecast) return "";
+  if (typeof forecast.text === "string") return forecast.text;
+  if (!Number.isFinite(forecast.value)) return "";
+  const noise = forecast.within_noise ? "; that is within noise" : "";
+  return `${count(forecast.answers)} more answers: ${metric} about ${number(forecast.value)}${within(forecast, number)}${noise}.`;
+}

@@ -1,0 +1,148 @@
+// A question's input, drawn: sentences with chunks in brackets, documents, two outputs side by side.
+import { differing } from "./diff.js";
+import { el, unseen } from "./dom.js";
+
+const HUES = 8;
+const KNOWN = ["NP", "VP", "PP", "ADVP", "ADJP", "SBAR", "PRT", "CONJP", "PER", "LOC", "ORG", "MISC"];
+
+/** A colour for a class, the same everywhere. */
+function hue(name) {
+  if (name === "O") return "hue-none";
+  const at = KNOWN.indexOf(name);
+  if (at >= 0) return `hue-${at % HUES}`;
+  let sum = 7;
+  for (const letter of name) sum = (sum * 31 + letter.codePointAt(0)) % 1009;
+  return `hue-${sum % HUES}`;
+}
+
+const typeOf = (tag) => (/^[BIES]-/.test(tag) ? tag.slice(2) : tag === "B" || tag === "I" ? "" : tag);
+const isChunk = (tag) => /^[BIES](-|$)/.test(tag);
+
+/** [{first, last, type}] of a row of tags. */
+export function spans(tags) {
+  const found = [];
+  tags.forEach((tag, at) => {
+    if (!isChunk(tag)) return;
+    const open = found.at(-1);
+    if (tag[0] === "I" && open?.last === at - 1 && open.type === typeOf(tag)) open.last = at;
+    else found.push({ first: at, last: at, type: typeOf(tag) });
+  });
+  return found;
+}
+
+export const badge = (name) => el("span", { class: `badge ${hue(name)}` }, name);
+
+const bracket = (text) => el("span", { class: "bracket", "aria-hidden": "true" }, text);
+
+/** Words in a row with spaces; `mark(at)` may wrap one. */
+function words(row, first, last, mark) {
+  const made = [];
+  for (let at = first; at <= last; at++) {
+    if (at > first) made.push(" ");
+    made.push(mark?.(at) ? el("b", { class: "differs" }, row[at]) : row[at]);
+  }
+  return made;
+}
+
+/** A sentence with its chunks; `part` is what the question is about. */
+function sentence(row, chunks, { part = null, mark = null } = {}) {
+  const made = el("p", { class: "sentence chunked", dir: "auto" });
+  const pieces = [...chunks.filter((each) => !part || each.last < part.first || each.first > part.last)];
+  if (part) pieces.push(part);
+  pieces.sort((a, b) => a.first - b.first);
+  let at = 0;
+  for (const piece of pieces) {
+    if (piece.first > at) made.append(...words(row, at, piece.first - 1, mark), " ");
+    made.append(piece === part ? asked(row, part) : chunk(row, piece, mark), " ");
+    at = piece.last + 1;
+  }
+  if (at < row.length) made.append(...words(row, at, row.length - 1, mark));
+  return made;
+}
+
+function chunk(row, { first, last, type }, mark) {
+  const inside = words(row, first, last, mark);
+  return el("span", { class: `chunk ${hue(type)}` }, bracket("["), ...together(inside, bracket("]"), type ? badge(type) : null));
+}
+
+/** The last word, its bracket and its badge stay on one line. */
+function together(inside, ...after) {
+  const last = inside.pop();
+  return [...inside, el("span", { class: "together" }, last, ...after)];
+}
+
+function asked(row, { first, last, type, opens, closes, name }) {
+  return el(
+    "mark",
+    { class: `asked ${hue(type)}` },
+    unseen("(in question: "),
+    opens ? bracket("[") : null,
+    ...together(words(row, first, last), closes ? bracket("]") : null, name ? badge(name) : null),
+    unseen(")"),
+  );
+}
+
+function tagged(question) {
+  const { words: row, first, last, tag, tags } = question.shown;
+  const blind = question.kind === "label"; // a suggestion must not sway the answer
+  const whole = (question.about ?? question.shown.about) === "chunk" || last > first || question.text.startsWith("Is '");
+  const type = blind ? "" : typeOf(tag ?? "");
+  const known = !blind && isChunk(tag ?? "");
+  const part = {
+    first,
+    last,
+    type,
+    opens: known && (whole || tag[0] === "B"),
+    closes: known && whole,
+    name: blind ? "" : type || tag || "",
+  };
+  return [sentence(row, spans(tags ?? []), { part })];
+}
+
+function twoOutputs(question) {
+  const { shown } = question;
+  if (shown.outputs && shown.words) {
+    const [a, b] = shown.outputs;
+    const mark = (at) => a[at] !== b[at];
+    return shown.outputs.map((tags) => sentence(shown.words, spans(tags), { mark }));
+  }
+  const texts = shown.hypotheses ?? shown.classes ?? (shown.outputs ?? []).map(String);
+  if (!shown.hypotheses && shown.classes) return texts.map((name) => el("p", { class: "sentence" }, badge(name)));
+  const rows = texts.map((text) => text.split(/\s+/).filter(Boolean));
+  const marks = differing(rows[0], rows[1]);
+  return rows.map((row, k) =>
+    el("p", { class: "sentence", dir: "auto" }, ...words(row, 0, row.length - 1, (at) => marks[k][at])),
+  );
+}
+
+const text = (content, label) =>
+  el("div", { class: "document", tabindex: "0", role: "region", "aria-label": label, dir: "auto" }, content);
+
+/** The nodes of a question's input, above its answers. */
+export function input(question) {
+  const { shown, kind } = question;
+  const made = [];
+  if (typeof shown.source === "string") {
+    made.push(el("div", { class: "source" }, el("h2", {}, "Source"), el("p", { dir: "auto" }, shown.source)));
+  }
+  if (typeof shown.document === "string") made.push(text(shown.document, "Document"));
+  if (kind === "pair") return made;
+  if (shown.words && Number.isInteger(shown.first)) made.push(...tagged(question));
+  else if (shown.words) made.push(sentence(shown.words, spans(shown.outputs?.[0] ?? shown.tags ?? [])));
+  for (const hypothesis of shown.hypotheses ?? []) made.push(el("p", { class: "sentence", dir: "auto" }, hypothesis));
+  const names = kind === "label" ? [] : [shown.class, ...(shown.classes ?? [])].filter(Boolean);
+  if (names.length) made.push(el("p", { class: "classes" }, ...names.map(badge)));
+  return made;
+}
+
+/** For pair: the two outputs as they are to be shown, left and right. */
+export const outputs = (question) => twoOutputs(question);
+
+/** The sentence that asks, with the part in question set apart. */
+export function sentenceOf(question) {
+  const { words: row, first, last } = question.shown;
+  const part = row && Number.isInteger(first) ? row.slice(first, last + 1).join(" ") : null;
+  const at = part ? question.text.indexOf(`'${part}'`) : -1;
+  if (at < 0) return [question.text];
+  return [question.text.slice(0, at), el("em", {}, part), question.text.slice(at + part.length + 2)];
+}

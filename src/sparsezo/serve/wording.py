@@ -1,0 +1,88 @@
+"""A question as a page shows it, and an answer as the log has it.
+
+Pairs are shown in random order: outputs are turned round here, and the answer is turned back, so nobody else needs to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from sparsezo.questions import Question, Questions
+from sparsezo.serve.errors import Refused
+from sparsezo.serve.folder import Contents
+from sparsezo.serve.log import QuestionRow
+
+GRADES = 5
+_TURNED = {"first": "second", "second": "first"}
+_SUGGESTIONS = ("tag", "class")  # what the model thinks: not shown where the person is asked what it is
+
+
+def question_id(number: int) -> str:
+    return f"q{number}"
+
+
+def number_of(id: object) -> int:
+    """Of a question by its id, as a page has it."""
+    if isinstance(id, str) and id[:1] == "q" and id[1:].isascii() and id[1:].isdigit() and len(id) < 18:
+        return int(id[1:])
+    raise Refused(f"there is no question {str(id)[:20]!r}", "unknown-question")
+
+
+def worded(
+    contents: Contents, offered: Questions, row: QuestionRow, source: Sequence[str] | None = None
+) -> dict[str, Any]:
+    """All that a page needs."""
+    question = _offering(row.question(), offered)
+    shown = contents.kind.shown(contents.task, contents.data, turned(question) if row.swapped else question)
+    text = shown.pop("question")
+    if row.kind == "label":
+        shown = {name: value for name, value in shown.items() if name not in _SUGGESTIONS}
+    if row.kind == "rate":
+        text = f"How well does {shown['classes'][0]} fit, from 1 (not at all) to {GRADES} (right)?"
+    if source is not None:
+        shown["source"] = source[row.x]
+    return {
+        "id": question_id(row.id),
+        "kind": row.kind,
+        "task": contents.kind.name,
+        "text": text,
+        "choices": list(question.choices),
+        "labels": list(offered.get(("label", row.about), ())) if row.kind == "part" else [],
+        "shown": shown,
+        "order": [1, 0] if row.swapped else [0, 1],
+        "grades": GRADES,
+    }
+
+
+def _offering(question: Question, offered: Questions) -> Question:
+    answers = offered[question.kind, question.about]
+    return replace(question, choices=tuple(answers), codes=tuple(answers.values()))
+
+
+def turned(question: Question) -> Question:
+    return replace(question, outputs=question.outputs[::-1])
+
+
+def understood(row: QuestionRow, offered: Questions, answer: Any) -> tuple[str, Any]:
+    """(the kind it was answered as, the answer as it teaches), or refused."""
+    if row.kind == "rate":
+        if type(answer) is not int or not 1 <= answer <= GRADES:
+            raise Refused(f"an answer is a grade from 1 to {GRADES}", "bad-answer")
+        return "rate", (GRADES - answer) / (GRADES - 1)
+    choices = offered[row.kind, row.about]
+    if isinstance(answer, str) and answer in choices:
+        return row.kind, _TURNED.get(answer, answer) if row.swapped else answer
+    labels = offered.get(("label", row.about), {}) if row.kind == "part" else {}
+    if isinstance(answer, str) and answer in labels:
+        return "label", answer
+    wanted = ", ".join([*choices, *labels][:12])
+    raise Refused(f"an answer is one of {wanted}{', ...' if len(choices) + len(labels) > 12 else ''}", "bad-answer")
+
+
+def as_said(row: QuestionRow, answer: Any) -> Any:
+    """An answer of the log as the person gave it."""
+    if row.kind == "rate":
+        return GRADES - round(answer * (GRADES - 1))
+    return _TURNED.get(answer, answer) if row.swapped else answer

@@ -1,0 +1,144 @@
+"""What a session with people needs of chunking: inputs kept beside the log, parts to audit, the corpus so far."""
+
+from __future__ import annotations
+
+import itertools
+import random
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sparsezo.identity import known_by
+from sparsezo.questions import Question
+from sparsezo.storage.container import damage, read_container, write_container
+from sparsezo.storage.texts import joined, parted
+from sparsezo.tasks.chunking.conll import Corpus, Listed
+from sparsezo.tasks.chunking.options import PLAIN
+from sparsezo.tasks.chunking.tags import IOB2, OUTSIDE, spelled
+
+if TYPE_CHECKING:
+    from sparsezo.tasks.chunking.task import Chunking
+
+AUDIT = "label"  # the kind of question that an audit asks
+_FILE, _KIND = "inputs.szo", "sentences"
+ANSWERED, GUESS = "answered", "guess"
+ENDING = "conll"  # of the corpus
+
+
+def to_arrays(data: Corpus) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    """The sentences without their tags: nobody who answers is helped by these."""
+    words = list(dict.fromkeys(itertools.chain.from_iterable(data.columns)))
+    number = {word: k for k, word in enumerate(words)}.__getitem__
+    arrays: dict[str, NDArray[Any]] = {"offsets": data.offsets, "lines": data.lines}
+    for k, column in enumerate(data.columns):
+        arrays[f"column.{k}"] = np.fromiter(map(number, column), np.int32, len(column))
+    arrays["words"], arrays["words_start"] = joined(words)
+    if data.listed is not None:
+        arrays["names"], arrays["names_start"] = joined(data.listed.names)
+        arrays |= {f"listed.{name}": getattr(data.listed, name) for name in ("starts", "ids", "values")}
+    return {"path": data.path, "columns": len(data.columns), "column": data.column}, arrays
+
+
+def keep(folder: Path, data: Corpus) -> str:
+    """Returns what they are known by."""
+    meta, arrays = to_arrays(data)
+    write_container(folder / _FILE, _KIND, meta, arrays)
+    return known_by(arrays)
+
+
+def identity(data: Corpus) -> str:
+    return known_by(to_arrays(data)[1])
+
+
+def kept(folder: Path, task: Chunking) -> Corpus:
+    meta, arrays = read_container(folder / _FILE, _KIND)
+    with damage(folder / _FILE):
+        words = parted(arrays["words"], arrays["words_start"])
+        columns = tuple([words[i] for i in arrays[f"column.{k}"].tolist()] for k in range(meta["columns"]))
+        listed = None
+        if "names" in arrays:
+            names = parted(arrays["names"], arrays["names_start"])
+            listed = Listed(names, *(arrays[f"listed.{name}"] for name in ("starts", "ids", "values")))
+        return Corpus(
+            meta["path"], columns, None, arrays["offsets"], arrays["lines"], listed=listed, column=meta["column"]
+        )
+
+
+def options_of(task: Chunking) -> dict[str, Any]:
+    """That make a task of the same tags from inputs without any."""
+    if task.scheme == PLAIN:
+        return {"tags": ",".join(task.tags), "scheme": PLAIN, "order": task.order}
+    types = dict.fromkeys(tag[2:] for tag in task.tags[:-1])
+    return {"tags": ",".join(types), "scheme": task.scheme, "order": task.order}
+
+
+def audit_parts(task: Chunking, data: Corpus, n: int, chance: random.Random) -> list[tuple[int, list[int], list[Any]]]:
+    """Tokens, all as likely, none twice: (sentence, a question's numbers, no outputs)."""
+    tokens = chance.sample(range(data.n_tokens), min(n, data.n_tokens))
+    sentences = np.searchsorted(data.offsets, tokens, side="right") - 1
+    places = tokens - data.offsets[sentences]
+    return [(x, [i, 0, i, 0], []) for x, i in zip(sentences.tolist(), places.tolist(), strict=True)]
+
+
+def label_in(task: Chunking, question: Question, output: NDArray[np.int32]) -> str:
+    """What an output says of the token in question, as people name it: an I that starts a chunk is its B."""
+    tags = [task.tags[k] for k in output.tolist()]
+    if task.scheme != PLAIN:
+        tags = spelled(tags, np.array([0, len(tags)]), IOB2)
+    return str(tags[question.numbers[0]])
+
+
+def annotated(
+    task: Chunking, data: Corpus, outputs: NDArray[np.int32], answers: Sequence[tuple[Question, str, Any]]
+) -> Iterator[str]:
+    """Columns, tag, and ``answered`` or ``guess``. Where a guess contradicts an answer, the guess gives way."""
+    tags = [task.tags[k] for k in outputs.tolist()]
+    certain = [False] * len(tags)
+    for question, kind, answer in answers:
+        begin = int(data.offsets[question.x])
+        for place, tag in _said(task, question, kind, answer):
+            tags[begin + place], certain[begin + place] = tag, True
+    if task.scheme != PLAIN:
+        _agree(tags, certain, data.offsets.tolist())
+        tags = spelled(tags, data.offsets, task.scheme)
+    rows = zip(*data.columns, tags, (ANSWERED if each else GUESS for each in certain), strict=True)
+    ends = set(data.offsets[1:].tolist())
+    for number, row in enumerate(rows, start=1):
+        yield " ".join(row) + ("\n\n" if number in ends else "\n")
+
+
+def _said(task: Chunking, question: Question, kind: str, answer: Any) -> list[tuple[int, str]]:
+    """Tokens whose tag the answer says, with the tag."""
+    if kind not in ("part", "label") or (kind == "part" and answer != "yes"):
+        return []
+    first, shown, last, _ = question.numbers
+    if question.about == "token":
+        return [(first, task.tags[shown] if kind == "part" else answer)]
+    tag = task.tags[shown]
+    if kind == "label":
+        if answer == OUTSIDE:  # no chunk with these ends: which tags there are is left open
+            return []
+        tag = next(each for each in task.tags if each[0] == "B" and (each[2:] or "chunk") == answer)
+    inside = "I" + tag[1:]
+    return [(first, tag), *((place, inside) for place in range(first + 1, last + 1))]
+
+
+def _agree(tags: list[str], certain: list[bool], offsets: list[int]) -> None:
+    """An answered I goes on a chunk: guesses before it become part of one of its type."""
+    for begin, end in itertools.pairwise(offsets):
+        for i in range(end - 1, begin, -1):
+            before = tags[i - 1]
+            if certain[i] and tags[i][0] == "I" and not certain[i - 1] and before[1:] != tags[i][1:]:
+                tags[i - 1] = "B" + tags[i][1:]
+
+
+def prompt(data: Corpus, x: int) -> str:
+    begin, end = data.offsets[x : x + 2].tolist()
+    return " ".join(data.columns[0][begin:end]) if data.columns else f"{data.path}, sentence {x + 1}"
+
+
+def output_text(task: Chunking, data: Corpus, x: int, output: NDArray[np.int32]) -> str:
+    return " ".join(task.words(output, np.array([0, output.size])))

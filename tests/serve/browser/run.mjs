@@ -1,0 +1,492 @@
+// The pages in a real browser. Started by test_browser.py with one JSON argument:
+// {modules: folder that has node_modules, chromium: path, sites: {scenario: its service}, token: of a person of
+// the real session, shots: folder or null}.
+// Each scenario prints one line of JSON: {name, error: null or text}. What the service got is checked by the caller.
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { createRequire } from "node:module";
+
+const given = JSON.parse(process.argv[2]);
+const load = createRequire(given.modules + "/");
+const { chromium } = load("playwright-core");
+const AXE = readFileSync(load.resolve("axe-core/axe.min.js"), "utf-8");
+const TOKEN = "token-of-ann";
+const PATIENCE = 10_000;
+
+const browser = await chromium.launch({ executablePath: given.chromium, args: ["--no-sandbox", "--disable-gpu"] });
+const scenarios = {};
+
+/** A page at a service, in a context of its own; `faults`: the console may speak of failed requests. */
+async function visit(site, options = {}) {
+  const { path = "/", token = TOKEN, ...rest } = options;
+  const context = await browser.newContext({ viewport: { width: 1180, height: 820 }, ...rest });
+  context.setDefaultTimeout(PATIENCE);
+  const page = await context.newPage();
+  page.complaints = [];
+  page.on("console", (said) => said.type() === "error" && page.complaints.push(said.text()));
+  page.on("pageerror", (error) => page.complaints.push(String(error)));
+  await page.goto(given.sites[site] + path + (token ? "#" + token : ""));
+  if (path === "/" && token === TOKEN) await page.waitForSelector("#card button");
+  return page;
+}
+
+async function leave(page, faults = false) {
+  const complaints = page.complaints.filter((text) => !(faults && text.startsWith("Failed to load resource")));
+  await page.context().close();
+  assert.deepEqual(complaints, [], "the console has errors");
+}
+
+const asked = (page) => page.textContent("#text");
+const saved = (page) => page.waitForSelector("#state[data-state=saved]");
+const press = async (page, ...keys) => {
+  for (const key of keys) await page.keyboard.press(key);
+};
+/** Wait until the page has asked something that matches. */
+const asks = (page, text) => page.waitForFunction((wanted) => document.getElementById("text").textContent.includes(wanted), text);
+const ready = (page) => page.waitForFunction(() => document.querySelector("#answers button, #label-list button"));
+
+async function accessible(page, where) {
+  await page.evaluate(AXE); // by the debugger: the page's own policy would not have it
+  const { violations } = await page.evaluate(() => globalThis.axe.run());
+  const serious = violations.filter((each) => ["serious", "critical"].includes(each.impact));
+  const words = serious.map((each) => `${each.id}: ${each.nodes.map((node) => node.target + " " + node.failureSummary).join("; ")}`);
+  assert.deepEqual(words, [], `axe at ${where}`);
+}
+
+scenarios.keys = async () => {
+  const page = await visit("keys");
+  assert.equal(new URL(page.url()).hash, "", "the token is gone from the address");
+  await asks(page, "start at in?");
+  await press(page, "y"); // q1
+  await asks(page, "start at the?");
+  await press(page, "n"); // q2
+  await saved(page);
+  await asks(page, "pound");
+  await press(page, "a"); // q3
+  await asks(page, "at is?");
+  await press(page, "x"); // q4
+  await saved(page);
+  await asks(page, "widely");
+  await press(page, "2"); // q5: the second label
+  await asks(page, "expected");
+  await saved(page);
+  assert.match(await page.textContent("#echo"), /I-NP: Does a noun phrase.*saved/);
+  await press(page, "s"); // q6
+  await asks(page, "at to?");
+  await press(page, " "); // q7
+  await saved(page);
+  await asks(page, "take");
+  await press(page, "c"); // q8
+  await asks(page, "another");
+  await saved(page);
+  await page.keyboard.down("y"); // q9: a key that is held down answers once
+  await page.keyboard.down("y");
+  await page.keyboard.up("y");
+  await asks(page, "sharp");
+  await saved(page);
+  assert.equal(await page.locator("#recent li").count(), 9);
+  await leave(page);
+};
+
+scenarios.undo = async () => {
+  const page = await visit("undo");
+  for (const word of ["at in?", "at the?", "pound"]) {
+    await asks(page, word);
+    await press(page, "y");
+    await saved(page);
+  }
+  await asks(page, "at is?"); // q4
+  await press(page, "u");
+  await asks(page, "pound"); // q3
+  await press(page, "Backspace");
+  await asks(page, "at the?"); // q2
+  await press(page, "n", "n");
+  await asks(page, "at is?");
+  await saved(page);
+  await press(page, "s"); // q4
+  await asks(page, "widely");
+  await press(page, "u"); // a skip can be taken back too
+  await asks(page, "at is?");
+  await press(page, "n");
+  await saved(page);
+  await page.reload(); // the list comes from the service now
+  await page.waitForFunction(() => document.querySelectorAll("#recent li").length === 4);
+  await page.locator("#recent button").nth(3).click();
+  await asks(page, "at in?"); // q1
+  await press(page, "3");
+  await saved(page);
+  await leave(page);
+};
+
+scenarios.mouse = async () => {
+  const page = await visit("mouse");
+  const click = async (selector, word) => {
+    await page.click(selector);
+    await asks(page, word);
+    await saved(page);
+  };
+  await click("[data-answer=yes]", "at the?");
+  await click("[data-answer=no]", "pound");
+  await click("#label-list button:nth-child(3)", "at is?"); // O
+  await click("[data-action=skip]", "widely");
+  await click("[data-action=cannot]", "expected");
+  await page.click("[data-action=flag]");
+  await page.fill("#note", "<b>odd</b>");
+  await page.click("#flag-send");
+  await saved(page);
+  await asks(page, "expected");
+  await page.click("[data-action=undo]");
+  await asks(page, "widely");
+  await page.locator("#recent button", { hasText: "No Does" }).click();
+  await asks(page, "at the?");
+  await page.click("[data-answer=yes]");
+  await asks(page, "widely");
+  await saved(page);
+  assert.equal(await page.evaluate(() => document.activeElement.id), "card", "Tab leads to the answers");
+  await press(page, "Tab", "Enter"); // yes, by Tab and Enter alone
+  await asks(page, "expected");
+  await saved(page);
+  await leave(page);
+};
+
+scenarios.help = async () => {
+  const page = await visit("help");
+  await press(page, "?");
+  await page.waitForSelector("#help[open]");
+  assert.match(await page.textContent("#help-keys"), /Yes.*y a/);
+  await accessible(page, "help");
+  await press(page, "y"); // not an answer here
+  await press(page, "Escape");
+  assert.equal(await page.locator("#help[open]").count(), 0);
+  await press(page, "f"); // a flag with a note in which keys are letters
+  await page.waitForSelector("#flag[open]");
+  await page.keyboard.type("yes no u s");
+  await press(page, "Escape");
+  await asks(page, "at in?");
+  await leave(page);
+};
+
+scenarios.settings = async () => {
+  const page = await visit("settings");
+  await page.click("#settings-open");
+  await accessible(page, "keys");
+  await page.click("[data-remap=yes]");
+  await press(page, "j");
+  assert.match(await page.textContent("#settings-said"), /Yes is j now/);
+  await page.click("[data-remap=no]");
+  await press(page, "s"); // which is taken
+  assert.match(await page.textContent("#settings-said"), /s is the key of Skip already/);
+  await page.click("#settings [data-close]");
+  assert.match(await page.textContent("[data-answer=yes]"), /j/);
+  await page.click("#card h1");
+  await press(page, "y", "a"); // have lost their meaning
+  await asks(page, "at in?");
+  await press(page, "j");
+  await asks(page, "at the?");
+  await saved(page);
+  await page.click("#settings-open");
+  await page.click("#keys-on");
+  await page.click("#settings [data-close]");
+  await page.click("#card h1");
+  await press(page, "j", "n", "1", "s", "u", "c", "?", " ", "Backspace");
+  await asks(page, "at the?");
+  assert.equal(await page.locator("#card kbd").count(), 0, "no key is shown that does nothing");
+  await page.reload();
+  await asks(page, "start at");
+  const text = await asked(page);
+  await press(page, "j", "n", "1");
+  assert.equal(await asked(page), text, "switched off after a reload too");
+  await page.click("#settings-open");
+  await page.click("#keys-reset");
+  await page.click("#settings [data-close]");
+  await page.click("#card h1");
+  await press(page, "n");
+  await page.waitForFunction((before) => document.getElementById("text").textContent !== before, text);
+  await saved(page);
+  await leave(page);
+};
+
+scenarios.labels = async () => {
+  const page = await visit("labels");
+  await page.waitForSelector("#label-list button");
+  assert.equal(await page.locator("#label-list button").count(), 23);
+  const document = await page.textContent(".document");
+  assert.match(document, /<script>window.hacked=1<\/script>/);
+  assert.equal(await page.locator(".document *").count(), 0, "what comes from data is text");
+  await accessible(page, "labels");
+  await press(page, "0", "7"); // q1
+  await saved(page);
+  await press(page, "1");
+  assert.equal(await page.textContent("#typed"), "1…");
+  await press(page, "9"); // q2
+  await saved(page);
+  await press(page, "/");
+  await page.keyboard.type("12");
+  assert.equal(await page.locator("#label-list button:visible").count(), 1);
+  await press(page, "Enter"); // q3
+  await page.waitForFunction(() => document.querySelectorAll("#recent li").length === 3);
+  await saved(page);
+  assert.equal(await page.evaluate(() => window.hacked), undefined);
+  await leave(page);
+};
+
+scenarios.pair = async () => {
+  const page = await visit("pair");
+  await page.waitForSelector(".output");
+  const marked = () => page.locator(".output:nth-child(1) .differs").allTextContents();
+  assert.deepEqual(await marked(), ["has", "yesterday", "a", "debate"].filter((word) => word), "words that differ");
+  assert.match(await page.textContent(".source"), /Der Rat/);
+  await accessible(page, "pair");
+  await press(page, "ArrowLeft"); // q1 first
+  await page.waitForSelector(".output .chunk");
+  assert.deepEqual(await marked(), ["widely", "expected"]);
+  await accessible(page, "pair of tags");
+  await press(page, "2"); // q2 second
+  await saved(page);
+  await page.waitForSelector(".source");
+  await press(page, "t"); // q3 tie
+  await saved(page);
+  await page.click("[data-answer=second]"); // q4
+  await saved(page);
+  await leave(page);
+};
+
+scenarios.rate = async () => {
+  const page = await visit("rate");
+  await page.waitForSelector("[data-answer='5']");
+  await accessible(page, "rate");
+  for (const grade of ["1", "5", "6", "4"]) {
+    await press(page, grade); // 6 is none
+    await saved(page);
+    await ready(page);
+  }
+  await page.click("[data-answer='2']");
+  await saved(page);
+  await leave(page);
+};
+
+scenarios.torn = async () => {
+  const page = await visit("torn");
+  const said = [];
+  await page.waitForFunction(() => document.getElementById("plot").childElementCount);
+  await page.route("**/api/tell", async (route) => {
+    said.push(route.request().postDataJSON());
+    if (said.length > 1) return route.abort();
+    await route.fetch(); // it arrives, and the reply is lost
+    return route.abort();
+  });
+  await press(page, "y"); // q1
+  await asks(page, "at the?"); // the next question waits for nobody
+  await page.waitForSelector("#state[data-state=torn]");
+  await press(page, "n"); // q2
+  await asks(page, "pound");
+  await press(page, "y"); // q3
+  await asks(page, "Waiting for the connection");
+  assert.match(await page.textContent("#state"), /3 not saved; trying again/);
+  assert.equal(await page.locator("#recent .unsaved").count(), 3);
+  let warned = false;
+  page.on("dialog", (dialog) => {
+    warned ||= dialog.type() === "beforeunload";
+    dialog.accept();
+  });
+  await page.reload();
+  assert.ok(warned, "leaving with unsaved answers warns");
+  await page.unroute("**/api/tell");
+  await saved(page);
+  await asks(page, "start at");
+  assert.ok(said.length >= 2 && said.every((each) => each.id !== "q1" || each.nonce === said[0].nonce), "the same nonce again");
+  await page.waitForFunction(() => document.querySelectorAll("#recent li").length === 3);
+  assert.deepEqual(await page.evaluate(() => Object.keys(localStorage).filter((key) => key.includes("unsent"))), []);
+  await leave(page, true);
+};
+
+scenarios.sure = async () => {
+  const page = await visit("sure"); // q3 is one that the model becomes sure of while it waits
+  await asks(page, "at in?");
+  await press(page, "y");
+  await saved(page);
+  await asks(page, "at the?");
+  await page.waitForTimeout(200);
+  await press(page, "y");
+  await saved(page);
+  assert.doesNotMatch(await asked(page), /pound/);
+  await leave(page);
+};
+
+scenarios.narrow = async () => {
+  const page = await visit("narrow", { viewport: { width: 360, height: 740 }, hasTouch: true, isMobile: true, colorScheme: "dark", deviceScaleFactor: 2 });
+  const fits = async () => {
+    const width = await page.evaluate(() => document.documentElement.scrollWidth);
+    const wide = () => [...document.querySelectorAll("body *")].filter((each) => each.getBoundingClientRect().right > 361);
+    const names = await page.evaluate(`(${wide})().map((each) => each.outerHTML.slice(0, 80))`);
+    assert.ok(width <= 360, `${width} px wide: ${names}`);
+  };
+  await asks(page, "San Sebastián");
+  await fits();
+  await accessible(page, "narrow and dark");
+  const height = (await page.locator("[data-answer=yes]").boundingBox()).height;
+  assert.ok(height >= 44, "large enough for a finger");
+  await page.tap("[data-answer=yes]");
+  await saved(page);
+  for (const kind of [".output", ".output .chunk", ".grade", "#label-list button:nth-child(23)"]) {
+    await page.waitForSelector(kind);
+    await fits();
+    await page.tap("[data-action=skip]");
+    await saved(page);
+    await ready(page);
+  }
+  assert.equal(await page.evaluate(() => getComputedStyle(document.documentElement).colorScheme), "dark");
+  await page.tap("#theme");
+  assert.equal(await page.evaluate(() => getComputedStyle(document.documentElement).colorScheme), "light");
+  await page.reload();
+  assert.equal(await page.evaluate(() => getComputedStyle(document.documentElement).colorScheme), "light");
+  await leave(page);
+};
+
+scenarios.part = async () => {
+  const page = await visit("part");
+  await asks(page, "San Sebastián");
+  assert.equal(await page.textContent("mark.asked"), "(in question: [San Sebastián]LOC)");
+  assert.equal(await page.locator(".chunk").count(), 2);
+  await page.waitForSelector("#plot svg");
+  assert.match(await page.textContent("#audit"), /91.2%.*87.0% to 94.5%/);
+  await press(page, "1", "y", "4");
+  await saved(page);
+  await accessible(page, "part");
+  await leave(page);
+};
+
+scenarios.admin = async () => {
+  const page = await visit("admin", { path: "/admin", token: "token-of-boss", acceptDownloads: true });
+  await page.waitForSelector("#people tr");
+  assert.match(await page.textContent("#people tr"), /Ann <script>/);
+  await page.fill("#name", "Eve <img src=x>");
+  await page.click("#add button");
+  await page.waitForSelector("#made:visible");
+  const link = await page.inputValue("#link");
+  assert.equal(link, given.sites.admin + "/#secret-p4");
+  assert.equal(await page.locator("#people img, #made img").count(), 0);
+  await page.waitForFunction(() => document.querySelectorAll("#people tr").length === 4);
+  await accessible(page, "admin");
+  await page.click("#copy");
+  await page.waitForSelector("#said:visible");
+  const [download] = await Promise.all([page.waitForEvent("download"), page.click("[data-export='answers.csv']")]);
+  assert.equal(download.suggestedFilename(), "answers.csv");
+  await page.click("#pause");
+  await page.waitForSelector("#pause[aria-pressed=true]");
+  const other = await visit("admin", { token: "secret-p4" });
+  await asks(other, "Paused");
+  await leave(other, true);
+  await page.click("#pause");
+  await page.waitForSelector("#pause[aria-pressed=false]");
+  await page.goto(given.sites.admin + "/api/docs");
+  await accessible(page, "docs");
+  await leave(page);
+};
+
+scenarios.strangers = async () => {
+  for (const token of ["", "wrong"]) {
+    const page = await visit("strangers", { token });
+    await asks(page, token ? "not valid any more" : "your own link");
+    assert.equal(await page.locator("#answers button").count(), 0);
+    await leave(page, true);
+  }
+  const page = await visit("strangers", { path: "/admin" }); // a person's token
+  await page.waitForSelector("#said.bad:visible");
+  assert.equal(await page.locator("#people tr").count(), 0);
+  await leave(page, true);
+};
+
+/** A session as it is served, not a stand-in: the formats of both sides fit. */
+scenarios.real = async () => {
+  const page = await visit("real", { token: given.token });
+  await ready(page);
+  const texts = [];
+  for (const key of ["y", "n", "2", "a", "s"]) {
+    await page.waitForSelector("mark.asked");
+    texts.push(await asked(page));
+    await press(page, key);
+    await saved(page);
+    await ready(page);
+  }
+  await press(page, "u");
+  await asks(page, texts[4]);
+  await press(page, "u");
+  await asks(page, texts[3]);
+  await press(page, "n", "y");
+  await saved(page);
+  await page.waitForFunction(() => document.getElementById("today").textContent === "5");
+  await page.reload();
+  await ready(page);
+  await page.waitForFunction(() => document.querySelectorAll("#recent li").length === 5);
+  await page.locator("#recent button").nth(4).click();
+  await asks(page, texts[0]);
+  await press(page, "n");
+  await saved(page);
+  await leave(page);
+};
+
+/** Pictures for docs/images: only where there is a service for it. */
+scenarios.shots = async () => {
+  const keep = (page, name) => page.screenshot({ path: `${given.shots}/${name}.png` });
+  const window = { viewport: { width: 1100, height: 640 } };
+  const page = await visit("shots", window);
+  await asks(page, "San Sebastián");
+  await press(page, "y");
+  await page.waitForSelector(".output");
+  await press(page, "1");
+  await page.waitForSelector(".output .chunk");
+  await press(page, "2");
+  await page.waitForSelector(".grade");
+  await press(page, "4");
+  await asks(page, "San Sebastián");
+  await saved(page);
+  await page.waitForTimeout(2500); // the status comes after the answers
+  await keep(page, "serve-part");
+  await press(page, "y");
+  await page.waitForSelector(".output");
+  await saved(page);
+  await page.waitForTimeout(300);
+  await keep(page, "serve-pair");
+  await leave(page);
+  const narrow = { viewport: { width: 360, height: 700 }, isMobile: true, hasTouch: true, colorScheme: "dark" };
+  const phone = await visit("shots", { ...narrow, token: "token-of-bob" });
+  await ready(phone);
+  while (!(await asked(phone)).includes("San Sebastián")) {
+    const before = await asked(phone);
+    await press(phone, "s");
+    await phone.waitForFunction((text) => document.getElementById("text").textContent !== text, before);
+    await ready(phone);
+  }
+  await saved(phone);
+  await phone.waitForTimeout(5000); // until the echo is gone
+  await keep(phone, "serve-narrow-dark");
+  await leave(phone);
+  const admin = await visit("shots", { ...window, viewport: { width: 1000, height: 860 }, path: "/admin", token: "token-of-boss" });
+  await admin.waitForSelector("#people tr");
+  await admin.fill("#name", "Eve");
+  await admin.click("#add button");
+  await admin.waitForFunction(() => document.querySelectorAll("#people tr").length === 4);
+  await admin.evaluate(() => scrollTo(0, 0));
+  await keep(admin, "serve-admin");
+  await leave(admin);
+};
+
+const waiting = Object.keys(scenarios).filter((name) => name in given.sites);
+
+/** One scenario after the other; several such rows run beside each other, each page in a context of its own. */
+async function row() {
+  for (let name = waiting.shift(); name !== undefined; name = waiting.shift()) {
+    const began = performance.now();
+    let error = null;
+    try {
+      await scenarios[name]();
+    } catch (caught) {
+      error = String(caught.stack ?? caught);
+    }
+    console.log(JSON.stringify({ name, error, seconds: Math.round(performance.now() - began) / 1000 }));
+  }
+}
+
+await Promise.all([row(), row(), row()]);
+await browser.close();

@@ -1,0 +1,205 @@
+"""The pages in a real browser: Debian's Chromium, driven by Playwright's core; axe-core looks for barriers.
+
+Both come by npm into pytest's cache, once. In CI (SPARSEZO_BROWSER=must, which .ci/run sets) what is missing is
+installed, and a missing browser fails; elsewhere the test is skipped with a line saying what it needs.
+
+    SPARSEZO_SHOTS=docs/images pytest tests/serve/browser       # the pictures of the docs anew
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+sys.path.append(str(Path(__file__).parents[1]))
+
+from sessions import opened
+from stand_in import StandIn
+
+from sparsezo.serve.server import Server
+
+PACKAGES = {"playwright-core": "1.65.0", "axe-core": "4.14.0"}
+DEBIAN = {"chromium": "chromium", "node": "nodejs", "npm": "npm"}  # program -> its package
+SITES = {  # scenario of run.mjs -> its service
+    "torn": {},
+    "admin": {},
+    "narrow": {"kinds": "chunk,pair,tagged,rate,label"},
+    "keys": {},
+    "undo": {},
+    "mouse": {},
+    "help": {},
+    "settings": {},
+    "labels": {"kinds": "label"},
+    "pair": {"kinds": "pair,tagged"},
+    "rate": {"kinds": "rate"},
+    "sure": {"sure": "q3"},
+    "part": {"kinds": "chunk"},
+    "strangers": {},
+}
+SHOTS = {"kinds": "chunk,pair,tagged,rate", "ann": "Ann"}
+
+
+def lacking(what: str) -> None:
+    if os.environ.get("SPARSEZO_BROWSER") == "must":
+        pytest.fail(f"the browser test needs {what}", pytrace=False)
+    pytest.skip(f"the browser test needs {what}; with SPARSEZO_BROWSER=must it is installed, or the test fails")
+
+
+def run(*words: str, **options) -> subprocess.CompletedProcess:
+    return subprocess.run(words, text=True, capture_output=True, timeout=300, check=False, **options)
+
+
+@pytest.fixture(scope="module")
+def programs() -> dict[str, str]:
+    """Where they are."""
+    missing = [name for name in DEBIAN if shutil.which(name) is None]
+    if missing and os.environ.get("SPARSEZO_BROWSER") == "must" and os.geteuid() == 0 and shutil.which("apt-get"):
+        packages = [DEBIAN[name] for name in missing]
+        run("apt-get", "update", "-qq")
+        run("apt-get", "install", "-y", "-qq", "--no-install-recommends", *packages)
+        missing = [name for name in DEBIAN if shutil.which(name) is None]
+    if missing:
+        lacking(" and ".join(missing))
+    return {name: str(shutil.which(name)) for name in DEBIAN}
+
+
+@pytest.fixture(scope="module")
+def modules(programs, request) -> Path:
+    """A folder with the packages in its node_modules."""
+    names = [f"{name}@{version}" for name, version in PACKAGES.items()]
+    folder = request.config.cache.mkdir("browser-" + "-".join(PACKAGES.values()))
+    if not all((folder / "node_modules" / name / "package.json").exists() for name in PACKAGES):
+        quiet = ("--no-save", "--no-audit", "--no-fund", "--ignore-scripts")
+        done = run(programs["npm"], "install", *quiet, "--prefix", str(folder), *names, cwd=folder)
+        if done.returncode:
+            lacking(f"{' and '.join(names)} by npm, which says: {done.stderr.strip()[-300:]}")
+    return folder
+
+
+@pytest.fixture
+def real(tmp_path):
+    with opened(tmp_path / "session") as session:
+        yield session
+
+
+@pytest.fixture
+def services(real):
+    """scenario -> (its session, its address)"""
+    wanted = {**SITES, "shots": SHOTS} if os.environ.get("SPARSEZO_SHOTS") else SITES
+    sessions = {name: StandIn(**options) for name, options in wanted.items()} | {"real": real}
+    servers = {name: Server(session) for name, session in sessions.items()}
+    threads = [threading.Thread(target=each.run, kwargs={"sockets": [each.socket]}) for each in servers.values()]
+    for thread in threads:
+        thread.start()
+    yield {name: (sessions[name], servers[name].url) for name in sessions}
+    for server in servers.values():
+        server.should_exit = True
+    for thread, server in zip(threads, servers.values(), strict=True):
+        thread.join()
+        server.socket.close()
+
+
+def test_the_pages_do_what_they_should(programs, modules, services, real):
+    shots = os.environ.get("SPARSEZO_SHOTS")
+    given = {
+        "modules": str(modules),
+        "chromium": programs["chromium"],
+        "sites": {name: url for name, (_, url) in services.items()},
+        "token": real.add_person("Ann")["token"],
+        "shots": str(Path(shots).resolve()) if shots else None,
+    }
+    done = run(programs["node"], str(Path(__file__).with_name("run.mjs")), json.dumps(given))
+    results = [json.loads(line) for line in done.stdout.splitlines()]
+    failed = [f"{each['name']}: {each['error']}" for each in results if each["error"]]
+    assert not failed, "\n\n".join(failed)
+    assert {each["name"] for each in results} == set(services), done.stderr[-2000:]
+    for name, check in CHECKS.items():
+        check(services[name][0])
+    said = [each["answer"] for each in real.recent(real.persons[1]) if not each["retracted"]]
+    assert sorted(said) == ["I-NP", "no", "no", "no", "yes"]
+
+
+# What the services got: scenario by scenario
+
+
+def answers(session: StandIn) -> dict[str, object]:
+    return {id: told["answer"] for id, told in session.told.items()}
+
+
+def keys(session: StandIn) -> None:
+    assert answers(session) == {"q1": "yes", "q2": "no", "q3": "yes", "q4": "no", "q5": "I-NP", "q9": "yes"}
+    assert session.skipped == [("q6", "skip"), ("q7", "skip"), ("q8", "cannot-tell")]
+    seconds = [call[4] for call in session.calls if call[0] == "tell"]
+    assert all(0 < each < 60 for each in seconds)
+
+
+def undo(session: StandIn) -> None:
+    assert session.retracted == ["q3", "q2", "q4", "q1"]
+    assert answers(session) == {"q1": "O", "q2": "no", "q3": "no", "q4": "no"}
+
+
+def mouse(session: StandIn) -> None:
+    assert answers(session) == {"q1": "yes", "q2": "yes", "q3": "O", "q5": "yes"}
+    assert session.skipped == [("q4", "skip"), ("q5", "cannot-tell")]
+    assert session.flags == [("q6", "<b>odd</b>")]
+    assert session.retracted == ["q5", "q2"]
+
+
+def settings(session: StandIn) -> None:
+    assert list(answers(session).values()) == ["yes", "no"]
+    assert session.skipped == []
+
+
+def labels(session: StandIn) -> None:
+    assert answers(session) == {"q1": "topic 07", "q2": "topic 19", "q3": "topic 12"}
+
+
+def pair(session: StandIn) -> None:
+    assert answers(session) == {"q1": "first", "q2": "second", "q3": "tie", "q4": "second"}
+
+
+def rate(session: StandIn) -> None:
+    assert list(answers(session).values()) == [1, 5, 4, 2]
+
+
+def torn(session: StandIn) -> None:
+    assert answers(session) == {"q1": "yes", "q2": "no", "q3": "yes"}
+    tells = [call[2:] for call in session.calls if call[0] == "tell"]
+    assert [each[0] for each in tells] == ["q1", "q1", "q2", "q3"]  # q1 again, as it was
+    assert tells[0] == tells[1]
+
+
+def sure(session: StandIn) -> None:
+    assert list(answers(session)) == ["q1", "q2"]
+    assert any("q3" in call[3] for call in session.calls if call[0] == "ask")
+
+
+def untouched(session: StandIn) -> None:
+    assert (session.told, session.skipped, session.flags) == ({}, [], [])
+
+
+def part(session: StandIn) -> None:
+    assert answers(session) == {"q1": "PER", "q2": "yes", "q3": "O"}
+
+
+CHECKS = {
+    "keys": keys,
+    "undo": undo,
+    "mouse": mouse,
+    "help": untouched,
+    "settings": settings,
+    "labels": labels,
+    "pair": pair,
+    "rate": rate,
+    "torn": torn,
+    "sure": sure,
+    "part": part,
+    "strangers": untouched,
+}
