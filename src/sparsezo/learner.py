@@ -341,6 +341,16 @@ def predict(problem: Problem, W: NDArray[Any]) -> NDArray[np.int32]:
     return out
 
 
+def confidence(problem: Problem, W: NDArray[Any]) -> NDArray[np.float64]:
+    """log p_w of the best output of every input: how sure a model is of it, at most 0."""
+    W = bounds.weights("the weights", W, (problem.n_features, problem.n_labels), problem.dtype)
+    inputs, task = problem.private()
+    work, out = _workspace(problem), np.empty(len(problem))
+    if not loop.confidences(inputs, task, W, work.S, work.y, len(problem), out):
+        raise _not_finite()
+    return out
+
+
 def _check_offered(problem: Problem, settings: Settings) -> None:
     offered = problem.questions
     if (settings.rule, settings.about) in offered:

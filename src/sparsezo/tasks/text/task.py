@@ -12,7 +12,7 @@ what ``fit`` and ``seen`` give carries them, and the loop reads them where they 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -45,6 +45,10 @@ class Prepared:
 
     def __len__(self) -> int:
         return len(self.documents)
+
+    def take(self, chosen: Sequence[int] | NDArray[np.int64]) -> Prepared:
+        """The chosen documents, in that order."""
+        return Prepared(self.documents.take(chosen), self.matrix[np.asarray(chosen, np.int64)])
 
 
 @dataclass(frozen=True, eq=False)
