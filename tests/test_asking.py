@@ -27,8 +27,14 @@ from sparsezo.training import Training
 
 N = 120  # answers
 OFFERED = {
-    "chunking": [{"rule": "part"}, {"rule": "part", "about": "chunk"}, {"rule": "label"}, {"rule": "pair"}],
-    "order 1": [{"rule": "part"}, {"rule": "label", "about": "chunk"}, {"rule": "pair"}],
+    "chunking": [
+        {"rule": "part"},
+        {"rule": "part", "about": "chunk"},
+        {"rule": "label"},
+        {"rule": "pair"},
+        {"rule": "rate"},
+    ],
+    "order 1": [{"rule": "part"}, {"rule": "label", "about": "chunk"}, {"rule": "pair"}, {"rule": "rate"}],
     "text": [{"rule": "part"}, {"rule": "label"}, {"rule": "pair"}, {"rule": "rate"}],
     "rerank": [{"rule": "pair"}],
 }

@@ -289,10 +289,13 @@ def tell_all(learner, answers):
         ("baseline", [0.9, 0.2, 0.4, 1], [0, 0.15 * 0.35, 0.15 * 0.1, -0.15 * 0.375]),
         ("baseline", [np.float32(0.5), np.float64(0.25)], [0, 0.15 * 0.125]),
         ("first-order", [0.5, 0.25, 0, 1], [-0.015, -0.0075, 0, -0.03]),
+        ("cross-entropy", [0.5, 0.25, 1, 0], [0.015, 0.0225, 0, 0.03]),
+        ("pairwise", [(0.7, 0.3), (0.25, 0.75), (0.5, 0.5)], [-0.012, 0, 0]),
+        ("pairwise", ["candidate", "incumbent", "tie", True, False], [0, -0.03, 0, 0, -0.03]),
     ],
 )
 def test_c_is_what_the_table_says(chunking, rule, answers, expected):
-    mu = None if rule == "first-order" else 0.2
+    mu = 0.2 if RULES[rule].zeroth_order else None
     learner = Learner(chunking[1], Settings(rule, mu and "score", 0.03, mu))
     assert tell_all(learner, answers) == pytest.approx(expected, abs=1e-15)
     assert learner.updates == sum(c != 0 for c in expected)
@@ -533,6 +536,7 @@ def test_without_start_weights_it_starts_at_0(chunking):
         (Settings(perturb="score"), 0, 0),
         (Settings(perturb="active", step="adagrad"), 1, 0),
         (Settings("first-order", None, 0.01, None), 0, 0),
+        (Settings("pairwise", None, 0.01, None), 0, 0),
     ],
     ids=str,
 )

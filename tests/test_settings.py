@@ -14,7 +14,10 @@ from sparsezo.perturbations import PERTURBATIONS
 from sparsezo.rules import RULES
 from sparsezo.settings import CRITERIA, STEPS, Settings
 
-RULE_NAMES = "two-point, symmetric, comparison, preference, baseline, first-order, supervised, part, label, pair, rate"
+RULE_NAMES = (
+    "two-point, symmetric, comparison, preference, baseline, first-order, pairwise, cross-entropy, supervised, "
+)
+RULE_NAMES += "part, label, pair, rate"
 POSITIVE = "must be positive and finite"
 FIRST_ORDER = {"rule": "first-order", "perturb": None, "mu": None}
 SUPERVISED = {"rule": "supervised", "perturb": None, "mu": None}
@@ -346,6 +349,8 @@ def test_what_each_rule_compares_and_asks_for():
         "preference": ("preference", True, "w", "which output is better"),
         "baseline": ("baseline", True, None, "the loss of the output"),
         "first-order": ("first-order", False, None, "the loss of the output"),
+        "pairwise": ("pairwise", False, "-w", "which output is better, or the losses of the two outputs"),
+        "cross-entropy": ("cross-entropy", False, None, "the loss of the output"),
         "supervised": ("supervised", False, None, "the correct output"),
         "part": ("part", False, None, "yes or no"),
         "label": ("label", False, None, "the name of the right label"),
@@ -359,6 +364,8 @@ def test_what_each_rule_compares_and_asks_for():
         codes.PREFERENCE,
         codes.BASELINE,
         codes.FIRST_ORDER,
+        codes.PAIRWISE,
+        codes.CROSS_ENTROPY,
         codes.SUPERVISED,
         codes.PART,
         codes.LABEL,
@@ -366,6 +373,7 @@ def test_what_each_rule_compares_and_asks_for():
         codes.RATE,
     ]
     assert [rule.name for rule in RULES.values() if rule.asks] == ["part", "label", "pair", "rate"]
+    assert [rule.name for rule in RULES.values() if rule.chooses] == ["comparison", "preference", "pairwise"]
 
 
 def test_perturbations_have_their_codes():

@@ -113,7 +113,7 @@ class Learner(Optimizer):
     def _refuse_silence(self) -> None:
         if self.asks_people and self.state.counts[loop.PASSED] > _SILENCE + _SILENCE_A_INPUT * len(self.problem):
             passed = int(self.state.counts[loop.PASSED])
-            why = "the model says the same of each" if RULES[self.settings.rule].zeroth_order else "it is sure of all"
+            why = "the model says the same of each" if RULES[self.settings.rule].incumbent else "it is sure of all"
             raise SparsezoError(f"looked at {passed:,} inputs in a row and found nothing to ask: {why}")
 
     def _check(self, gold: Any) -> None:
@@ -243,10 +243,11 @@ class Learner(Optimizer):
         return number
 
     def _move(self, asked: Asked, c: float) -> None:
-        proposal, work = asked.proposal, self.workspace
-        work.y[: proposal.candidate.size] = proposal.candidate
-        args = (self._inputs, self._task, self._params, proposal.x, proposal.step, work.y, c)
-        loop.answer(*args, self.state, work)
+        proposal = asked.proposal
+        y = proposal.candidate.copy()  # writeable, as compiled code has them
+        other = y if proposal.incumbent is None else proposal.incumbent.copy()
+        args = (self._inputs, self._task, self._params, proposal.x, proposal.step, y, other, c)
+        loop.answer(*args, self.state, self.workspace)
 
     def rehearse(self, gold: Any) -> tuple[float, bool]:
         """Some of the next steps, on a copy: the share of scores that mu u changes, and whether weights move."""
@@ -359,7 +360,8 @@ def _check_offered(problem: Problem, settings: Settings) -> None:
     if settings.rule in rules:
         raise UsageError(f"`about` {settings.about}: there are no chunks here to ask about; use `about` token")
     here = f"it asks {', '.join(rules)}" if rules else "it asks no questions"
-    raise UsageError(f"rule {settings.rule} is not offered by this task; {here}")
+    made = "; was it made by task.problem(data, asks=True)?" if settings.rule == "rate" else ""
+    raise UsageError(f"rule {settings.rule} is not offered by this problem; {here}{made}")
 
 
 def _told_loss(question: Question, code: float) -> float:

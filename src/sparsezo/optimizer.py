@@ -182,8 +182,8 @@ class Optimizer:
     def tell(self, proposal: Proposal, feedback: Feedback) -> Info:
         """Learn from the answer to a proposal. What an answer is depends on the rule (``RULES[...].feedback``):
 
-        two-point, symmetric: the two losses (candidate, incumbent); baseline, first-order: the candidate's loss;
-        comparison, preference: "candidate", "incumbent" or "tie" (True and False for the first two), or two losses.
+        two-point, symmetric: the two losses (candidate, incumbent); baseline, first-order, cross-entropy: one;
+        comparison, preference, pairwise: "candidate", "incumbent", "tie" (True, False for the first two), or two losses.
         """
         with self._lock:
             asked = self._asked(proposal)

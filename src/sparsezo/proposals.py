@@ -28,8 +28,8 @@ class Proposal:
     owner: str  # the id of the optimizer or learner that asks
     step: int  # with x it rebuilds the perturbation
     x: Any  # what it is about: an input's number (Learner), or the numbers of the active weights (Optimizer)
-    candidate: NDArray[Any]  # Learner: the output decoded at w + mu u, first-order: sampled; Optimizer: w + mu u
-    incumbent: NDArray[Any] | None  # at w (symmetric: w - mu u); None where the rule compares nothing
+    candidate: NDArray[Any]  # Learner: the output decoded at w + mu u, first-order rules: sampled; Optimizer: w + mu u
+    incumbent: NDArray[Any] | None  # at w (symmetric: w - mu u; pairwise: -w); None where the rule compares nothing
 
     def as_json(self) -> dict[str, Any]:
         lists = {name: None if part is None else part.tolist() for name, part in self._arrays().items()}
@@ -92,7 +92,7 @@ def losses_of(rule: str, feedback: object) -> tuple[float, float]:
     if isinstance(feedback, tuple | list):
         losses = _numbers(feedback) if pair and len(feedback) == 2 else None
     elif isinstance(feedback, str | bool | np.bool_):
-        if rule in ("comparison", "preference"):
+        if RULES[rule].chooses:
             word = feedback if isinstance(feedback, str) else ("candidate" if feedback else "incumbent")
             losses = _PREFERRED.get(word)
     elif not pair:

@@ -26,6 +26,7 @@ Questions = Mapping[tuple[str, str], Answers]  # what a task offers, by (rule, w
 
 YES_NO: Answers = {"yes": YES, "no": NO}
 WHICH: Answers = {"first": FIRST, "second": SECOND, "tie": TIE}
+A_LOSS: Answers = {}
 
 _MOST_NAMES = 8  # of labels in a message
 _NUMBERS = 4  # that compiled code knows a question by

@@ -129,7 +129,7 @@ class Settings:
 
     def _check_rater(self) -> None:
         model, rule = parse_feedback(self.feedback).model, RULES[self.rule]
-        chooses = rule.name in ("comparison", "preference") or (rule.asks and rule.name != "rate")
+        chooses = rule.chooses or (rule.asks and rule.name != "rate")
         if model == "flip" and not chooses:
             raise UsageError(f"`feedback` {self.feedback} is of comparisons; rule {self.rule} asks for losses")
         if model in ("rating", "binary") and rule.asks and chooses:

@@ -77,7 +77,7 @@ def quick(monkeypatch):
 def test_demo_runs_every_rule_with_every_perturbation(program, quick):
     code, out, err = program("demo", "--seconds", "2.5", "--no-report", "--json")
     assert code == 0
-    assert "17 learners, 10,000 steps each, on GENERATED sentences (20 to learn from)" in err
+    assert "19 learners, 10,000 steps each, on GENERATED sentences (20 to learn from)" in err
     fields = last_json(out)
     assert {name: fields[name] for name in ("data", "iterations", "report")} == {
         "data": "generated",
@@ -87,7 +87,8 @@ def test_demo_runs_every_rule_with_every_perturbation(program, quick):
     zeroth_order = ("two-point", "symmetric", "comparison", "preference", "baseline")
     h = {"all": 1e-4, "active": 3e-4, "score": 1e-3}
     expected = [Settings(rule, perturb, h[perturb], 0.1) for rule in zeroth_order for perturb in h]
-    expected += [Settings(rule, None, 0.01, None) for rule in ("first-order", "supervised")]
+    sampled = {"first-order": 0.01, "pairwise": 0.003, "cross-entropy": 0.001, "supervised": 0.01}
+    expected += [Settings(rule, None, h, None) for rule, h in sampled.items()]
     assert [settings for settings, *_ in quick] == expected
     assert {tuple(map(str, rest)) for _, *rest in quick} == {("10000", "500", "[20, 6, 8]")}
     shown = [(each["rule"], each["perturb"]) for each in fields["learners"]]

@@ -10,6 +10,7 @@ import pytest
 
 from sparsezo.cli.options import default_texts, parameters
 from sparsezo.options import described
+from sparsezo.rules import RULES
 from sparsezo.settings import SETTINGS
 from sparsezo.tasks.registry import kind, names
 
@@ -121,8 +122,9 @@ def test_help_has_a_short_name(shown, words):
         (
             "chunking",
             "h",
-            "0.001 for score; 0.05 for score adagrad, active adagrad; 0.0003 for active; 0.0001 for all; 0.01 for "
-            "first-order, supervised; 0.1 for first-order adagrad, supervised adagrad; 0.2 for part, label, pair",
+            "0.001 for score, cross-entropy; 0.05 for score adagrad, active adagrad; 0.0003 for active; 0.0001 for all; 0.01 for "
+            "first-order, supervised; 0.1 for first-order adagrad, supervised adagrad; 0.003 for pairwise; "
+            "0.02 for pairwise adagrad; 0.03 for cross-entropy adagrad; 0.2 for part, label, pair; 0.5 for rate",
         ),
         ("chunking", "mu", "0.1 for score, active, all; 0.2 for score adagrad, active adagrad"),
         ("text", "mu", "1"),
@@ -145,7 +147,8 @@ def test_every_number_that_h_and_mu_can_be_by_default_is_shown(task, name):
             words = each.split()
             asks = words[0] in ("part", "label", "pair", "rate")
             step = "adagrad" if words[-1] == "adagrad" or asks else "constant"
-            rules = [words[0]] if asks or words[0] in ("first-order", "supervised") else ["two-point", "comparison"]
+            named = asks or (words[0] in RULES and not RULES[words[0]].zeroth_order)
+            rules = [words[0]] if named else ["two-point", "comparison"]
             perturb = words[0] if words[0] in ("all", "active", "score") else None
             found = [kind(task).defaults(rule, step, perturb)[name == "mu"] for rule in rules]
             assert float(number) in found, each
@@ -154,7 +157,7 @@ def test_every_number_that_h_and_mu_can_be_by_default_is_shown(task, name):
 def test_a_default_is_shown_as_the_field_has_it(shown):
     text = " ".join(re.sub(r"[│\n]", " ", shown("train chunking")).split())
     for words in (
-        "--rule two-point|symmetric|comparison|preference|baseline|first-order|supervised|part|label|pair|rate",
+        "--rule two-point|symmetric|comparison|preference|baseline|first-order|pairwise|cross-entropy|supervised|part|label|pair|rate",
         "[default: (two-point)]",
         "--perturb all|active|score",
         "[default: (score; nothing for rules that perturb nothing)]",

@@ -23,6 +23,8 @@ from sparsezo.tasks.rerank.kernel import RankGold, rank_task
 from sparsezo.tasks.text.kernel import ClassGold, class_task
 
 KEYS = 6
+LEAST = 0.1  # cross-entropy's least probability
+SAMPLED = (codes.FIRST_ORDER, codes.PAIRWISE, codes.CROSS_ENTROPY)
 NO_QUESTIONS = (0, 0, 0.0, 0.0, 0)
 CLEAR = 2e-3  # scores nearer than this are not told apart: float32 may see them the other way round
 
@@ -178,7 +180,8 @@ def rerank(M=14):
 
 def some_law(rng, rule, perturbation, criterion=codes.MAP, control=0, model=codes.EXACT, **numbers):
     """Settings of the kind asked for, with numbers of their own."""
-    keys = np.array([random.stream_key(int(rng.integers(2**40)), stream) for stream in range(KEYS)], np.uint64)
+    seeds = [int(rng.integers(2**40)) for _ in range(KEYS)]
+    keys = np.array([random.stream_key(seeds[stream % KEYS], stream) for stream in random.STREAMS], np.uint64)
     h, mu, gamma = (float(rng.uniform(*ends)) for ends in [(0.1, 0.5), (0.5, 2.5), (0.3, 3.0)])
     noise, bias, levels = float(rng.uniform(0.1, 0.4)), float(rng.uniform(0.1, 0.4)), int(rng.integers(2, 8))
     numbered = (rule, perturbation, criterion, control, h, mu, gamma, model, noise, bias, levels)
@@ -265,6 +268,14 @@ def sampled(problem, x, S, key, step):
 def score_direction(problem, x, S, y):
     """d log p(y) / dS."""
     return problem.phi[x][y] - np.tensordot(probabilities(problem, x, S), problem.phi[x], 1)
+
+
+def sampled_direction(problem, x, S, rule, y, other):
+    """d log p(y) / dS, of a pair that of log p_w(y) + log p_{-w}(other); cross-entropy's over max(p(y), LEAST)."""
+    D = score_direction(problem, x, S, y)
+    if rule == codes.PAIRWISE:
+        return D - score_direction(problem, x, -S, other)
+    return D / max(probabilities(problem, x, S)[y], LEAST) if rule == codes.CROSS_ENTROPY else D
 
 
 def supervised_direction(problem, x, S):
@@ -358,6 +369,8 @@ def coefficient(law, F_plus, F_other, mean):
         codes.BASELINE: -h / mu * (F_plus - mean),
         codes.FIRST_ORDER: -h * (F_plus - (mean if law.control else 0)),
         codes.SUPERVISED: h,
+        codes.PAIRWISE: -h * np.maximum(F_plus - F_other, 0),
+        codes.CROSS_ENTROPY: h * (1 - F_plus),
     }[law.rule]
 
 
@@ -367,9 +380,11 @@ def look(problem, law, x, step, S):
     if law.rule == codes.SUPERVISED:
         y = best(problem, x, S)
         return (y, None), (losses[y], None)
-    if law.rule == codes.FIRST_ORDER:
-        y = sampled(problem, x, S, law.keys[random.OUTPUT], step)
-        return (y, None), (losses[y], None)
+    if law.rule in SAMPLED:
+        y, other = sampled(problem, x, S, law.keys[random.OUTPUT], step), None
+        if law.rule == codes.PAIRWISE:
+            other = sampled(problem, x, -S, law.keys[random.OPPOSITE], step)
+        return (y, other), (losses[y], None if other is None else losses[other])
     V, _ = perturb(problem, law, x, step)
     places = [S + law.mu * V]
     if law.rule == codes.SYMMETRIC:
@@ -420,8 +435,8 @@ def step(problem, law, memory):
     if law.rule in (codes.COMPARISON, codes.PREFERENCE) and 0 < abs(F_plus - F_other) < 1e-4:
         raise UnclearError
     if c != 0:
-        if law.rule == codes.FIRST_ORDER:
-            towards = problem.C[x].T @ score_direction(problem, x, S, y)
+        if law.rule in SAMPLED:
+            towards = problem.C[x].T @ sampled_direction(problem, x, S, law.rule, y, rival)
         elif law.rule == codes.SUPERVISED:
             towards = problem.C[x].T @ supervised_direction(problem, x, S)
         else:

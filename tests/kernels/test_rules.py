@@ -21,10 +21,12 @@ def expected(rule, plus, other, mean):
         codes.BASELINE: -H * (plus - mean) / MU,
         codes.FIRST_ORDER: -H * (plus - mean),
         codes.SUPERVISED: H,
+        codes.PAIRWISE: -H * max(plus - other, 0),
+        codes.CROSS_ENTROPY: H * (1 - plus),
     }[rule]
 
 
-@pytest.mark.parametrize("rule", range(7))
+@pytest.mark.parametrize("rule", [*range(7), codes.PAIRWISE, codes.CROSS_ENTROPY])
 def test_coefficient(rule):
     for plus in LOSSES:
         for other in LOSSES:
@@ -33,7 +35,7 @@ def test_coefficient(rule):
                 assert c == pytest.approx(expected(rule, plus, other, mean), rel=1e-14, abs=1e-16)
 
 
-@pytest.mark.parametrize("rule", [codes.TWO_POINT, codes.SYMMETRIC, codes.COMPARISON, codes.PREFERENCE])
+@pytest.mark.parametrize("rule", [codes.TWO_POINT, codes.SYMMETRIC, codes.COMPARISON, codes.PREFERENCE, codes.PAIRWISE])
 def test_equal_losses_move_nothing(rule):
     for loss in LOSSES:
         assert rules.coefficient(rule, H, MU, loss, loss, 0.7) == 0
@@ -41,4 +43,5 @@ def test_equal_losses_move_nothing(rule):
 
 def test_the_rules_have_numbers_of_their_own():
     names = ["TWO_POINT", "SYMMETRIC", "COMPARISON", "PREFERENCE", "BASELINE", "FIRST_ORDER", "SUPERVISED"]
-    assert [getattr(rules, name) for name in names] == list(range(7))  # saved runs rely on them
+    assert [getattr(codes, name) for name in names] == list(range(7))  # saved runs rely on them
+    assert [codes.PART, codes.LABEL, codes.PAIR, codes.RATE, codes.PAIRWISE, codes.CROSS_ENTROPY] == [*range(7, 13)]

@@ -182,6 +182,26 @@ def test_a_first_order_step_is_the_literal_step(problems, task, control, criteri
     compare(problems(task), 6, adagrad=True, **settings)
 
 
+@pytest.mark.parametrize("rule", [codes.PAIRWISE, codes.CROSS_ENTROPY], ids=["pairwise", "cross-entropy"])
+@pytest.mark.parametrize("task", PROBLEMS)
+def test_a_step_of_the_other_first_order_rules_is_the_literal_step(problems, task, rule):
+    settings = {"rule": rule, "perturbation": codes.SCORE}
+    seen = compare(problems(task), [rule, 5], **settings)
+    assert len({what.y for what in seen}) > 2
+    assert sum(what.c != 0 for what in seen) > 10
+    if rule == codes.PAIRWISE:
+        assert any(what.y == what.incumbent for what in seen)  # nobody was asked
+        assert sum(what.F_plus < what.F_other for what in seen) > 5
+    compare(problems(task), [rule, 6], adagrad=True, **settings)
+
+
+@pytest.mark.parametrize("model", [codes.RATING, codes.BINARY, codes.FLIP], ids=["rating", "binary", "flip"])
+def test_a_pair_may_be_told_by_a_rater(problems, model):
+    settings = {"rule": codes.PAIRWISE, "perturbation": codes.SCORE, "model": model, "noise": 0.5}
+    seen = compare(problems("rerank"), [12, model], times=120, **settings)
+    assert sum(what.F_plus != what.loss for what in seen) > 10
+
+
 @pytest.mark.parametrize("task", PROBLEMS)
 def test_a_supervised_step_is_the_literal_step(problems, task):
     for adagrad in (False, True):
@@ -244,24 +264,25 @@ def test_an_answer_moves_along_the_direction_of_its_own_step(problems, task, per
         literal.move(law, expected, x, problem, c, literal.direction(problem, law, x, earlier))
         y = np.zeros(problem.outputs[x].shape[1], np.int32)
         room = problem.room()
-        loop.answer(problem.inputs, problem.task, law, x, earlier, y, c, memory, room)
+        loop.answer(problem.inputs, problem.task, law, x, earlier, y, y, c, memory, room)
         assert_same(memory, expected, problem)
 
 
+@pytest.mark.parametrize("rule", literal.SAMPLED)
 @pytest.mark.parametrize("task", PROBLEMS)
-def test_a_late_first_order_answer_uses_the_output_that_was_shown(problems, task):
+def test_a_late_first_order_answer_uses_the_outputs_that_were_shown(problems, task, rule):
     rng = np.random.default_rng(13)
     for time in range(TIMES):
         problem = problems(task)[time % 2]
-        law, memory = literal.some_law(rng, codes.FIRST_ORDER, codes.SCORE), literal.some_memory(rng, problem)
+        law, memory = literal.some_law(rng, rule, codes.SCORE), literal.some_memory(rng, problem)
         x, c = time % problem.N, -0.3
-        shown = int(rng.integers(len(problem.outputs[x])))
+        shown, other = (int(each) for each in rng.integers(len(problem.outputs[x]), size=2))
         expected = literal.copied(memory)._replace(W=memory.W.astype(float))
         S = literal.product(problem.C[x], expected.W)
-        towards = problem.C[x].T @ literal.score_direction(problem, x, S, shown)
+        towards = problem.C[x].T @ literal.sampled_direction(problem, x, S, rule, shown, other)
         literal.move(law, expected, x, problem, c, towards)
-        y = problem.outputs[x][shown].astype(np.int32)
-        loop.answer(problem.inputs, problem.task, law, x, 17, y, c, memory, problem.room())
+        y, y_other = (problem.outputs[x][each].astype(np.int32) for each in (shown, other))
+        loop.answer(problem.inputs, problem.task, law, x, 17, y, y_other, c, memory, problem.room())
         assert_same(memory, expected, problem)
 
 

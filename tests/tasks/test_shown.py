@@ -60,6 +60,9 @@ def test_labels_pairs_and_plain_tags():
     pair = question("pair", (0, 0, 0, 0), outputs=[[2, 3, 4, 0, 1], [4, 4, 4, 4, 4]])
     outputs = kind("chunking").shown(task, data, pair)["outputs"]
     assert outputs == [["B-NP", "I-NP", "O", "B-LOC", "I-LOC"], ["O"] * 5]
+    rate = kind("chunking").shown(task, data, question("rate", (0, 0, 0, 0), outputs=[[2, 3, 4, 0, 1]]))
+    text = "How bad is this, from 0 (all right) to 1 (all wrong)?"
+    assert rate == {"words": WORDS, "outputs": [["B-NP", "I-NP", "O", "B-LOC", "I-LOC"]], "question": text}
     task, data = Chunking.fit(corpus(["DT", "NN", "VB", "NN", "NN"]))
     part = question("part", (1, task.tags.index("NN"), 1, 0))
     assert kind("chunking").shown(task, data, part)["question"] == "Is 'dog' a NN?"

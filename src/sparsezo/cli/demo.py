@@ -77,7 +77,7 @@ def _ranking(seconds: float) -> list[dict[str, Any]]:
     ]
     show.note(
         f"{len(learners)} learners, {iterations:,} steps each, on GENERATED sentences ({len(train):,} to learn from); "
-        "supervised and first-order once, the others with each perturbation"
+        "rules that perturb nothing once, the others with each perturbation"
     )
     show.note_compiling()
     results: list[dict[str, Any]] = []

@@ -3,6 +3,7 @@
 # Rules (rules.py)
 TWO_POINT, SYMMETRIC, COMPARISON, PREFERENCE, BASELINE, FIRST_ORDER, SUPERVISED = range(7)
 PART, LABEL, PAIR, RATE = range(7, 11)  # which learn from what an answer says (DESIGN 3a)
+PAIRWISE, CROSS_ENTROPY = range(11, 13)  # first-order, too (Sokolov et al. 2016)
 
 # Answers (questions.py); one to label is a label's number, one to rate a loss
 NO, YES = range(2)

@@ -1,23 +1,38 @@
-"""The coefficient c of a step, W += c * direction, from its feedback: paper Sec. 4 and DESIGN 2. The only place."""
+"""The coefficient c of a step, W += c * direction, from its feedback: paper Sec. 4 and DESIGN 2. The only place.
+
+Two more first-order rules are those of Sokolov et al. 2016 (docs/theory.md): the direction of ``pairwise`` is the gradient
+of a pair's log-probability, that of ``cross-entropy`` the gradient of y's, over max(p_w(y), LEAST_PROBABILITY).
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
-from sparsezo.kernels.codes import BASELINE, COMPARISON, FIRST_ORDER, PREFERENCE, SUPERVISED, SYMMETRIC, TWO_POINT
+from sparsezo.kernels.codes import (
+    BASELINE,
+    COMPARISON,
+    CROSS_ENTROPY,
+    FIRST_ORDER,
+    PAIRWISE,
+    PREFERENCE,
+    SYMMETRIC,
+    TWO_POINT,
+)
 from sparsezo.kernels.jit import inlined_kernel, kernel
+
+LEAST_PROBABILITY = 0.1  # of an output, as cross-entropy has it: a step is at most ten times as long as first-order's
 
 
 @inlined_kernel
 def perturbs(rule: Any) -> Any:
     """Whether the rule is zeroth-order: it learns from what perturbed weights do."""
-    return rule != FIRST_ORDER and rule != SUPERVISED
+    return rule < FIRST_ORDER
 
 
 @inlined_kernel
 def compares(rule: Any) -> Any:
     """Whether the rule asks about two outputs, the candidate and the incumbent."""
-    return rule in (TWO_POINT, SYMMETRIC, COMPARISON, PREFERENCE)
+    return rule in (TWO_POINT, SYMMETRIC, COMPARISON, PREFERENCE, PAIRWISE)
 
 
 @kernel
@@ -35,4 +50,8 @@ def coefficient(rule: Any, h: Any, mu: Any, F_plus: Any, F_incumbent: Any, mean:
         return -h * (F_plus - mean) / mu
     if rule == FIRST_ORDER:  # Sec. 4, stochastic first-order; mean is 0 without --baseline
         return -h * (F_plus - mean)
+    if rule == PAIRWISE:  # the pair's loss: by how much the candidate, which is to be the better one, is worse
+        return -h * max(F_plus - F_incumbent, 0.0)
+    if rule == CROSS_ENTROPY:  # its gain
+        return h * (1 - F_plus)
     return h  # supervised

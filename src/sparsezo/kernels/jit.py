@@ -37,7 +37,7 @@ def _sources() -> list[Path]:
     """All that is compiled into the loop."""
     package = Path(__file__).parent.parent
     kernels, tasks = package / "kernels", package / "tasks"
-    compiled = ("kernel", "questions_kernel", "chains", "events", "expected_f1")
+    compiled = ("kernel", "questions_kernel", "chains", "events", "expected_f1", "expected_accuracy")
     return sorted([*kernels.rglob("*.py"), *(file for name in compiled for file in tasks.glob(f"*/{name}.py"))])
 
 

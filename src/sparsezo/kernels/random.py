@@ -27,7 +27,8 @@ FEEDBACK = 5  # noise of a simulated rater
 CHOICE = 6  # what a question is about
 MODE = 7  # which questions are about anything at random
 REHEARSAL = 8  # which answers are gone over again
-STREAMS = range(9)
+OPPOSITE = 9  # pairwise: the output sampled at -w
+STREAMS = range(10)
 
 GAMMA = np.uint64(0x9E3779B97F4A7C15)
 _MIX1 = np.uint64(0xBF58476D1CE4E5B9)

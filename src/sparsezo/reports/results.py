@@ -22,12 +22,15 @@ from sparsezo.experiments.phases import RESULT_PHASES
 from sparsezo.tasks.kind import TaskKind
 from sparsezo.tasks.registry import experiments, kind, kinds, names
 
-RULE_ORDER = ("comparison", "preference", "baseline", "two-point", "symmetric", "first-order", "supervised")
+_SAMPLED = ("first-order", "pairwise", "cross-entropy")
+RULE_ORDER = ("comparison", "preference", "baseline", "two-point", "symmetric", *_SAMPLED, "supervised")
 GROUPS = {
     "all": "ALL",
     "active": "ACTIVE (paper: SPARSE)",
     "score": "SCORE (ours)",
     "first-order": "first-order (paper: SFO)",
+    "pairwise": "pairwise (Sokolov et al. 2016)",
+    "cross-entropy": "cross-entropy (Sokolov et al. 2016)",
     "supervised": "supervised (full information)",
 }
 

@@ -169,6 +169,15 @@ def _pick(E: Any, row: Any, offset: Any, stride: Any, K: Any, u: Any) -> Any:
 
 
 @kernel
+def path_probability(E: Any, R: Any, K: Any, y: Any) -> Any:
+    """p(y), from what ``relative`` left in E."""
+    p = np.float64(E[R, y[R - 1]])
+    for i in range(1, R):
+        p *= np.float64(E[i, y[i - 1] * K + y[i]])
+    return p
+
+
+@kernel
 def add_path(y: Any, R: Any, K: Any, start: Any, D: Any) -> None:
     """D[i, y_{i-1} y_i] += 1."""
     before = start

@@ -10,6 +10,10 @@ paths that end there, each path with its probability times t to the number of it
     found      of the number of chunks finished in both
 
 The nodes are independent of each other: they are the lanes of the processor's registers.
+
+The gradient in the scores P is d E[F1] / dP[i, ab] = E[F1 1{a, b at i}] - E[F1] p(a, b at i). A path has each E[i, ab]
+that it goes through as a factor once, so the first term is E[i, ab] times the derivative of the sums in E[i, ab]: the
+sums before token i, kept from the pass forward, times what a pass backward says each sum at token i is worth.
 """
 
 from __future__ import annotations
@@ -120,6 +124,169 @@ def _forward(
                         after[0, b, j] += p * now[0, a, j]
                         after[1, b, j] += _F(0) if ends_z else p * now[1, a, j]
                         after[2, b, j] += p * now[2, a, j]
+
+
+@kernel
+def expected_f1_gradient(
+    E: Any,
+    R: Any,
+    K: Any,
+    start: Any,
+    z: Any,
+    kind: Any,
+    chunk_type: Any,
+    nodes: Any,
+    weights: Any,
+    forward: Any,
+    now: Any,
+    after: Any,
+    p: Any,
+    DP: Any,
+) -> Any:
+    """DP += d E[F1(y, z)] / dP for y from E's chain, any z; returns E[F1].
+
+    Room: forward, tokens x 3 x tags x LANES; now, after, 3 x tags x LANES; p, 2 x tags.
+    """
+    n_z = chains.chunk_counts(z, z, R, kind, chunk_type)[0]
+    if n_z == 0:
+        value = _no_chunk_gradient(E, R, K, start, kind, forward, now[0, :, 0], after[0, :, 0], DP)
+    else:
+        value = _chunks_gradient(E, R, K, start, z, n_z, kind, chunk_type, nodes, weights, forward, now, after, DP)
+    chains.add_marginals(E, R, K, start, p, _F(-value), DP)
+    return value
+
+
+@kernel
+def _chunks_gradient(
+    E: Any,
+    R: Any,
+    K: Any,
+    start: Any,
+    z: Any,
+    n_z: Any,
+    kind: Any,
+    chunk_type: Any,
+    nodes: Any,
+    weights: Any,
+    forward: Any,
+    now: Any,
+    after: Any,
+    DP: Any,
+) -> Any:
+    """DP[i, ab] += E[F1 1{a, b at i}]; returns E[F1]."""
+    row = nodes_for(R + n_z) // LANES - 1
+    total = 0.0
+    for first in range(0, (row + 1) * LANES, LANES):
+        t = nodes[row, first : first + LANES]
+        _first(K, z[0], kind, chunk_type, t, forward[0])
+        for i in range(1, R):
+            begins_z, ends_z = _edges(z, i, kind, chunk_type)
+            t_z = chunk_type[z[i]]
+            _forward(E[i], K, ends_z, begins_z, t_z, kind, chunk_type, t, forward[i - 1], forward[i])
+        for j in range(LANES):  # what each sum at the last token is worth
+            share = 2 * weights[row, first + j] * np.float64(t[j]) ** (n_z - 1)
+            for b in range(K):
+                worth = _F(share * E[R, b])
+                now[0, b, j], now[1, b, j], now[2, b, j] = _F(0), worth, worth
+                total += np.float64(worth) * (forward[R - 1, 1, b, j] + forward[R - 1, 2, b, j])
+        for i in range(R - 1, 0, -1):
+            begins_z, ends_z = _edges(z, i, kind, chunk_type)
+            t_z = chunk_type[z[i]]
+            _backward(E[i], K, ends_z, begins_z, t_z, kind, chunk_type, t, forward[i - 1], now, after, DP[i])
+            now, after = after, now
+        for b in range(K):
+            worth = _F(0)
+            for j in range(LANES):
+                worth += now[0, b, j] * forward[0, 0, b, j] + now[1, b, j] * forward[0, 1, b, j]
+            DP[0, start * K + b] += worth
+    return total
+
+
+@kernel
+def _edges(z: Any, i: Any, kind: Any, chunk_type: Any) -> Any:
+    """(whether a chunk of z begins at token i > 0, whether one that was open before it has ended)."""
+    before = chunk_type[z[i - 1]] if kind[z[i - 1]] != 0 else -1
+    begins = kind[z[i]] == 1 or (kind[z[i]] == 2 and chunk_type[z[i]] != before)
+    return begins, begins or kind[z[i]] == 0
+
+
+@kernel
+def _backward(
+    e: Any,
+    K: Any,
+    ends_z: Any,
+    begins_z: Any,
+    t_z: Any,
+    kind: Any,
+    chunk_type: Any,
+    t: Any,
+    sums: Any,
+    now: Any,
+    before: Any,
+    d: Any,
+) -> None:
+    """``_forward`` the other way: of what the sums at a token are worth (now), the worth of those before it.
+
+    sums: those before it; d[ab] += what the paths through a, b are worth, all nodes together.
+    """
+    for a in range(K):
+        for j in range(LANES):
+            before[0, a, j] = 0
+            before[1, a, j] = 0
+            before[2, a, j] = 0
+        for b in range(K):
+            p = e[a * K + b]
+            worth = _F(0)
+            if kind[b] == 2 and kind[a] != 0 and chunk_type[a] == chunk_type[b]:
+                for j in range(LANES):
+                    w0, w2 = p * now[0, b, j], p * now[2, b, j]
+                    w1 = _F(0) if ends_z else p * now[1, b, j]
+                    before[0, a, j] += w0
+                    before[1, a, j] += w1
+                    before[2, a, j] += w2
+                    worth += w0 * sums[0, a, j] + w1 * sums[1, a, j] + w2 * sums[2, a, j]
+            else:
+                opens = kind[b] != 0 and begins_z and chunk_type[b] == t_z
+                for j in range(LANES):
+                    q = p * t[j] if kind[b] != 0 else p
+                    w0, w2 = q * (now[0, b, j] + now[1, b, j] if opens else now[0, b, j]), q * now[2, b, j]
+                    w1 = w2 if ends_z else _F(0)
+                    before[0, a, j] += w0
+                    before[1, a, j] += w1
+                    before[2, a, j] += w2
+                    worth += w0 * sums[0, a, j] + w1 * sums[1, a, j] + w2 * sums[2, a, j]
+            d[a * K + b] += worth
+
+
+@kernel
+def _no_chunk_gradient(
+    E: Any, R: Any, K: Any, start: Any, kind: Any, forward: Any, now: Any, before: Any, DP: Any
+) -> Any:
+    """Likewise where z has no chunk: DP[i, ab] += P(no chunk, and a, b at i); returns P(no chunk)."""
+    for b in range(K):
+        forward[0, 0, b, 0] = 1 if kind[b] == 0 else 0
+    for i in range(1, R):
+        for b in range(K):
+            forward[i, 0, b, 0] = 0
+            if kind[b] == 0:
+                for a in range(K):
+                    forward[i, 0, b, 0] += E[i, a * K + b] * forward[i - 1, 0, a, 0]
+    total = 0.0
+    for b in range(K):
+        now[b] = E[R, b] if kind[b] == 0 else 0
+        total += now[b] * forward[R - 1, 0, b, 0]
+    for i in range(R - 1, 0, -1):
+        for a in range(K):
+            before[a] = 0
+            for b in range(K):
+                worth = now[b] * E[i, a * K + b]
+                before[a] += worth
+                DP[i, a * K + b] += worth * forward[i - 1, 0, a, 0]
+        for a in range(K):
+            now[a] = before[a] if kind[a] == 0 else 0
+    for b in range(K):
+        DP[0, start * K + b] += now[b] * forward[0, 0, b, 0]
+    return total
 
 
 @kernel

@@ -31,6 +31,7 @@ class ChunkScratch(NamedTuple):
     p: NDArray[np.float32]  # 2 x tags
     now: NDArray[np.float32]  # expected F1: 3 x tags x lanes
     after: NDArray[np.float32]
+    forward: NDArray[np.float32]  # its gradient: tokens x 3 x tags x lanes
     E2: NDArray[np.float32]  # as E, given an event
     Q: NDArray[np.float32]  # tokens x tags: how likely each is shown
     unsure: NDArray[np.float32]  # tokens
@@ -136,6 +137,11 @@ def _score_gradient(task: Any, x: Any, S: Any, y: Any, D: Any) -> None:
     _path_minus_marginals(task, x, y, D)
 
 
+@implements(protocol.probability, ChunkTask)
+def _probability(task: Any, x: Any, S: Any, y: Any) -> Any:
+    return chains.path_probability(task.scratch.E, task.tokens[x], task.n_tags, y)
+
+
 @implements(protocol.supervise, ChunkGold)
 def _supervise(gold: Any, task: Any, x: Any, S: Any, D: Any) -> None:
     expand(task, x, S)
@@ -229,8 +235,9 @@ def chunk_task(
     n_tags: int | None = None,
     bigram_attributes: bool = False,
     chunks: bool = True,
+    rates: bool = False,
 ) -> ChunkTask:
-    """A task with room for its longest input; ``risk`` asks for the annealed criterion's (larger) room too.
+    """A task with room for its longest input; ``risk``: the annealed criterion's room too, ``rates``: that of ratings.
 
     n_tags: how many of the tags in kind may be predicted, the first ones; all of them by default. chunks: the loss is
     1 - F1 of chunks; else it is 1 - accuracy, and kind and chunk_type are not looked at.
@@ -241,7 +248,7 @@ def chunk_task(
     def room(*shape: int) -> NDArray[np.float32]:
         return np.zeros(shape, np.float32)
 
-    nodes, weights = node_table(most if risk and chunks else 0)
+    nodes, weights = node_table(most if (risk or rates) and chunks else 0)
     scratch = ChunkScratch(
         P=room(most if order == 1 else 0, K * K),
         M=room(most if risk else 0, K * K),
@@ -251,6 +258,7 @@ def chunk_task(
         p=room(2, K),
         now=room(3, K, LANES),
         after=room(3, K, LANES),
+        forward=room(most if rates and chunks else 0, 3, K, LANES),
         E2=room(most + 1, K * K),
         Q=room(most, K),
         unsure=room(most),

@@ -5,15 +5,16 @@ from __future__ import annotations
 from sparsezo.tasks.chunking.options import ChunkingOptions, ReadingOptions
 from sparsezo.tasks.kind import TaskKind
 
-ASKS = ("part", "label", "pair")
+ASKS = ("part", "label", "pair", "rate")
+_SAMPLED = {"pairwise": {"adagrad": 0.02, "constant": 0.003}, "cross-entropy": {"adagrad": 0.03, "constant": 0.001}}
 
 
 def defaults(rule: str, step: str, perturb: str | None) -> tuple[float, float]:
     """The more weights move, the smaller their steps (docs/results)."""
     if rule in ASKS:
-        return 0.2, 0.1
+        return (0.5 if rule == "rate" else 0.2), 0.1
     if perturb is None:
-        return (0.1 if step == "adagrad" else 0.01), 0.1
+        return _SAMPLED.get(rule, {"adagrad": 0.1, "constant": 0.01})[step], 0.1
     return (0.05, 0.2) if step == "adagrad" else ({"all": 1e-4, "active": 3e-4}.get(perturb, 1e-3), 0.1)
 
 

@@ -11,16 +11,20 @@ from typing import Any
 import numpy as np
 
 from sparsezo.kernels import protocol
-from sparsezo.kernels.codes import ABOUT_CHUNK, FIRST, LABEL, NO, PAIR, PART, SECOND, TIE, YES
+from sparsezo.kernels.codes import ABOUT_CHUNK, FIRST, LABEL, NO, PAIR, PART, RATE, SECOND, TIE, YES
 from sparsezo.kernels.jit import kernel
 from sparsezo.kernels.protocol import implements
 from sparsezo.kernels.random import uniform
 from sparsezo.tasks.chunking import chains, events
+from sparsezo.tasks.chunking.expected_accuracy import expected_accuracy_gradient
+from sparsezo.tasks.chunking.expected_f1 import expected_f1_gradient
 from sparsezo.tasks.chunking.kernel import ChunkGold, ChunkTask, expand
 
 _F = np.float32
 _SHARE = 4.0  # of a sentence's unsureness: above 1 / 4 in sum it is always asked about
 _NEARLY_ONE = 1 - 1e-6
+_LEAST_LOSS = 1e-4  # that is expected: float32 knows 1 - E[F1] and its gradient to some 1e-7, divided by it
+_LEAST_GOOD = 1e-20  # ... but E[F1] to its last bits, however small
 
 
 @kernel
@@ -66,8 +70,9 @@ def _look(
     q[0], q[1], q[2], q[3] = i, best, i, 0
     if kind == PAIR:
         _two_paths(task, R, i, best, y, other)
-    elif kind != PART and kind != LABEL:
+    elif kind == RATE:  # whichever token it was
         events.best_of_chain(room.E, R, K, room.best, room.back, y)
+        chance = 1.0 if at_random else asked
     elif about == ABOUT_CHUNK:
         _chunk_at(task, R, i, q, y)
     return chance
@@ -138,6 +143,8 @@ def _evidence(
     DP[:R] = 0
     if kind == PAIR:
         likelihood = _of_pair(task, R, y, other, answer, e0, DP)
+    elif kind == RATE:
+        likelihood = _of_rating(task, R, y, answer, DP)
     elif about == ABOUT_CHUNK:
         likelihood = _of_chunk(task, R, kind, q, answer, e0, e1, DP)
     else:
@@ -243,6 +250,27 @@ def _of_pair(task: Any, R: Any, y: Any, other: Any, answer: Any, e: Any, DP: Any
     _as_in(task, R, other, y)
     _learn(task, R, -(1 - e) * P2 / likelihood, DP)
     return likelihood
+
+
+@kernel
+def _of_rating(task: Any, R: Any, y: Any, loss: Any, DP: Any) -> Any:
+    """(1 - loss) log(1 - rho) + loss log rho, rho the loss that the model itself expects of y."""
+    K, room = task.n_tags, task.scratch
+    if task.chunks:
+        args = (task.kind, task.chunk_type, task.nodes, task.weights, room.forward, room.now, room.after, room.p, DP)
+        good = expected_f1_gradient(room.E, R, K, task.start, y, *args)
+    else:
+        E, right = room.E, room.Q
+        good = expected_accuracy_gradient(E, R, K, task.start, y, right, room.now, room.after, room.p, DP)
+    if not np.isfinite(good):
+        return good
+    good = min(max(good, _LEAST_GOOD), 1 - _LEAST_LOSS)
+    rho = 1 - good
+    slope = _F((rho - loss) / (rho * good))  # d rho = - d E[F1]
+    for i in range(R):
+        for j in range(K * K):
+            DP[i, j] *= slope
+    return np.exp((1 - loss) * np.log(good) + loss * np.log(rho))
 
 
 @implements(protocol.options, ChunkTask)

@@ -26,14 +26,20 @@ _PHRASES = {
     "ADVP": "adverb phrase",
 }
 
+_OF_OUTPUTS = {
+    "pair": "Which is better, the first or the second?",
+    "rate": "How bad is this, from 0 (all right) to 1 (all wrong)?",
+}
+
 
 def shown(task: Chunking, data: Corpus, question: Question) -> dict[str, Any]:
-    """words, question; part and label: first, last (places of tokens), tag; pair: outputs, the tags of each."""
+    """words, question; part and label: first, last (places of tokens), tag; pair, rate: outputs, the tags of each."""
     begin, end = data.offsets[question.x : question.x + 2].tolist()
     words = _words(data, begin, end)
     if question.outputs:
         outputs = [task.words(each, np.array([0, end - begin])) for each in question.outputs]
-        return {"words": words, "outputs": outputs, "question": "Which is better, the first or the second?"}
+        text = _OF_OUTPUTS[question.kind]
+        return {"words": words, "outputs": outputs, "question": text}
     first, label, last, _ = question.numbers
     tag = task.tags[label]
     part = " ".join(words[first : last + 1])

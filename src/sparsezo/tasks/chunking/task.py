@@ -22,7 +22,7 @@ from sparsezo import bounds
 from sparsezo.errors import DataError, UsageError, quoted
 from sparsezo.kernels.inputs.sparse import FACTORED_ROWS, ranks, sparse_inputs
 from sparsezo.notes import say
-from sparsezo.questions import WHICH, YES_NO, Questions
+from sparsezo.questions import A_LOSS, WHICH, YES_NO, Questions
 from sparsezo.storage import limits
 from sparsezo.tasks.base import Problem, Scores
 from sparsezo.tasks.chunking import questions_kernel  # noqa: F401  (how it is asked about)
@@ -164,7 +164,9 @@ class Chunking:
         with_bigrams = self.bigrams is not None
         return Problem(
             inputs=inputs,
-            task=chunk_task(tokens, kind, chunk_type, start, self.order, risk, len(self.tags), with_bigrams, chunks),
+            task=chunk_task(
+                tokens, kind, chunk_type, start, self.order, risk, len(self.tags), with_bigrams, chunks, asks
+            ),
             n_features=self.n_features,
             n_labels=self.n_labels,
             output_start=data.offsets,
@@ -174,12 +176,15 @@ class Chunking:
             max_columns=int(np.diff(inputs.col_start).max(initial=0)),
             learn=learn,
             risk=risk,
-            questions=self._questions(),
+            questions=self._questions(asks),
         )
 
-    def _questions(self) -> Questions:
+    def _questions(self, asks: bool) -> Questions:
+        """asks: there is room for ratings, too."""
         labels = {tag: k for k, tag in enumerate(self.tags)}
         offered = {("part", "token"): YES_NO, ("label", "token"): labels, ("pair", "token"): WHICH}
+        if asks:
+            offered["rate", "token"] = A_LOSS
         if self.scheme != PLAIN:  # a chunk is known by the tag that begins it
             types = {tag[2:] or "chunk": k for tag, k in labels.items() if tag[0] == "B"}
             offered |= {("part", "chunk"): YES_NO, ("label", "chunk"): {**types, OUTSIDE: len(self.tags) - 1}}

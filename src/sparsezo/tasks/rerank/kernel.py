@@ -94,6 +94,11 @@ def _score_gradient(task: Any, x: Any, S: Any, y: Any, D: Any) -> None:
     D[y[0], 0] += 1.0
 
 
+@implements(protocol.probability, RankTask)
+def _probability(task: Any, x: Any, S: Any, y: Any) -> Any:
+    return task.scratch.p[y[0]]
+
+
 @implements(protocol.supervise, RankGold)
 def _supervise(gold: Any, task: Any, x: Any, S: Any, D: Any) -> None:
     """Minimum risk: D = -d E[Delta] / dS, D_j = -p_j (Delta_j - E[Delta])."""

@@ -5,6 +5,12 @@ from __future__ import annotations
 from sparsezo.tasks.kind import TaskKind
 from sparsezo.tasks.rerank.options import RerankOptions, RerankPredicting, RerankReading
 
+_SAMPLED = {
+    "first-order": {"adagrad": 0.01, "constant": 1e-3},
+    "pairwise": {"adagrad": 0.1, "constant": 0.01},
+    "cross-entropy": {"adagrad": 0.1, "constant": 1e-3},
+}
+
 
 def defaults(rule: str, step: str, perturb: str | None) -> tuple[float, float]:
     """From a decoder's weights, which are near the best ones already: small steps. mu is the paper's largest."""
@@ -13,8 +19,8 @@ def defaults(rule: str, step: str, perturb: str | None) -> tuple[float, float]:
         return 0.1, mu
     if rule == "supervised":
         return 0.01, mu
-    if rule == "first-order":
-        return (0.01 if step == "adagrad" else 1e-3), mu
+    if rule in _SAMPLED:
+        return _SAMPLED[rule][step], mu
     if step == "adagrad":
         return 0.1, mu
     return (1e-4 if rule in ("two-point", "symmetric") else 1e-5), mu

@@ -123,6 +123,11 @@ def _score_gradient(task: Any, x: Any, S: Any, y: Any, D: Any) -> None:
     _class_minus_p(task, y[0], D)
 
 
+@implements(protocol.probability, ClassTask)
+def _probability(task: Any, x: Any, S: Any, y: Any) -> Any:
+    return np.float64(task.scratch.p[y[0]])
+
+
 @implements(protocol.supervise, ClassGold)
 def _supervise(gold: Any, task: Any, x: Any, S: Any, D: Any) -> None:
     softmax(task, S)

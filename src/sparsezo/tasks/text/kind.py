@@ -13,7 +13,7 @@ def defaults(rule: str, step: str, perturb: str | None) -> tuple[float, float]:
     if rule in ASKS:
         return 0.3, 1.0
     if perturb is None:
-        return 1.0, 1.0
+        return (0.3 if rule == "pairwise" else 1.0), 1.0
     return (0.3 if step == "adagrad" else {"all": 1e-3, "active": 0.01}.get(perturb, 0.1)), 1.0
 
 

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from sparsezo.errors import DataError, UsageError
 from sparsezo.kernels.inputs.rows import row_inputs
-from sparsezo.questions import WHICH, YES_NO
+from sparsezo.questions import A_LOSS, WHICH, YES_NO
 from sparsezo.tasks.base import Problem, Scores
 from sparsezo.tasks.text import questions_kernel  # noqa: F401  (how it is asked about)
 from sparsezo.tasks.text.documents import Documents, class_numbers, classes_of
@@ -120,7 +120,7 @@ class TextClassification:
                 ("part", "token"): YES_NO,
                 ("label", "token"): {name: k for k, name in enumerate(self.classes)},
                 ("pair", "token"): WHICH,
-                ("rate", "token"): {},
+                ("rate", "token"): A_LOSS,
             },
             adagrad_start=_ADAGRAD_START,
         )
