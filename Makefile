@@ -38,12 +38,14 @@ mutants: .venv/mutants-installed
 bench: .venv/installed
 	$(BIN)/sparsezo bench chunking
 
-# docs/results from scratch: about an hour and a half on two cores. Needs SPARSEZO_DATA; goes on where it was stopped.
+# docs/results from scratch: about two hours on two cores. Needs SPARSEZO_DATA; goes on where it was stopped.
 results: .venv/installed
 	for name in chunking smt text noise; do \
 	  $(BIN)/sparsezo reproduce $$name && mkdir -p docs/results/$$name && \
 	  (cd results/$$name/report && cp -r report.html table.md table.csv figures ../../../docs/results/$$name) || exit 1; \
 	done
+	$(BIN)/sparsezo reproduce answers && mkdir -p docs/results/answers && \
+	  (cd results/answers/report && cp -r report.html table.md table.csv figures ../../../docs/results/answers)
 	$(BIN)/sparsezo reproduce scaling -o docs/results/scaling
 
 .venv/installed: pyproject.toml constraints.txt

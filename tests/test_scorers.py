@@ -563,12 +563,12 @@ def test_only_the_last_question_can_be_taken_back(tasks):
     before = learner.state.counts.copy()
     first, second = learner.ask(), learner.ask()
     with pytest.raises(UsageError, match="only what was asked last"):
-        learner.withdraw(first)
-    learner.withdraw(second)
-    learner.withdraw(first)
+        learner.unask(first)
+    learner.unask(second)
+    learner.unask(first)
     passed = first.step - before[loop.ASKED]
     assert (learner.state.counts - before).tolist() == [passed, passed, 0, 0, 0, 0, 0, passed, 0]
     with pytest.raises(UsageError, match="was never asked"):
-        learner.withdraw(first)
+        learner.unask(first)
     again = learner.ask()
     assert again.as_json() == first.as_json()

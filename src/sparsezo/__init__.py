@@ -20,7 +20,8 @@ __version__ = "0.1.0"
 _PUBLIC = {
     "sparsezo.errors": ("DamagedError", "DataError", "DivergedError", "SparsezoError", "UsageError"),
     "sparsezo.events": ("replay",),
-    "sparsezo.experiments.plan": ("Experiment", "LearnerSpec", "read_experiment"),
+    "sparsezo.experiments.learners": ("LearnerSpec",),
+    "sparsezo.experiments.plan": ("Experiment", "read_experiment"),
     "sparsezo.experiments.reproduce": ("reproduce",),
     "sparsezo.learner": ("Learner", "predict"),
     "sparsezo.minimization": ("minimize",),
@@ -64,7 +65,8 @@ def __dir__() -> list[str]:
 if TYPE_CHECKING:
     from sparsezo.errors import DamagedError, DataError, DivergedError, SparsezoError, UsageError
     from sparsezo.events import replay
-    from sparsezo.experiments.plan import Experiment, LearnerSpec, read_experiment
+    from sparsezo.experiments.learners import LearnerSpec
+    from sparsezo.experiments.plan import Experiment, read_experiment
     from sparsezo.experiments.reproduce import reproduce
     from sparsezo.learner import Learner, predict
     from sparsezo.minimization import minimize

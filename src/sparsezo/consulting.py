@@ -37,7 +37,7 @@ def consult(learner: Learner, answer: Callable[[Any], Any], steps: int, answers:
         try:
             feedback = answer(asked)
         except BaseException:
-            learner.withdraw(asked)
+            learner.unask(asked)
             raise
         learner.tell(asked, feedback)
 

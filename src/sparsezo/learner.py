@@ -158,7 +158,7 @@ class Learner(Optimizer):
             incumbent = work.incumbent[:n].copy() if RULES[self.settings.rule].incumbent else None
             return self._opened(Proposal(self.id, step, x, work.y[:n].copy(), incumbent), own=own)
 
-    def withdraw(self, proposal: Any) -> None:
+    def unask(self, proposal: Any) -> None:
         """Take back what was asked last, as if it had not been: it is what ``ask`` asks next."""
         with self._lock:
             step, counts = self._asked(proposal).proposal.step, self.state.counts
@@ -403,6 +403,16 @@ class Learner(Optimizer):
             size = self._length(self._input(x))
             outputs = [row[begin + k * size : begin + (k + 1) * size] for k in range(shown_outputs)]
             self._check_shown(x, row[:begin].tolist(), outputs, self.settings.rule)
+
+
+def confidence(problem: Problem, W: NDArray[Any]) -> NDArray[np.float64]:
+    """log p_w of the best output of every input: how sure a model is of it, at most 0."""
+    W = bounds.weights("the weights", W, (problem.n_features, problem.n_labels), problem.dtype)
+    inputs, task = problem.private()
+    work, out = _workspace(problem), np.empty(len(problem))
+    if not loop.confidences(inputs, task, W, work.S, work.y, len(problem), out):
+        raise _not_finite()
+    return out
 
 
 def _check_offered(problem: Problem, settings: Settings) -> None:

@@ -5,6 +5,7 @@
     outcome.model.save("model.szo")
     Training(task, data, settings, answers=5000)    # ends when a person would have answered so many questions
     Training(task, data, settings, 1000, scorer=open_scorer("python metric.py"))        # whose train needs no labels
+    Training(task, data, settings, evaluate_at=(500, 1000, 5000))   # likewise, looking at dev after so many answers
 
 The best model on dev is kept, the paper's online-to-batch selection. A run that was interrupted or killed goes on from
 its checkpoint with ``resume=True`` and ends with the same weights, bit for bit.
@@ -17,8 +18,9 @@ import functools
 import math
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -43,7 +45,13 @@ from sparsezo.tasks.base import Problem, Scores, Task
 from sparsezo.tasks.loading import Data
 
 EVALUATIONS = 100  # of the dev set in a run
-_CURVE: dict[str, Any] = {"iterations": np.int64, "average_loss": np.float64, "dev": np.float64, "answers": np.int64}
+_CURVE: dict[str, Any] = {
+    "iterations": np.int64,
+    "average_loss": np.float64,
+    "dev": np.float64,
+    "answers": np.int64,
+    "test": np.float64,
+}
 _SLICE_SECONDS = 0.1  # of compiled work between looks at the clock
 
 
@@ -83,6 +91,8 @@ class Training:
         *,
         answers: int | None = None,
         evaluate_every: int | None = None,
+        evaluate_at: Sequence[int] = (),
+        test_looks: bool = False,
         checkpoint: str | os.PathLike[str] | None = None,
         checkpoint_seconds: float = CHECKPOINT_SECONDS,
         resume: bool = False,
@@ -92,11 +102,18 @@ class Training:
         for name, value in (("iterations", iterations), ("answers", answers), ("evaluate_every", evaluate_every)):
             if value is not None and value < 1:
                 raise UsageError(f"`{name}` {value}: must be at least 1")
+        if evaluate_at and evaluate_every is not None:
+            raise UsageError("give `evaluate_every` or `evaluate_at`, not both")
+        if any(b <= a for a, b in pairwise((0, *evaluate_at))):
+            raise UsageError(f"`evaluate_at` {shown(list(evaluate_at))}: must be rising numbers of answers, from 1")
+        answers = answers or (evaluate_at[-1] if evaluate_at else None)
         if iterations is None and answers is None:
             raise UsageError("give `iterations`, `answers` or both")
         self.task, self.data, self.settings = task, data, settings
         self.iterations, self.answers = iterations or NO_END, answers  # at most; the first that is reached ends the run
         self.evaluate_every = evaluate_every or default_interval(answers or self.iterations)  # in answers, or steps
+        self.evaluate_at = tuple(evaluate_at)  # numbers of answers, where these say when to look
+        self.test_looks = test_looks  # at test, too, with the weights of the moment
         self.checkpoint = Path(checkpoint) if checkpoint is not None else None
         self.checkpoint_seconds = checkpoint_seconds
         more = {"asks": True} if RULES[settings.rule].asks else {}
@@ -114,7 +131,7 @@ class Training:
         self.best = self.learner.state.W.copy()
         self.best_value: float | None = None
         self.best_iteration = 0
-        self.curve: list[tuple[int, float, float, int]] = []  # iterations, average loss, dev (nan without), answers
+        self.curve: list[tuple[int, float, float, int, float]] = []  # as in _CURVE; dev and test nan where not known
         self.seconds = 0.0
         if resume:
             self._resume()
@@ -171,7 +188,7 @@ class Training:
         saved = time.perf_counter()
         while not self._finished:
             began, before = time.perf_counter(), self.learner.step
-            due = (self._done // self.evaluate_every + 1) * self.evaluate_every
+            due = self._due
             if self.answers is None:
                 advance(min(size, due - before, self.iterations - before), None)
             else:
@@ -194,6 +211,13 @@ class Training:
         return self.learner.step if self.answers is None else self.learner.answers
 
     @property
+    def _due(self) -> int:
+        """When dev is looked at next."""
+        if self.evaluate_at:
+            return next((look for look in self.evaluate_at if look > self._done), NO_END)
+        return (self._done // self.evaluate_every + 1) * self.evaluate_every
+
+    @property
     def _finished(self) -> bool:
         return self.learner.step >= self.iterations or self._done >= (self.answers or NO_END)
 
@@ -207,7 +231,8 @@ class Training:
             self.best[:] = W
             self.best_value = value if self._dev else None
             self.best_iteration = self.learner.step
-        self.curve.append((self.learner.step, self.learner.average_loss, value, self.learner.answers))
+        test = self._test.value(W) if self._test and self.test_looks else math.nan
+        self.curve.append((self.learner.step, self.learner.average_loss, value, self.learner.answers, test))
 
     def _progress(self, speed: float) -> Progress:
         dev = self.curve[-1][2] if self.curve and self._dev else None
@@ -273,6 +298,8 @@ class Training:
             "iterations": self.iterations,
             "answers": self.answers,
             "evaluate_every": self.evaluate_every,
+            "evaluate_at": list(self.evaluate_at),
+            "test_looks": self.test_looks,
             "features": known_by(*self.task.to_arrays()),
             "train": known_by(self.problem.inputs, self.problem.task, self.gold),
             "dev": dev and known_by(dev.problem.inputs, dev.problem.task, dev.gold),

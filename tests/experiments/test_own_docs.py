@@ -37,14 +37,28 @@ def test_examples_run(number, tmp_path, monkeypatch):
     assert (folder / "report/report.html").exists()
 
 
-def test_there_are_two_examples():
-    assert len(EXAMPLES) == 2
+def test_the_example_with_answers_runs_and_is_reported(tmp_path, monkeypatch):
+    pytest.importorskip("matplotlib")
+    monkeypatch.setattr(making, "_PARTS", (130, 20, 20))
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine.toml").write_text(EXAMPLES[2], "utf-8")
+    (folder,) = run_reproduce("mine.toml", "generated", answers="600", seeds=1, processes=1)
+    experiment = read_experiment(folder)
+    assert experiment.declared["looks"] == [500, 600]
+    assert len(experiment.learners) == 3
+    assert experiment.gaps == ()
+    assert "How many answers does it take?" in (folder / "report/report.html").read_text("utf-8")
+
+
+def test_there_are_three_examples():
+    assert len(EXAMPLES) == 3
     assert set(re.findall(r"^(\w+)", EXAMPLES[0], re.MULTILINE)) == {"task", "train", "dev", "rule", "perturb"}
 
 
 def test_every_key_is_described():
     tops = [each.name for each in fields(Experiment) if each.name not in ("data", "learners")]
     keys = [*tops, *(each.name for each in fields(DataSpec)), *LEARNER_KEYS, "paper", "grid", "fixed"]
+    keys += ["labels", "passes", "start", "figure"]
     for key in keys:
         assert re.search(rf"^# .*\b{key}\b|^\[?{key}\b|`\[?{key}\b", TEXT, re.MULTILINE), key
 

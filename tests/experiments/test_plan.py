@@ -388,8 +388,9 @@ def test_a_learners_own_settings_come_before_the_common_ones():
         (
             "seeds = 2",
             "seed = 2",
-            "unknown key 'seed'; known are data, fixed, grid, task, answers, name, learner, iterations, seeds, "
-            "evaluate_every, init, bounds, origin, identity, note, title, phases",
+            "unknown key 'seed'; known are data, fixed, grid, task, looks, answers, name, learner, iterations, "
+            "test_looks, thresholds, seconds, rivals, seeds, evaluate_every, init, bounds, origin, identity, note, "
+            "title, phases",
         ),
         ("dev = 10", "develop = 10", "unknown key 'data.develop'; known are train, dev, test, options"),
         ("h = 0.01\nmu = 0.1", "h = 0.01\nmu = 0.1\nnu = 1", "unknown key 'fixed.nu'; known are h, mu, step"),
@@ -398,7 +399,7 @@ def test_a_learners_own_settings_come_before_the_common_ones():
             "paper = 0.5",
             "papers = 0.5",
             "unknown key 'learner 1.papers'; known are rule, grid, perturb, h, mu, step, criterion, gamma, baseline, "
-            "about, ask, rater_error, rehearse, paper, feedback",
+            "about, ask, rater_error, rehearse, paper, labels, start, figure, passes, feedback",
         ),
         ("grid.h = [1, 2]", "grid.k = [1]", "unknown key 'learner 2.grid.k'; known are h, mu"),
         # what has to be there
@@ -716,7 +717,10 @@ def test_what_toml_has_no_word_for_is_refused(value):
 def test_no_such_experiment():
     with pytest.raises(UsageError) as caught:
         builtin("parsing")
-    assert str(caught.value) == "experiment parsing: choose from chunking, text, smt, noise, or name a .toml file"
+    assert str(caught.value) == (
+        "experiment parsing: choose from chunking, text, smt, noise, answers-chunking, answers-text, answers-rerank, "
+        "or name a .toml file"
+    )
 
 
 def figures(plan: Experiment) -> dict[str, float | None]:
@@ -830,5 +834,8 @@ def test_the_papers_experiments_by_name():
         ("text", "text"),
         ("smt", "rerank"),
         ("noise", "chunking"),
+        ("answers-chunking", "chunking"),
+        ("answers-text", "text"),
+        ("answers-rerank", "rerank"),
     ]
     assert [name for name, kind in known.items() if kind.paper == name] == ["chunking", "text", "smt"]

@@ -243,7 +243,13 @@ def test_what_a_run_hands_to_its_training(loaded, tmp_path, monkeypatch):
     (args, options), (_, second) = handed
     assert args == (bench.task, bench.data, LIVELY, 500)
     assert options.pop("W") is W
-    expected = {"evaluate_every": 200, "checkpoint": RUN.folder(tmp_path) / "checkpoint", "resume": True}
+    expected = {
+        "evaluate_at": (),
+        "test_looks": False,
+        "evaluate_every": 200,
+        "checkpoint": RUN.folder(tmp_path) / "checkpoint",
+        "resume": True,
+    }
     assert options == {**expected, "checkpoint_seconds": 12.5, "answers": None}
     assert second["checkpoint_seconds"] == 30.0
 

@@ -544,8 +544,8 @@ def test_a_mean_curve_runs_over_the_points_that_all_seeds_have():
     other = run_of("tuned", curve=curve([10, 30], [7.0, 7.0]))
     item = learner_of(*(run_of(seed=seed, curve=each) for seed, each in enumerate(curves)), other)
     loss = item.mean_curve("fixed", "average_loss")
-    assert loss.iterations.tolist() == [10, 30]
-    assert loss.iterations.dtype == np.int64
+    assert loss.at.tolist() == [10, 30]
+    assert loss.at.dtype == np.int64
     np.testing.assert_allclose(loss.mean, [0.4, 0.4])  # medians 0.2 and 0.4
     np.testing.assert_allclose(loss.sd, [statistics.stdev((0.1, 0.2, 0.9)), statistics.stdev((0.7, 0.1, 0.4))])
     dev = item.mean_curve("fixed", "dev")
@@ -560,7 +560,7 @@ def test_points_that_a_seed_does_not_know_are_left_out_of_the_mean_curve():
     first, second = run_of(curve=curve([0, 10, 20], [nan, 1, 2])), run_of(curve=curve([0, 10, 20], [5, 3, nan]))
     item = learner_of(first, second, run_of())  # the third has no curve
     found = item.mean_curve("fixed", "average_loss")
-    assert (found.iterations.tolist(), found.mean.tolist()) == ([10], [2.0])
+    assert (found.at.tolist(), found.mean.tolist()) == ([10], [2.0])
     assert found.sd is None
     third = learner_of(first, second, run_of(curve=curve([10], [5])))
     assert third.mean_curve("fixed", "average_loss").sd.tolist() == [pytest.approx(2)]

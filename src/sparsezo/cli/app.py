@@ -69,7 +69,7 @@ def reproduce(
     name: Annotated[
         str,
         typer.Argument(
-            metavar="NAME|FILE.toml", help="chunking, smt, text, all; noise, scaling; or a file of your own."
+            metavar="NAME|FILE.toml", help="chunking, smt, text, all; answers, noise, scaling; or a file of your own."
         ),
     ],
     data: Annotated[
@@ -81,6 +81,7 @@ def reproduce(
     ] = None,
     seeds: Annotated[int | None, typer.Option(help="How many: 0, 1, ... (default: the experiment's, 3)")] = None,
     iterations: Annotated[str | None, typer.Option(help="4M, 300k, ... (default: the experiment's)")] = None,
+    answers: Annotated[str | None, typer.Option(help="answers: 5k, ... (default: the experiment's)")] = None,
     phases: Annotated[
         str | None,
         typer.Option(
@@ -104,6 +105,7 @@ def reproduce(
             data,
             seeds=seeds,
             iterations=iterations,
+            answers=answers,
             phases=phases,
             full_grid=full_grid,
             processes=processes,

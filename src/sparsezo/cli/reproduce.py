@@ -13,7 +13,7 @@ from sparsezo.cli import show
 from sparsezo.cli.follow import following, stopping_cleanly
 from sparsezo.cli.values import whole_number
 from sparsezo.errors import SparsezoError, UsageError
-from sparsezo.experiments.reproduce import Watch, reproduce
+from sparsezo.experiments.reproduce import SEVERAL, Watch, reproduce
 from sparsezo.reports.report import write_report
 from sparsezo.storage.files import working_folder
 from sparsezo.words import counted
@@ -25,6 +25,7 @@ def run_reproduce(
     *,
     seeds: int | None = None,
     iterations: str | None = None,
+    answers: str | None = None,
     phases: str | None = None,
     full_grid: bool = False,
     processes: int | None = None,
@@ -45,6 +46,7 @@ def run_reproduce(
             out=out,
             seeds=seeds,
             iterations=whole_number(iterations, "--iterations") if iterations is not None else None,
+            answers=whole_number(answers, "--answers") if answers is not None else None,
             phases=None if phases is None else [part.strip() for part in phases.split(",") if part.strip()],
             full_grid=full_grid,
             processes=processes,
@@ -54,9 +56,7 @@ def run_reproduce(
     for failure in done.failures:
         show.note(f"failed: {failure.run}: {failure.message}")
     try:
-        several = name == "all"
-        folder = ((out or Path("results")) if several else done.folders[0]) / "report"
-        page = write_report(done.folders, folder, command=_command())
+        page = write_report(done.folders, _report_folder(name, out, done.folders), command=_command())
         show.note(f"the report is {page}")
     except UsageError:
         if not done.failures:
@@ -64,6 +64,14 @@ def run_reproduce(
     if done.failures:
         _fail(len(done.failures))
     return done.folders
+
+
+def _report_folder(name: str, out: Path | None, folders: list[Path]) -> Path:
+    """Of one experiment in its own folder; of several beside theirs."""
+    if name not in SEVERAL:
+        return folders[0] / "report"
+    root = out or (Path("results") if name == "all" else Path("results") / name)
+    return root / "report"
 
 
 def _command() -> str:

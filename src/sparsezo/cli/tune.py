@@ -25,7 +25,7 @@ from sparsezo.settings import SETTINGS
 from sparsezo.tasks.registry import kinds
 
 if TYPE_CHECKING:
-    from sparsezo.experiments.plan import LearnerSpec
+    from sparsezo.experiments.learners import LearnerSpec
     from sparsezo.experiments.tuning import Tuned
     from sparsezo.tasks.kind import TaskKind
     from sparsezo.tasks.loading import Files
@@ -154,7 +154,8 @@ def kept_input(files: Files, out: Path) -> Files:
 def learner_of(kind: TaskKind, values: Mapping[str, Any]) -> LearnerSpec:
     """With the paper's grid where none was given."""
     from sparsezo.cli.values import numbers
-    from sparsezo.experiments.plan import LearnerSpec, grid_of
+    from sparsezo.experiments.learners import LearnerSpec
+    from sparsezo.experiments.plan import grid_of
     from sparsezo.rules import RULES
 
     learner = given(values, {name: None for name in SETTINGS if name not in _SEARCHED})

@@ -9,22 +9,25 @@
 A file needs a task, data and learners; docs/experiments.md has all keys. A learner's own h, mu and grid come before the
 common ones ([fixed], [grid]), and these before the task's defaults, which are those of ``train`` and ``tune``.
 ``feedback`` may be a list, ``feedback = ["exact", "flip:0.1"]``, and stands for as many learners then.
+With ``looks`` an experiment is one of answers: all runs are looked at after the same numbers of them (reports/answers).
 """
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from pathlib import PurePath
 from typing import Any
 
 from sparsezo.errors import DataError, UsageError, quoted
+from sparsezo.experiments.learners import LearnerSpec, all_learners
 from sparsezo.experiments.phases import RESULT_PHASES
 from sparsezo.experiments.toml import Table, pairs, parse_toml
 from sparsezo.options import make_options
-from sparsezo.rules import RULES
-from sparsezo.settings import LEARNER_KEYS, SETTINGS, Settings
+from sparsezo.settings import LEARNER_KEYS
 from sparsezo.storage import limits
 from sparsezo.storage.files import STANDARD_INPUT, open_bytes, reading
 from sparsezo.tasks.kind import Grid
@@ -32,37 +35,6 @@ from sparsezo.tasks.registry import experiments, kind
 from sparsezo.training import default_interval
 
 _LONGEST_NAME = 80
-
-
-@dataclass(frozen=True)
-class LearnerSpec(Settings):
-    """A learner: its settings with the h and mu of the figure, and the grid of the table. Its runs bring the seeds."""
-
-    grid_h: tuple[float, ...] = ()
-    grid_mu: tuple[float, ...] = ()  # empty where nothing is perturbed
-    paper: float | None = None  # the paper's figure on test
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.points > limits.RUNS:
-            limits.refuse(self.name, f"a grid of {self.points:,} points, more than {limits.RUNS:,}")
-        for h, mu in self.grid():
-            self.settings(0, h, mu)
-
-    def settings(self, seed: int, h: float | None = None, mu: float | None = None) -> Settings:
-        """At the fixed h and mu, or at others."""
-        fixed = self.as_dict()
-        other = {"seed": seed, "h": self.h if h is None else h, "mu": self.mu if mu is None else mu}
-        return Settings(**(fixed | other))
-
-    @property
-    def points(self) -> int:
-        """Of the grid."""
-        return len(self.grid_h) * max(1, len(self.grid_mu))
-
-    def grid(self) -> list[tuple[float, float | None]]:
-        """All (h, mu) of the grid; mu is None where nothing is perturbed."""
-        return [(h, mu) for h in self.grid_h for mu in (self.grid_mu or (None,))]
 
 
 @dataclass(frozen=True)
@@ -92,6 +64,11 @@ class Experiment:
     title: str | None = None  # of the report; None in built-in ones, which have the task's
     phases: tuple[str, ...] | None = None  # fixed, and tuned where there is a grid
     answers: int | None = None  # runs end by these, as with train's --answers; iterations are then a bound
+    looks: tuple[int, ...] = ()  # numbers of answers at which dev is looked at; the last ends a run
+    test_looks: bool = False  # likewise at test, with the weights of the moment
+    thresholds: tuple[float, ...] = ()  # of quality: the report says how many answers each takes
+    seconds: Mapping[str, float] = field(default_factory=dict)  # a model of a person's time: SECONDS -> seconds
+    rivals: Mapping[str, str] = field(default_factory=dict)  # text: name -> Vowpal Wabbit's options (wabbit.py)
 
     @property
     def from_zero(self) -> bool:
@@ -108,6 +85,7 @@ class Experiment:
         _require(dev is None or not dev.isdigit() or len(dev) < 19, "data.dev: no data has so many inputs")
         _require(self.iterations >= 1, f"iterations {self.iterations}: must be at least 1")
         _require(self.answers is None or self.answers >= 1, f"answers {self.answers}: must be at least 1")
+        self._check_looks()
         _require(bool(self.seeds) and len(set(self.seeds)) == len(self.seeds), "seeds: give at least one, each once")
         _require(self.evaluate_every is None or self.evaluate_every >= 1, "evaluate_every: must be at least 1")
         _require(all(isinstance(path, str) for path in self.bounds.values()), "bounds: give name = path")
@@ -120,6 +98,31 @@ class Experiment:
         for name in (learner.name for learner in self.learners):
             _require(name not in names, f"learner '{name}' is there twice; a learner is known by its name")
             names.add(name)
+
+    def _check_looks(self) -> None:
+        looks, offered = self.looks, kind(self.task).asks
+        if not looks:
+            of_looks = ("test_looks", "thresholds", "seconds", "rivals")
+            lonely = next((name for name in of_looks if getattr(self, name)), None)
+            _require(lonely is None, f"{lonely} goes with looks; give both")
+            lonely = next((each.name for each in self.learners if each.labels or each.start), None)
+            _require(lonely is None, f"learner '{lonely}': labels and start go with looks; give both")
+            return
+        rising = all(a < b for a, b in pairwise((0, *looks)))
+        _require(rising, "looks: must be whole numbers from 1, each larger than the one before")
+        _require(self.answers == looks[-1], f"answers {self.answers}: the last of looks, {looks[-1]}, ends a run")
+        _require(self.evaluate_every is None, "give looks or evaluate_every, not both")
+        _require(all(math.isfinite(value) for value in self.thresholds), "thresholds: must be numbers")
+        for name, value in self.seconds.items():
+            _require(name in SECONDS, f"seconds.{quoted(name)}: known are {', '.join(SECONDS)}")
+            number = isinstance(value, int | float) and not isinstance(value, bool)
+            _require(number and 0 <= value < math.inf, f"seconds.{name}: must be a number of seconds")
+        _require(all(isinstance(each, str) for each in self.rivals.values()), "rivals: give name = options")
+        _require(not self.rivals or self.task == "text", f"rivals do not belong to task {self.task}")
+        for each in self.learners:
+            whole = each.labels is not None or each.start is not None
+            _require(not whole or "label" in offered, f"task {self.task} has no labels to give for '{each.name}'")
+            _require(each.rule != "supervised" or whole, f"learner '{each.name}' asks nobody; give it labels")
 
     @property
     def has_grid(self) -> bool:
@@ -143,7 +146,7 @@ class Experiment:
         runs = len(self.learners) * len(self.seeds) if "fixed" in phases else 0
         if "tuned" in phases:  # every point once, the best of them and what is chosen with every seed
             runs += sum(each.points + 4 * len(self.seeds) for each in self.learners if each.points)
-        looks = -(-self.length // self.interval)
+        looks = len(self.looks) or -(-self.length // self.interval)
         for count, most, what in (
             (runs, limits.RUNS, "runs"),
             (self.iterations, limits.ITERATIONS, "iterations in one run"),
@@ -157,6 +160,12 @@ class Experiment:
         """Of a run, in answers or iterations."""
         return self.answers or self.iterations
 
+    def shortened(self, answers: int) -> Experiment:
+        """Ended by so many answers, and looked at up to there."""
+        _require(answers >= 1, f"`answers` {answers}: must be at least 1")
+        looks = (*(look for look in self.looks if look < answers), answers) if self.looks else ()
+        return replace(self, answers=answers, looks=looks)
+
     @property
     def unit(self) -> str:
         return "answers" if self.answers else "iterations"
@@ -168,20 +177,24 @@ class Experiment:
 
     def clash(self, other: Experiment) -> str | None:
         """What keeps the runs of both from standing in one folder: the name of a field; None where nothing does."""
-        names = ("name", "task", "identity", "iterations", "answers", "evaluate_every")
+        names = ("name", "task", "identity", "iterations", "answers", "evaluate_every", "looks", "test_looks")
         different = next((name for name in names if getattr(self, name) != getattr(other, name)), None)
-        mine = {learner.name: learner.settings(0) for learner in self.learners}
-        learners = (spec for spec in other.learners if mine.get(spec.name, spec.settings(0)) != spec.settings(0))
+        mine = {learner.name: (learner.settings(0), learner.passes) for learner in self.learners}
+        theirs = {learner.name: (learner.settings(0), learner.passes) for learner in other.learners}
+        learners = (spec for spec in other.learners if mine.get(spec.name, theirs[spec.name]) != theirs[spec.name])
         return different or next((f"learner '{spec.name}'" for spec in learners), None)
 
     def to_toml(self) -> str:
-        top = {name: getattr(self, name) for name in _TOP}
+        top = {name: getattr(self, name) for name in _TOP} | {name: getattr(self, name) or None for name in _OF_LOOKS}
         data = {"train": self.data.train, "dev": self.data.dev, "test": self.data.test}
         lines = [*pairs(top), "", "[data]", *pairs(data)]
-        for title, table in (("data.options", self.data.options), ("bounds", self.bounds)):
+        tables = {"data.options": self.data.options, "bounds": self.bounds}
+        for title, table in (tables | {"seconds": self.seconds, "rivals": self.rivals}).items():
             lines += ["", f"[{title}]", *pairs(table)] if table else []
         for learner in self.learners:
-            own = {**{name: learner.as_dict().get(name) for name in LEARNER_KEYS}, "paper": learner.paper}
+            own = {name: learner.as_dict().get(name) for name in LEARNER_KEYS}
+            own |= {name: getattr(learner, name) for name in ("paper", "labels", "start", "figure")}
+            own["passes"] = learner.passes if learner.labels or learner.start else None
             grid = {"grid.h": learner.grid_h or None, "grid.mu": learner.grid_mu or None}
             lines += ["", "[[learner]]", *pairs({**own, **grid}, bare=True)]
         return "\n".join(lines) + "\n"
@@ -201,6 +214,8 @@ _TOP = (
     "seeds",
     "init",
 )
+_OF_LOOKS = ("looks", "test_looks", "thresholds")
+SECONDS = ("read", "yes_no", "label", "pair", "rate", "token")  # an input; an answer of each kind; a label of many
 
 
 def builtin(name: str) -> Experiment:
@@ -265,7 +280,8 @@ def parse_experiment(text: str, where: str, name: str | None = None) -> Experime
     task = top.text("task", required=True)
     try:
         kind(task)
-        answers = top.whole("answers")
+        looks = top.wholes("looks")
+        answers = _either(top.whole("answers"), looks[-1] if looks else None)
         fields = {
             "name": _either(top.text("name", required=name is None), name),
             "task": task,
@@ -275,9 +291,14 @@ def parse_experiment(text: str, where: str, name: str | None = None) -> Experime
                 data.text("test"),
                 data.table("options").all(),
             ),
-            "learners": _all_learners(top, task, common, grids),
+            "learners": all_learners(top, task, common, grids),
             "iterations": _either(top.whole("iterations"), limits.ITERATIONS if answers else Experiment.iterations),
             "answers": answers,
+            "looks": looks,
+            "test_looks": bool(top.take("test_looks", (bool,), "true or false")),
+            "thresholds": top.numbers("thresholds"),
+            "seconds": top.table("seconds").all(),
+            "rivals": top.table("rivals").all(),
             "seeds": _seeds(top),
             "evaluate_every": top.whole("evaluate_every"),
             "init": top.text("init"),
@@ -293,51 +314,6 @@ def parse_experiment(text: str, where: str, name: str | None = None) -> Experime
         return Experiment(**fields)
     except UsageError as error:
         raise DataError(where, str(error)) from None
-
-
-def _all_learners(top: Table, task: str, common: dict[str, Any], grids: dict[str, Any]) -> tuple[LearnerSpec, ...]:
-    return tuple(spec for table in top.tables("learner") for spec in _learners(table, task, common, grids))
-
-
-def _learners(table: Table, task: str, common: dict[str, Any], grids: dict[str, Any]) -> list[LearnerSpec]:
-    """One for each of the table's feedback models."""
-    rule = _either(table.text("rule"), Settings.rule)
-    perturbs = rule not in RULES or RULES[rule].zeroth_order
-    grid = table.table("grid")
-    own = {name: _setting(table, name) for name in LEARNER_KEYS if name not in ("rule", "feedback")}
-    grid_h, grid_mu = grid.numbers("h") or grids["h"], grid.numbers("mu") or (grids["mu"] if perturbs else ())
-    given = {
-        "h": common["h"],
-        "mu": common["mu"] if perturbs else None,
-        "step": common["step"],
-        **{name: value for name, value in own.items() if value is not None},
-    }
-    fields = {
-        **{name: value for name, value in given.items() if value is not None},
-        "rule": rule,
-        "grid_h": grid_h,
-        "grid_mu": grid_mu,
-        "paper": table.number("paper"),
-    }
-    feedbacks = table.texts("feedback", "a feedback model, or a list of them", default=Settings.feedback)
-    grid.finish()
-    table.finish()
-    try:
-        if grid_mu and not grid_h:
-            raise UsageError("its grid has values of mu and none of h; give both")
-        usual = (kind(task).defaults, kind(task).usual_step)
-        return [LearnerSpec.complete({**fields, "feedback": each}, *usual) for each in feedbacks]
-    except UsageError as error:
-        raise DataError(table.where, f"{table.title}: {error}") from None
-
-
-def _setting(table: Table, name: str) -> Any:
-    """By the setting's own type."""
-    if SETTINGS[name].kind is bool:
-        return table.take(name, (bool,), "true or false")
-    if SETTINGS[name].kind is int:
-        return table.whole(name)
-    return table.number(name) if SETTINGS[name].kind is float else table.text(name)
 
 
 def _dev(data: Table) -> str | None:

@@ -2,7 +2,7 @@
 
     write_record(folder, fields, [(0, 1.0, 0.5), ...])
     record = read_record(folder)                        # None: no finished run; DamagedError: not as it was written
-    read_curve(folder, record)                          # iterations, average loss, dev and answers, an array each
+    read_curve(folder, record)                          # an array for each of COLUMNS
 
 ``run.json`` is written last and whole, so where it is the run is finished. It has the sum of ``curve.csv`` and its own.
 Results from before there were sums are read by their form alone.
@@ -27,8 +27,10 @@ from sparsezo.storage.sealed import read_sealed, read_whole, sum_of, write_seale
 
 RECORD, CURVE, MODEL = "run.json", "curve.csv", "model.szo"
 AGAIN = "the command that made it does the run again"
-COLUMNS = ("iterations", "average_loss", "dev", "answers")
-Point = tuple[int, float, float] | tuple[int, float, float, int]  # iterations, average loss, dev, answers if known
+COLUMNS = ("iterations", "average_loss", "dev", "answers", "test", "inputs")  # inputs: that were labelled as a whole
+Point = Sequence[float]  # at least the first three of COLUMNS; nan where not known
+_COUNTS = ("iterations", "answers", "inputs")
+_ALWAYS = 4  # columns that every curve has
 
 _WANTED: dict[str, tuple[type, ...]] = {
     "experiment": (str,),
@@ -51,17 +53,21 @@ _ALLOWED: dict[str, tuple[type, ...]] = {
 
 
 def write_curve(folder: Path, curve: Sequence[Point]) -> None:
-    """Figures as they are, to the last bit; dev is empty where there is no dev set."""
+    """Figures as they are, to the last bit; empty where nothing is known, such as dev without a dev set."""
+    points = [(*point, *[math.nan] * (len(COLUMNS) - len(point))) for point in curve]
+    known = [k for k in range(len(COLUMNS)) if k < _ALWAYS or not all(math.isnan(point[k]) for point in points)]
     text = io.StringIO()
     rows = csv.writer(text, lineterminator="\n")
-    rows.writerow(COLUMNS)
-    for step, loss, dev, *answers in curve:
-        rows.writerow((int(step), _cell(loss), _cell(dev), int(answers[0]) if answers else ""))
+    rows.writerow(COLUMNS[k] for k in known)
+    for point in points:
+        rows.writerow(_cell(point[k], whole=COLUMNS[k] in _COUNTS) for k in known)
     write_text(folder / CURVE, text.getvalue())
 
 
-def _cell(value: float) -> float | str:
-    return "" if math.isnan(value) else value
+def _cell(value: float, *, whole: bool) -> float | str:
+    if math.isnan(value):
+        return ""
+    return int(value) if whole else value
 
 
 def write_record(folder: Path, fields: dict[str, Any]) -> dict[str, Any]:
@@ -102,7 +108,7 @@ def _check(record: dict[str, Any], path: Path) -> None:
 
 
 def read_curve(folder: Path, record: dict[str, Any]) -> tuple[NDArray[Any], ...]:
-    """Iterations, average loss, dev and answers. Where nothing is known, answers before 0.2.0 are not, there is nan."""
+    """An array for each of COLUMNS. Where nothing is known there is nan: of answers before 0.2.0, of test mostly."""
     path = folder / CURVE
     text = read_whole(path, AGAIN)
     if text is None:
@@ -115,12 +121,12 @@ def read_curve(folder: Path, record: dict[str, Any]) -> tuple[NDArray[Any], ...]
         if not text.endswith("\n") or any(None in row.values() for row in rows):
             raise ValueError("it is cut off")
         steps = np.array([int(row["iterations"]) for row in rows], np.int64)
-        loss, dev = (np.array([float(row[name] or "nan") for row in rows]) for name in COLUMNS[1:3])
-        answers = np.array([float(row.get(COLUMNS[3]) or "nan") for row in rows])
+        must = [np.array([float(row[name] or "nan") for row in rows]) for name in COLUMNS[1:3]]
+        may = [np.array([float(row.get(name) or "nan") for row in rows]) for name in COLUMNS[3:]]
     except KeyError as error:
         raise DamagedError(str(path), f"it has no column {error}", AGAIN) from None
     except (csv.Error, OverflowError, TypeError, ValueError) as error:
         raise DamagedError(str(path), error, AGAIN) from None
     if steps.size == 0 or steps[0] < 0 or (np.diff(steps) <= 0).any():
         raise DamagedError(str(path), "its iterations do not rise", AGAIN)
-    return steps, loss, dev, answers
+    return steps, *must, *may

@@ -28,6 +28,7 @@ from sparsezo.experiments.plan import Experiment, builtin, parse_experiment, rea
 from sparsezo.experiments.runs import fixed_runs
 from sparsezo.experiments.sources import Source, generated, in_folder, present
 from sparsezo.experiments.tuning import tune, tuned_runs
+from sparsezo.experiments.wabbit import write_wabbit
 from sparsezo.storage.cache import cache_folder
 from sparsezo.storage.files import STANDARD_INPUT, working_folder, write_text
 from sparsezo.storage.sealed import read_whole, seal_toml, unseal_toml, write_sealed
@@ -36,6 +37,7 @@ from sparsezo.tasks.loading import Files, Loaded
 from sparsezo.tasks.registry import experiments, kind
 
 GENERATED = "generated"
+SEVERAL = ("all", "answers")  # names that stand for several experiments: the paper's, and one of answers for each task
 PLAN_FILE = "experiment.toml"
 _ANEW = "it is written anew"
 _NO_DATA = (
@@ -74,21 +76,23 @@ def reproduce(
     out: Path | None = None,
     seeds: int | None = None,
     iterations: int | None = None,
+    answers: int | None = None,
     phases: Sequence[str] | None = None,
     full_grid: bool = False,
     processes: int | None = None,
     at: Mapping[str, tuple[float, float]] | None = None,
     watch: Watch | None = None,
 ) -> Reproduced:
-    """Do the experiment's runs: a built-in one by name, "all" of the paper's, a TOML file, or a plan.
+    """Do the experiment's runs: a built-in one by name, "all" of the paper's, "answers", a TOML file, or a plan.
 
+    ``answers``: of an experiment that is about them, fewer (or more) than its plan has.
     ``phases``: fixed, tuned or both; without it, as the plan has it. ``at``: another (h, mu) for the learners that
     perturb, by the experiment's name.
     """
     watch = watch or Watch()
     if phases is not None:
         _check_phases(phases)
-    plans = [_overridden(plan, seeds, iterations) for plan in _plans(what)]
+    plans = [_overridden(plan, seeds, iterations, answers) for plan in _plans(what)]
     plans = [_placed(plan, at[plan.name]) if at and plan.name in at else plan for plan in plans]
     if data == GENERATED:
         plans = [_without_paper(plan) for plan in plans]
@@ -96,7 +100,7 @@ def reproduce(
     if data is None:
         data = _folder_of_data(what, plans)
     root = out or Path("results")
-    apart = what == "all" or out is None
+    apart = what in SEVERAL or out is None
     folders = [root / plan.name if apart else root for plan in plans]
     extras.need(*(extra for plan in plans for extra in kind(plan.task).extras))
     failures: list[Failure] = []
@@ -122,10 +126,12 @@ def _plans(what: str | Experiment) -> list[Experiment]:
     known = experiments()
     if what == "all":
         return [builtin(name) for name, each in known.items() if each.paper == name]
+    if what in SEVERAL:
+        return [builtin(name) for name in known if name.startswith(f"{what}-")]
     if _is_file(what):
         return [read_experiment(what)]
     if what not in known:
-        raise UsageError(f"experiment {what}: choose from {', '.join(known)}, all, or name a .toml file")
+        raise UsageError(f"experiment {what}: choose from {', '.join((*known, *SEVERAL))}, or name a .toml file")
     return [builtin(what)]
 
 
@@ -166,13 +172,17 @@ def _check_phases(phases: Sequence[str]) -> None:
         raise UsageError("`phases`: name at least one of " + ", ".join(RESULT_PHASES))
 
 
-def _overridden(plan: Experiment, seeds: int | None, iterations: int | None) -> Experiment:
+def _overridden(plan: Experiment, seeds: int | None, iterations: int | None, answers: int | None) -> Experiment:
     if seeds is not None:
         if seeds < 1:
             raise UsageError(f"`seeds` {seeds}: must be at least 1")
         plan = replace(plan, seeds=seed_range(seeds, where=plan.name))
     if iterations is not None:
         plan = replace(plan, iterations=iterations, evaluate_every=None)
+    if answers is not None:
+        if plan.answers is None:
+            raise UsageError(f"`answers` {answers}: {plan.name} counts iterations; use `iterations`")
+        plan = plan.shortened(answers)
     return plan
 
 
@@ -215,6 +225,8 @@ def _reproduce(
         if plan.bounds:
             write_sealed(out / "bounds.json", bounds(load(kind(plan.task), files), source))
         failures = _phases(plan, engine, identity, phases, full_grid=full_grid, watch=watch)
+    if plan.rivals:
+        write_wabbit(plan, partial(load, kind(plan.task), files), out, identity, watch.say)
     watch.say(f"{plan.name}: results are in {out}")
     return failures
 

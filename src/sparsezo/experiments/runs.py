@@ -24,6 +24,7 @@ from typing import Any, cast
 
 from sparsezo import __version__
 from sparsezo.errors import DamagedError, DataError
+from sparsezo.experiments.labels import Labelling, Part, start_weights
 from sparsezo.experiments.phases import PHASES
 from sparsezo.experiments.plan import Experiment
 from sparsezo.experiments.records import CURVE, MODEL, read_curve, read_record, write_curve, write_record
@@ -50,6 +51,11 @@ class Run:
     paper: float | None = None
     keep_model: bool = True
     answers: int | None = None  # that end it; iterations are then a bound
+    looks: tuple[int, ...] = ()  # numbers of answers; as in the plan, like what follows
+    test_looks: bool = False
+    labels: str | None = None
+    start: str | None = None
+    passes: int | None = None  # of labels and start
 
     @property
     def length(self) -> int:
@@ -71,8 +77,11 @@ class Run:
         return hashlib.blake2b(text.encode(), digest_size=10).hexdigest()
 
     @property
-    def _by_answers(self) -> dict[str, int]:
-        return {} if self.answers is None else {"answers": self.answers}
+    def _by_answers(self) -> dict[str, Any]:
+        """What only runs that answers end have, where it says anything."""
+        named = {name: getattr(self, name) for name in ("answers", "test_looks", "labels", "start", "passes")}
+        looks = {"looks": list(self.looks)} if self.looks else {}
+        return {name: value for name, value in named.items() if value} | looks
 
     def folder(self, out: Path) -> Path:
         return out / "runs" / self.hash
@@ -96,6 +105,11 @@ def fixed_runs(plan: Experiment, data: str) -> list[Run]:
             data,
             spec.paper,
             answers=plan.answers,
+            looks=plan.looks,
+            test_looks=plan.test_looks,
+            labels=spec.labels,
+            start=spec.start,
+            passes=spec.passes if spec.labels or spec.start else None,
         )
         for spec in plan.learners
         for seed in plan.seeds
@@ -161,6 +175,7 @@ class Bench:
     """A task and its data with everything made once that runs share: the arrays of its parts."""
 
     def __init__(self, loaded: Loaded) -> None:
+        self.plain = loaded.task  # for data that comes and goes
         self.task = cast(Task, _Remembering(loaded.task))
         self.data, self.W = loaded.data, loaded.W
 
@@ -204,18 +219,13 @@ def execute(
     """Do a run to its end, from its checkpoint where there is one; returns its record."""
     folder = run.folder(out)
     folder.mkdir(parents=True, exist_ok=True)
-    training = Training(
-        bench.task,
-        bench.data,
-        run.settings,
-        run.iterations,
-        answers=run.answers,
-        evaluate_every=run.evaluate_every,
-        checkpoint=folder / CHECKPOINT,
-        checkpoint_seconds=checkpoint_seconds,
-        resume=True,
-        W=bench.W,
-    )
+    training: Training | Labelling
+    if run.labels is not None:
+        where = Part(bench.plain, bench.task, bench.data)
+        options = (run.settings, run.labels, run.passes or 1, run.looks)
+        training = Labelling(where, *options, test_looks=run.test_looks, checkpoint=folder / CHECKPOINT)
+    else:
+        training = _training(run, folder, bench, checkpoint_seconds)
     outcome = training.go(progress)
     write_curve(folder, training.curve)
     if run.keep_model:
@@ -223,6 +233,26 @@ def execute(
     record = _write_record(run, folder, outcome.result, outcome.test.report if outcome.test else None, _versions())
     training.finish()
     return record
+
+
+def _training(run: Run, folder: Path, bench: Bench, checkpoint_seconds: float) -> Training:
+    W = bench.W
+    if run.start is not None:
+        W = start_weights(Part(bench.plain, bench.task, bench.data), run.start, run.passes or 1, run.settings.seed)
+    return Training(
+        bench.task,
+        bench.data,
+        run.settings,
+        run.iterations,
+        answers=run.answers,
+        evaluate_every=None if run.looks else run.evaluate_every,
+        evaluate_at=run.looks,
+        test_looks=run.test_looks,
+        checkpoint=folder / CHECKPOINT,
+        checkpoint_seconds=checkpoint_seconds,
+        resume=True,
+        W=W,
+    )
 
 
 def drop_model(run: Run, out: Path) -> None:

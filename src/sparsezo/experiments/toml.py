@@ -79,6 +79,13 @@ class Table:
         self._refuse_length(key, values)
         return tuple(float(value) for value in values)
 
+    def wholes(self, key: str) -> tuple[int, ...]:
+        values = self.take(key, (list,), "a list of whole numbers") or []
+        if not all(isinstance(value, int) and not isinstance(value, bool) for value in values):
+            raise DataError(self.where, f"{self._at(key)}: must be a list of whole numbers")
+        self._refuse_length(key, values)
+        return tuple(values)
+
     def texts(self, key: str, what: str, default: str | None = None) -> tuple[str, ...]:
         values = self.take(key, (str, list), what)
         if values is None:

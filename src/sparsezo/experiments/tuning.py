@@ -25,7 +25,8 @@ from typing import Any, cast
 
 from sparsezo.engines.base import Engine, Finished, Overview
 from sparsezo.errors import SparsezoError, UsageError
-from sparsezo.experiments.plan import Experiment, LearnerSpec
+from sparsezo.experiments.learners import LearnerSpec
+from sparsezo.experiments.plan import Experiment
 from sparsezo.experiments.runs import Run, drop_model
 from sparsezo.words import counted
 

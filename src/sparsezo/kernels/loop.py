@@ -211,6 +211,17 @@ def decode_all(inputs: Any, task: Any, W: Any, S: Any, y: Any, first: Any, last:
 
 
 @kernel
+def confidences(inputs: Any, task: Any, W: Any, S: Any, y: Any, N: Any, out: Any) -> Any:
+    """out[x] = log p_w(the best output of x)."""
+    for x in range(N):
+        protocol.scores(inputs, x, W, S)
+        out[x] = protocol.confidence(task, x, S, y)
+        if not np.isfinite(out[x]):
+            return False
+    return True
+
+
+@kernel
 def loss(gold: Any, task: Any, x: Any, y: Any) -> Any:
     """The loss of one output, for feedback that is simulated step by step."""
     return protocol.delta(gold, task, x, y)

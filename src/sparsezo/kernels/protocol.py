@@ -36,6 +36,7 @@ Tasks whose outputs people are asked about (DESIGN 3a); q is the question, of pa
     evidence(task, x, S, kind, about, q, y, other, answer, e0, e1, D)    D = d log Pr(answer) / dS; returns Pr(answer)
     options(task, x, kind, about)          how many answers there are to choose from
     truth(gold, task, x, kind, about, q, y, other)       what somebody answers who knows
+    confidence(task, x, S, y)              log p_w of the best output, which is left in y
 
 Compiled code checks no bounds. Each NamedTuple may have, as plain methods, what is called once before it gets there:
 
@@ -88,6 +89,7 @@ look = _not_for("look")
 evidence = _not_for("evidence")
 options = _not_for("options")
 truth = _not_for("truth")
+confidence = _not_for("confidence")
 
 
 def implements(operation: Callable[..., Any], data: type) -> Callable[[Callable[..., Any]], Callable[..., Any]]:

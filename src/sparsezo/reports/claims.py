@@ -240,7 +240,7 @@ def _points_ahead(left: LearnerRuns, right: LearnerRuns, phase: str) -> str:
     ours, theirs = left.mean_curve(phase, "average_loss"), right.mean_curve(phase, "average_loss")
     if ours is None or theirs is None:
         return ""
-    common, i, j = np.intersect1d(ours.iterations, theirs.iterations, return_indices=True)
+    common, i, j = np.intersect1d(ours.at, theirs.at, return_indices=True)
     learned = common > 0  # before the first step all are alike
     if not learned.any():
         return ""

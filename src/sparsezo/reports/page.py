@@ -49,7 +49,7 @@ def _section(section: Section) -> dict[str, Any]:
         "table": section.table,
         "figures": section.figures,
         "claims": [_claim(claim) for claim in section.claims],
-        "making": _making(section.experiment),
+        "making": making(section.experiment),
     }
 
 
@@ -74,7 +74,7 @@ def _claim(claim: Claim) -> dict[str, Any]:
 # How it was made
 
 
-def _making(experiment: ReportedExperiment) -> dict[str, Any]:
+def making(experiment: ReportedExperiment) -> dict[str, Any]:
     runs = experiment.runs
     versions = {
         part: ", ".join(sorted({run.versions[part] for run in runs if part in run.versions}))

@@ -9,6 +9,7 @@ of two experiments in one folder, is an error.
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -16,12 +17,12 @@ from pathlib import Path
 from typing import Any
 
 from sparsezo.errors import DamagedError, DataError, UsageError, one_line
+from sparsezo.experiments.learners import spec_name
 from sparsezo.experiments.phases import RESULT_PHASES
 from sparsezo.experiments.records import read_curve, read_record
 from sparsezo.experiments.reproduce import PLAN_FILE
 from sparsezo.experiments.toml import parse_toml
 from sparsezo.reports.results import GROUPS, RULE_ORDER, Curve, LearnerRuns, ReportedExperiment, ReportedRun
-from sparsezo.settings import learner_name
 from sparsezo.storage.sealed import read_sealed, read_whole, unseal_toml
 from sparsezo.words import counted
 
@@ -205,7 +206,7 @@ def _missing(
     learners: Sequence[LearnerRuns], runs: Sequence[ReportedRun], declared: Mapping[str, Any]
 ) -> Iterable[str]:
     have = {learner.name for learner in learners}
-    for name in _declared_names(declared):
+    for name in declared_learners(declared):
         if name not in have:
             yield f"{name}: no finished run."
     if learners and not any(learner.runs("tuned") for learner in learners) and _has_grid(declared):
@@ -240,14 +241,13 @@ def _declared_learners(declared: Mapping[str, Any]) -> list[dict[str, Any]]:
     return [item for item in listed if isinstance(item, dict)] if isinstance(listed, list) else []
 
 
-def _declared_names(declared: Mapping[str, Any]) -> list[str]:
-    """The names that the learners' runs carry."""
-    names = []
+def declared_learners(declared: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """What a plan says of each learner, by the name that its runs carry."""
+    found = {}
     for item in _declared_learners(declared):
         models = item.get("feedback", "exact")
         for model in models if isinstance(models, list) else [models]:
-            try:
-                names.append(learner_name({"perturb": None, **item, "feedback": model}))
-            except (TypeError, ValueError):  # not of a plan that was ever run
-                continue
-    return names
+            mine = {**item, "feedback": model}
+            with contextlib.suppress(TypeError, ValueError):  # not of a plan that was ever run
+                found[spec_name({"perturb": None, **mine})] = mine
+    return found

@@ -20,6 +20,8 @@ from pathlib import Path
 from typing import Any
 
 from sparsezo.errors import SparsezoError, UsageError
+from sparsezo.reports.answers import of_answers
+from sparsezo.reports.answers_page import answers_page
 from sparsezo.reports.claims import FAILS, HOLDS, UNDECIDED, Claim, check_claims
 from sparsezo.reports.figures.draw import draw_figures
 from sparsezo.reports.figures.sheet import Figure, need_matplotlib
@@ -79,11 +81,25 @@ def write_report(
         (target / "figures").mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise SparsezoError(f"{target}: cannot be made ({error.strerror or error}); name another folder") from None
+    if all(map(of_answers, experiments)):
+        return _write_answers(experiments, target, command)
     sections = _sections(experiments, target / "figures")
     write_text(target / "table.md", markdown(sections))
     write_text(target / "table.csv", _csv(record for section in sections for record in section.table.records()))
     write_text(target / "curves.csv", _csv(_curve_points(experiments), CURVE_COLUMNS))
     write_text(target / "report.html", report_page(sections, command))
+    return target / "report.html"
+
+
+def _write_answers(experiments: Sequence[ReportedExperiment], target: Path, command: str | None) -> Path:
+    slugs: list[str] = []
+    for experiment in experiments:
+        slugs.append(_slug(experiment.task if not experiment.own else experiment.name, set(slugs)))
+    page, tables, records = answers_page(list(zip(slugs, experiments, strict=True)), target / "figures", command)
+    write_text(target / "table.md", tables)
+    write_text(target / "table.csv", _csv(records))
+    write_text(target / "curves.csv", _csv(_curve_points(experiments), CURVE_COLUMNS))
+    write_text(target / "report.html", page)
     return target / "report.html"
 
 

@@ -66,11 +66,13 @@ class Curve:
     average_loss: NDArray[np.float64]  # [points], nan where not known; so dev
     dev: NDArray[np.float64]
     answers: NDArray[np.float64] | None = None
+    test: NDArray[np.float64] | None = None
+    inputs: NDArray[np.float64] | None = None
 
 
 @dataclass(frozen=True, eq=False)
 class MeanCurve:
-    iterations: NDArray[np.int64]
+    at: NDArray[np.int64]  # iterations, or answers
     mean: NDArray[np.float64]
     sd: NDArray[np.float64] | None  # None with too few seeds
 
@@ -141,13 +143,15 @@ class LearnerRuns:
         phases = [phase for phase in ("tuned", "fixed") if self.spread(phase, quantity)]
         return phases[0] if phases else next((phase for phase in ("tuned", "fixed") if self.runs(phase)), None)
 
-    def mean_curve(self, phase: str, column: str) -> MeanCurve | None:
-        """Over the points that all seeds have."""
+    def mean_curve(self, phase: str, column: str, along: str = "iterations") -> MeanCurve | None:
+        """Over the points that all seeds have; ``along`` answers, curves of different rules meet at these."""
         curves = [run.curve for run in self.runs(phase) if run.curve is not None]
-        if not curves:
+        if not curves or any(getattr(curve, name) is None for curve in curves for name in (column, along)):
             return None
-        common = reduce(np.intersect1d, [curve.iterations for curve in curves])
-        values = np.stack([getattr(curve, column)[np.isin(curve.iterations, common)] for curve in curves])
+        places = [np.unique(getattr(curve, along), return_index=True) for curve in curves]  # the first of equals
+        common = reduce(np.intersect1d, [at[np.isfinite(at)] for at, _ in places])
+        rows = [first[np.isin(at, common)] for at, first in places]
+        values = np.stack([getattr(curve, column)[row] for curve, row in zip(curves, rows, strict=True)])
         finite = np.isfinite(values).all(axis=0)
         if not finite.any():
             return None

@@ -250,12 +250,20 @@ def signature(experiment: ReportedExperiment, phase: str, learners: Iterable[Lea
         "h": "tuned" if phase == "tuned" else _settings(runs, "h"),
         "mu": "tuned" if phase == "tuned" else _settings(runs, "mu"),
         "seeds": ",".join(map(str, sorted({run.seed for run in runs}))) or "none",
-        "iterations": ",".join(count_text(count) for count in sorted({run.iterations for run in runs})) or "none",
+        **_length(experiment, runs),
         "version": ",".join(sorted({_version(run) for run in runs})) or "none",
     }
     if models not in ([], ["exact"]):
         fields["feedback"] = ";".join(models)
     return "|".join(f"{name}:{value}" for name, value in fields.items())
+
+
+def _length(experiment: ReportedExperiment, runs: Sequence[ReportedRun]) -> dict[str, str]:
+    """Of the runs: in answers where these end them, else in iterations."""
+    if isinstance(answers := experiment.declared.get("answers"), int):
+        return {"answers": count_text(answers)}
+    counts = sorted({run.iterations for run in runs})
+    return {"iterations": ",".join(map(count_text, counts)) or "none"}
 
 
 def _settings(runs: Sequence[ReportedRun], name: str) -> str:

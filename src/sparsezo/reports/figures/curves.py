@@ -96,10 +96,8 @@ def _line(axes: Axes, learner: LearnerRuns, phase: str, column: str, index: int,
     curve = learner.mean_curve(phase, column)
     if curve is None:
         return 0
-    start = (
-        1 if curve.iterations.size > 1 and curve.iterations[0] == 0 else 0
-    )  # before the first step: no place on a log axis
-    x, mean = curve.iterations[start:], curve.mean[start:]
+    start = 1 if curve.at.size > 1 and curve.at[0] == 0 else 0  # before the first step: no place on a log axis
+    x, mean = curve.at[start:], curve.mean[start:]
     style = line_style(learner, shown)
     axes.plot(x, mean, markevery=(0.015 * (index + 1), 0.17), **style)
     if curve.sd is not None:

@@ -36,6 +36,13 @@ RULE_STYLES: dict[str, tuple[str, str]] = {
     "preference": ("#CC79A7", "v"),
     "first-order": ("#000000", "*"),
     "supervised": ("#7F7F7F", "P"),
+    # rules that learn from what an answer says, whose pages do not show those above that have the same colour
+    "part": ("#0072B2", "h"),
+    "label": ("#009E73", "p"),
+    "pair": ("#D55E00", "d"),
+    "rate": ("#E69F00", "<"),
+    "pairwise": ("#882255", ">"),
+    "cross-entropy": ("#44AA99", "H"),
 }
 OTHER_RULE = ("#56B4E9", "X")
 WIDTH = 7.0  # inches

@@ -19,7 +19,7 @@ import itertools
 import lzma
 import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import IO
@@ -93,6 +93,27 @@ class Corpus:
             offsets=offsets - offsets[0],
             lines=self.lines[tokens],
             listed=None if self.listed is None else self.listed.part(tokens),
+            column=self.column,
+        )
+
+    def take(self, chosen: Sequence[int] | NDArray[np.int64]) -> Corpus:
+        """The chosen sentences, in that order, as a corpus of their own."""
+        spans = [(int(self.offsets[s]), int(self.offsets[s + 1])) for s in chosen]
+        tokens = np.concatenate([np.arange(*span) for span in spans]) if spans else np.zeros(0, np.int64)
+        listed = self.listed
+        if listed is not None:
+            counts = np.diff(listed.starts)[tokens]
+            entries = [np.arange(listed.starts[a], listed.starts[b]) for a, b in spans]
+            rows = np.concatenate(entries) if entries else tokens
+            starts = np.concatenate([[0], np.cumsum(counts)])
+            listed = Listed(listed.names, starts, listed.ids[rows], listed.values[rows])
+        return Corpus(
+            path=self.path,
+            columns=tuple([column[i] for i in tokens] for column in self.columns),
+            tags=None if self.tags is None else [self.tags[i] for i in tokens],
+            offsets=np.concatenate([[0], np.cumsum([b - a for a, b in spans])]).astype(np.int64),
+            lines=self.lines[tokens] if len(self.lines) else self.lines,
+            listed=listed,
             column=self.column,
         )
 

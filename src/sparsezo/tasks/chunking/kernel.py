@@ -119,6 +119,19 @@ def _sample(task: Any, x: Any, S: Any, key: Any, step: Any, y: Any) -> Any:
     return task.scratch.E[R, 0]  # a probability: not finite exactly when the scores are not
 
 
+@implements(protocol.confidence, ChunkTask)
+def _confidence(task: Any, x: Any, S: Any, y: Any) -> Any:
+    expand(task, x, S)
+    P = S if task.order == 2 else task.scratch.P
+    R, K, E = task.tokens[x], task.n_tags, task.scratch.E
+    chains.viterbi(P, R, K, task.start, task.scratch.best, task.scratch.back, y)
+    chains.relative(P, R, K, task.start, task.scratch.best, E)
+    total = np.log(np.float64(E[R, y[R - 1]]))
+    for i in range(R - 1, 0, -1):
+        total += np.log(np.float64(E[i, y[i - 1] * K + y[i]]))
+    return total
+
+
 @implements(protocol.score_gradient, ChunkTask)
 def _score_gradient(task: Any, x: Any, S: Any, y: Any, D: Any) -> None:
     _path_minus_marginals(task, x, y, D)

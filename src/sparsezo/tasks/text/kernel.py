@@ -111,6 +111,13 @@ def _sample(task: Any, x: Any, S: Any, key: Any, step: Any, y: Any) -> Any:
     return top
 
 
+@implements(protocol.confidence, ClassTask)
+def _confidence(task: Any, x: Any, S: Any, y: Any) -> Any:
+    top = softmax(task, S)
+    y[0], _ = _best(S, task.n_classes)
+    return np.log(np.float64(task.scratch.p[y[0]])) if np.isfinite(top) else np.float64(top)
+
+
 @implements(protocol.score_gradient, ClassTask)
 def _score_gradient(task: Any, x: Any, S: Any, y: Any, D: Any) -> None:
     _class_minus_p(task, y[0], D)

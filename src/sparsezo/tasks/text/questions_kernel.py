@@ -18,6 +18,21 @@ from sparsezo.tasks.text.kernel import ClassGold, ClassTask, softmax
 
 _F = np.float32
 _TINY = 1e-7
+_UNSURE, _AT_RANDOM = 2, 4  # the class shown is drawn in proportion to p^power
+
+
+@kernel
+def _drawn(task: Any, power: Any, u: Any) -> Any:
+    """(class, its probability): drawn in proportion to p^power."""
+    L, p = task.n_classes, task.scratch.p
+    total = 0.0
+    for k in range(L):
+        total += np.float64(p[k]) ** power
+    rest, shown = u * total, 0
+    while shown < L - 1 and rest >= np.float64(p[shown]) ** power:
+        rest -= np.float64(p[shown]) ** power
+        shown += 1
+    return shown, np.float64(p[shown]) ** power / total
 
 
 @implements(protocol.look, ClassTask)
@@ -40,16 +55,9 @@ def _look(
         if uniform(key, step, 0) >= chance:
             return 0.0
     shown = best
-    if kind in (PART, RATE):  # drawn in proportion to p^2: now and then another than the best is right
-        total = 0.0
-        for k in range(L):
-            total += np.float64(p[k]) * p[k]
-        rest = uniform(key, step, 1) * total
-        shown = 0
-        while shown < L - 1 and rest >= np.float64(p[shown]) * p[shown]:
-            rest -= np.float64(p[shown]) * p[shown]
-            shown += 1
-        chance *= np.float64(p[shown]) * p[shown] / total
+    if kind in (PART, RATE):  # now and then another than the best is right
+        shown, drawn = _drawn(task, _AT_RANDOM if at_random else _UNSURE, uniform(key, step, 1))
+        chance *= drawn
     for k in range(L):
         if k != shown and (second < 0 or p[k] > p[second]):
             second = k

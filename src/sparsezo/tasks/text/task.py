@@ -48,6 +48,10 @@ class Prepared:
     def __len__(self) -> int:
         return len(self.documents)
 
+    def take(self, chosen: Sequence[int] | NDArray[np.int64]) -> Prepared:
+        """The chosen documents, in that order."""
+        return Prepared(self.documents.take(chosen), self.matrix[np.asarray(chosen, np.int64)])
+
 
 @dataclass(frozen=True, eq=False)
 class TextClassification:

@@ -1,0 +1,117 @@
+"""Vowpal Wabbit's contextual bandits on the documents that our learner sees, in the same order (``--cbify``).
+
+    write_wabbit(plan, loaded, out, identity)       # OUT/wabbit.json, for each of the plan's rivals and each seed
+    read_wabbit(out)                                # None where it was not run
+
+Each document gives one right or wrong for the class that was chosen, as with rule ``part`` and ``ask`` random. The loss
+is the average of the classes chosen on the way, exploration included; on test the best class is taken, no other.
+Without it (pip install 'sparsezo[bench]') nothing is written, and the report says so.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import json
+import shlex
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterable
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from sparsezo.errors import SparsezoError, one_line
+from sparsezo.experiments.plan import Experiment
+from sparsezo.kernels import random
+from sparsezo.settings import Settings
+from sparsezo.storage.sealed import read_sealed, write_sealed
+from sparsezo.tasks.loading import Loaded
+
+FILE = "wabbit.json"
+COMMAND = [sys.executable, "-m", "vowpalwabbit"]
+_BITS = "20"  # of its table of weights
+_GREEDY = {"--squarecb": "--gamma_scale 1e9", "--softmax": "--lambda 1e6", "--epsilon": "--epsilon 0"}  # on test
+
+
+def installed() -> bool:
+    return importlib.util.find_spec("vowpalwabbit") is not None
+
+
+def read_wabbit(out: Path) -> dict[str, Any] | None:
+    return read_sealed(out / FILE, "the command that made it writes it anew")
+
+
+def write_wabbit(
+    plan: Experiment, load: Callable[[], Loaded], out: Path, identity: str, say: Callable[[str], None]
+) -> None:
+    """What is there already, for the same data, looks and options, is not done again."""
+    if not installed():
+        say("Vowpal Wabbit is not installed, so the report goes without it: pip install 'sparsezo[bench]'")
+        return
+    known_by = _known_by(plan, identity)
+    if (read_wabbit(out) or {}).get("known_by") == known_by:
+        return
+    say(f"{plan.name}: Vowpal Wabbit on the same documents")
+    loaded = load()
+    found: dict[str, list[dict[str, Any]]] = {name: [] for name in plan.rivals}
+    with tempfile.TemporaryDirectory() as folder:
+        for seed in plan.seeds:
+            stream = _Stream(loaded, seed, plan.looks, Path(folder))
+            for name, options in plan.rivals.items():
+                found[name].append({"seed": seed, **stream.learned(options)})
+    what = {"known_by": known_by, "version": version("vowpalwabbit"), "looks": list(plan.looks), "rivals": found}
+    write_sealed(out / FILE, what)
+
+
+def _known_by(plan: Experiment, identity: str) -> str:
+    known = [identity, list(plan.looks), list(plan.seeds), dict(plan.rivals), version("vowpalwabbit")]
+    return hashlib.blake2b(json.dumps(known).encode(), digest_size=10).hexdigest()
+
+
+class _Stream:
+    """The documents of one seed, and the test set, as Vowpal Wabbit reads them."""
+
+    def __init__(self, loaded: Loaded, seed: int, looks: tuple[int, ...], folder: Path) -> None:
+        task, data = loaded.task, loaded.data
+        self.looks, self.folder, self.classes = np.array(looks), folder, task.n_labels
+        lines, N = list(_lines(task, data.train)), len(data.train)
+        key = Settings(seed=seed).step_params().keys[random.INPUTS]
+        order = [int(random.permuted(key, np.int64(step), N)) for step in range(looks[-1])]
+        self.gold = np.array([int(lines[x].partition(" ")[0]) for x in order])
+        (folder / "train").write_text("".join(lines[x] for x in order))
+        tested = list(_lines(task, data.test)) if data.test is not None else []
+        self.test = np.array([int(line.partition(" ")[0]) for line in tested])
+        (folder / "test").write_text("".join(tested))
+
+    def learned(self, options: str) -> dict[str, Any]:
+        """Its average loss at every look, and its accuracy on test in the end."""
+        model, words = str(self.folder / "model"), shlex.split(options)
+        said = self._run("train", "--cbify", str(self.classes), "-b", _BITS, *words, "-f", model)
+        losses = np.cumsum(said != self.gold)[self.looks - 1] / self.looks
+        test = None
+        if self.test.size:
+            greedy = next((_GREEDY[word] for word in words if word in _GREEDY), _GREEDY["--epsilon"])
+            test = float(np.mean(self._run("test", "-t", "-i", model, *shlex.split(greedy)) == self.test))
+        return {"average_loss": losses.tolist(), "test": test}
+
+    def _run(self, part: str, *options: str) -> Any:
+        """The classes that it chose."""
+        target = self.folder / "chosen"
+        command = [*COMMAND, "--quiet", "-d", str(self.folder / part), "-p", str(target), *options]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode:
+            raise SparsezoError(f"Vowpal Wabbit failed with {shlex.join(options)}: {one_line(done.stderr)}")
+        return np.array([int(float(line.split()[0])) for line in target.read_text().splitlines() if line.strip()])
+
+
+def _lines(task: Any, data: Any) -> Iterable[str]:
+    """``3 | 17:0.25 ...``: the class from 1, and the features that our learner sees."""
+    matrix, labels = data.matrix, task.gold(data).labels
+    for x, label in enumerate(labels.tolist()):
+        row = slice(matrix.indptr[x], matrix.indptr[x + 1])
+        pairs = zip(matrix.indices[row].tolist(), matrix.data[row].tolist(), strict=True)
+        yield f"{label + 1} | {' '.join(f'{k}:{v:.6g}' for k, v in pairs)}\n"

@@ -1,0 +1,90 @@
+"""Our learner beside Vowpal Wabbit on the same documents: average loss on the way, accuracy on test in the end.
+
+part = wabbit_part(experiment, lines(experiment))
+part.table, part.findings, part.gaps                # no table, and a gap that says why, where it was not run
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from sparsezo.errors import DamagedError
+from sparsezo.experiments.wabbit import read_wabbit
+from sparsezo.reports.answers import Line
+from sparsezo.reports.render import PlainTable
+from sparsezo.reports.results import ReportedExperiment, Spread
+from sparsezo.reports.tables import spread_text
+
+_COLUMNS = 3  # looks that the table shows, the last ones
+
+
+@dataclass(frozen=True)
+class WabbitPart:
+    table: PlainTable | None = None
+    findings: list[str] = field(default_factory=list)
+    gaps: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class _Row:
+    name: str
+    losses: list[Spread | None]  # at every look
+    test: Spread | None
+
+    @property
+    def last(self) -> Spread | None:
+        return self.losses[-1]
+
+
+def wabbit_part(experiment: ReportedExperiment, shown: Sequence[Line]) -> WabbitPart:
+    if not experiment.declared.get("rivals"):
+        return WabbitPart()
+    try:
+        found = read_wabbit(experiment.folder)
+    except DamagedError as error:
+        return WabbitPart(gaps=[f"{error}."])
+    if found is None:
+        return WabbitPart(gaps=["Vowpal Wabbit was not installed, so there is nothing of it (sparsezo[bench])."])
+    looks: list[int] = found["looks"]
+    theirs = [
+        _Row(
+            name,
+            [Spread(tuple(run["average_loss"][k] for run in runs)) for k in range(len(looks))],
+            Spread(tuple(run["test"] for run in runs)) if runs[0]["test"] is not None else None,
+        )
+        for name, runs in found["rivals"].items()
+    ]
+    theirs.sort(key=lambda row: row.last.mean if row.last else 1.0)
+    ours = [
+        _Row(line.title, [line.at("average_loss", look) for look in looks], line.at("test", looks[-1]))
+        for line in _comparable(shown)
+    ]
+    head = ("learner", *(f"average loss at {look:,}" for look in looks[-_COLUMNS:]), "test accuracy at the end")
+    rows = [*_texts("sparsezo", ours), *_texts(f"Vowpal Wabbit {found['version']}", theirs)]
+    return WabbitPart(PlainTable(head, rows), list(_findings(ours, theirs, looks[-1])))
+
+
+def _comparable(shown: Sequence[Line]) -> list[Line]:
+    """Our learners that pass no document over and hear a right or wrong of each; part first."""
+    cold = [line for line in shown if line.start is None and line.wrong == 0]
+    part = [line for line in cold if line.learner.rule == "part" and line.variant == {"ask": "random"}]
+    return part + [line for line in cold if line.learner.rule == "first-order"]
+
+
+def _texts(whose: str, rows: Sequence[_Row]) -> list[tuple[str, ...]]:
+    return [
+        (f"{whose}: {row.name}", *(spread_text(each) for each in row.losses[-_COLUMNS:]), spread_text(row.test))
+        for row in rows
+    ]
+
+
+def _findings(ours: Sequence[_Row], theirs: Sequence[_Row], documents: int) -> list[str]:
+    mine, best = (rows[0].last if rows else None for rows in (ours, theirs))
+    if mine is None or best is None or not best.mean:
+        return []
+    return [
+        f"Over {documents:,} documents, a right or wrong for each and none passed over, {ours[0].name} has an average "
+        f"loss of {spread_text(mine)} and Vowpal Wabbit's best ({theirs[0].name}) {spread_text(best)}: "
+        f"{mine.mean / best.mean:.2f} times."
+    ]

@@ -1,0 +1,256 @@
+"""The report on answers, from results made for the purpose: where curves cross, minutes, tables, findings, the page."""
+
+from __future__ import annotations
+
+import csv
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from sparsezo.experiments.plan import parse_experiment
+from sparsezo.experiments.records import write_curve, write_record
+from sparsezo.experiments.reproduce import PLAN_FILE
+from sparsezo.experiments.runs import fixed_runs
+from sparsezo.experiments.wabbit import FILE
+from sparsezo.reports.answers import lines, main_column, minutes, needed, quality_table, shown_looks
+from sparsezo.reports.figures.answers import _apart
+from sparsezo.reports.findings import findings
+from sparsezo.reports.reading import read_experiment
+from sparsezo.reports.report import write_report
+from sparsezo.reports.results import MeanCurve
+from sparsezo.storage.sealed import seal_toml, write_sealed
+
+pytest.importorskip("matplotlib")
+
+LOOKS = (500, 1000, 5000)
+PLAN = """
+name = "answers-TASK"
+task = "TASK"
+looks = [500, 1000, 5000]
+test_looks = true
+thresholds = [0.80, 0.90]
+seeds = [0, 1, 2]
+[data]
+train = "train.txt"
+dev = 10
+test = "test.txt"
+[seconds]
+read = 5.0
+yes_no = 1.0
+pair = 4.0
+token = 2.0
+[[learner]]
+rule = "part"
+figure = "part: yes or no"
+[[learner]]
+rule = "preference"
+figure = "the paper's way"
+[[learner]]
+rule = "supervised"
+labels = "random"
+step = "adagrad"
+figure = "whole inputs"
+[[learner]]
+rule = "part"
+ask = "random"
+[[learner]]
+rule = "part"
+feedback = ["flip:0.1"]
+[[learner]]
+rule = "part"
+feedback = "flip:0.1"
+rater_error = "0.1"
+[[learner]]
+rule = "part"
+start = "labels:100"
+"""
+RIVALS = '[rivals]\nsquare = "--squarecb"\n'
+CURVES = {  # test at 0 and at the looks
+    "part": (0.1, 0.70, 0.85, 0.95),
+    "preference score": (0.1, 0.20, 0.30, 0.78),
+    "supervised labelled random": (math.nan, 0.60, 0.70, 0.90),
+    "part asked at random": (0.1, 0.60, 0.75, 0.90),
+    "part flip:0.1": (0.1, 0.50, 0.70, 0.86),
+    "part flip:0.1 error 0.1": (0.1, 0.55, 0.75, 0.93),
+    "part from labels:100": (0.75, 0.80, 0.90, 0.96),
+}
+INPUTS = (20, 50, 250)
+
+
+def write_results(out: Path, task: str = "chunking", more: str = "") -> Path:
+    """A finished experiment; a seed is 0.01 better than the one before, dev 0.02 better than test."""
+    plan = parse_experiment(PLAN.replace("TASK", task).replace("[seconds]", more + "[seconds]"), "plan")
+    out.mkdir(parents=True)
+    (out / PLAN_FILE).write_text(seal_toml(plan.to_toml()), "utf-8")
+    for run in fixed_runs(plan, "data"):
+        folder, seed = run.folder(out), run.settings.seed
+        folder.mkdir(parents=True)
+        test = [value + 0.01 * (seed - 1) for value in CURVES[run.learner.replace(" adagrad", "")]]
+        points = [
+            (2 * n if not run.labels else n + 1, 0.5, value + 0.02, n, value, INPUTS[k - 1] if run.labels else math.nan)
+            for k, (n, value) in enumerate(zip((0, *LOOKS), test, strict=True))
+            if not math.isnan(value)
+        ]
+        write_curve(folder, points)
+        result = {"metric": {"chunking": "f1", "text": "accuracy"}[task], "dev": test[-1] + 0.02, "test": test[-1]}
+        fields = {"experiment": run.experiment, "task": run.task, "learner": run.learner, "phase": run.phase}
+        fields |= {"seed": seed, "settings": run.settings.as_dict(), "iterations": run.iterations, "data": run.data}
+        write_record(folder, {**fields, "result": {**result, "average_loss": 0.04}, "hash": run.hash})
+    return out
+
+
+@pytest.fixture(scope="module")
+def experiment(tmp_path_factory):
+    return read_experiment(write_results(tmp_path_factory.mktemp("r") / "answers"))
+
+
+@pytest.fixture(scope="module")
+def shown(experiment):
+    return {line.title: line for line in lines(experiment)}
+
+
+def curve(at, mean):
+    return MeanCurve(np.array(at), np.array(mean, float), None)
+
+
+def test_lines_stand_in_the_plans_order_under_names_for_people(experiment, shown):
+    assert list(shown) == [
+        "part",
+        "preference score",
+        "whole sentences labelled, at random",
+        "part asked at random",
+        "part flip:0.1, not known",
+        "part flip:0.1, believed 0.1",
+        "part from 100 labelled sentences",
+    ]
+    assert main_column(list(shown.values())) == "test"
+    assert experiment.gaps == ()
+
+
+def test_a_line_has_its_values_by_seed_at_a_look(shown):
+    assert shown["part"].at("test", 1000).values == pytest.approx((0.84, 0.85, 0.86))
+    assert shown["part"].at("dev", 1000).mean == pytest.approx(0.87)
+    assert shown["part"].at("test", 999) is None
+    mean = shown["preference score"].curve("test")
+    assert mean.at.tolist() == [0, *LOOKS]
+    np.testing.assert_allclose(mean.mean, CURVES["preference score"])
+    np.testing.assert_allclose(mean.sd, 0.01)
+
+
+def test_a_threshold_is_reached_between_looks_on_the_log_axis():
+    found = needed(curve([100, 1000, 10_000], [0.5, 0.7, 0.9]), 0.8)
+    assert found.at == pytest.approx(math.sqrt(1000 * 10_000))
+    assert str(found) == "3,200"
+
+
+@pytest.mark.parametrize(
+    ("at", "mean", "said"),
+    [
+        ((0, 100, 200), (0.1, 0.9, 0.95), "at most 100"),  # at the first look already
+        ((100, 200), (0.9, 0.95), "at most 100"),
+        ((0, 100), (0.85, 0.9), "0"),  # before the first answer
+        ((100, 5000), (0.1, 0.79), "more than 5,000"),
+        ((100, 200, 300, 400), (0.1, 0.8, 0.7, 0.9), "200"),  # the first time counts
+    ],
+)
+def test_where_a_threshold_is_reached_in_words(at, mean, said):
+    assert str(needed(curve(at, mean), 0.8)) == said
+
+
+def test_minutes_are_by_the_plans_seconds(experiment, shown):
+    np.testing.assert_allclose(minutes(shown["part"], experiment), np.array([0, *LOOKS]) * 6 / 60)
+    np.testing.assert_allclose(minutes(shown["preference score"], experiment), np.array([0, *LOOKS]) * 9 / 60)
+    labels = shown["whole sentences labelled, at random"]
+    expected = (5 * np.array(INPUTS) + 2 * np.array(LOOKS)) / 60
+    np.testing.assert_allclose(minutes(labels, experiment), expected)
+
+
+def test_the_table_has_round_looks_and_the_last(experiment, shown):
+    experiment.declared["looks"] = [500, 700, 1000, 1500, 5000, 6001]
+    try:
+        assert shown_looks(experiment) == [500, 1000, 5000, 6001]
+    finally:
+        experiment.declared["looks"] = list(LOOKS)
+    table = quality_table(experiment, list(shown.values()), "test")
+    assert table.head == ("learner", "500", "1k", "5k")
+    assert table.rows[0] == ("part", "0.700 ± 0.010", "0.850 ± 0.010", "0.950 ± 0.010")
+
+
+def test_findings_are_made_from_the_figures(experiment):
+    told = "\n".join(findings(experiment))
+    assert "After 1,000 decisions part is ahead, test F1 0.850 ± 0.010; next is whole sentences" in told
+    assert (
+        "1,000 answers reach 0.850, which takes 3,300; 5,000 answers reach 0.950, which takes more than 5,000" in told
+    )
+    assert "preference score has 0.780 ± 0.010 after 5,000 answers; part needs 720 for as much" in told
+    assert "part asked at random, against part: -0.100 at 1,000; -0.050 at 5,000." in told
+    assert "10% of the answers wrong: where that is known, -0.100 at 1,000" in told
+    assert "it begins at 0.750 ± 0.010, where a cold start is after 630 answers" in told
+    assert "F1 0.9 takes, in minutes: whole sentences labelled, at random 190; part 220." in told
+
+
+def test_a_difference_within_seed_noise_is_called_so(tmp_path, monkeypatch):
+    monkeypatch.setitem(CURVES, "part asked at random", tuple(value + 0.001 for value in CURVES["part"]))
+    told = "\n".join(findings(read_experiment(write_results(tmp_path / "r"))))
+    assert "part asked at random, against part: +0.001 (within seed noise) at 1,000" in told
+
+
+def test_the_page_its_tables_and_figures(tmp_path):
+    page = write_report([write_results(tmp_path / "r")], tmp_path / "report", "sparsezo x").read_text("utf-8")
+    for text in (
+        "How many answers does it take?",
+        "reading an input 5 s, a yes or no 1 s",
+        "not by measurement",
+        "more than 5,000",
+        "Of the weights of the moment, not of a model chosen on dev",
+        "sparsezo x",
+    ):
+        assert text in page
+    assert "Vowpal" not in page
+    names = sorted(path.name for path in (tmp_path / "report/figures").iterdir())
+    assert names == [f"{kind}-chunking.{end}" for kind in ("answers", "minutes", "wrong") for end in ("png", "svg")]
+    records = list(csv.DictReader((tmp_path / "report/table.csv").read_text().splitlines()))
+    mine = next(row for row in records if (row["learner"], row["answers"]) == ("part adagrad", "1000"))
+    assert (float(mine["test_mean"]), float(mine["minutes"])) == (pytest.approx(0.85), pytest.approx(100))
+    assert "| part | 790 | 2,200 |" in (tmp_path / "report/table.md").read_text()
+
+
+def test_other_seconds_make_another_page_of_the_same_runs(tmp_path):
+    out = write_results(tmp_path / "r")
+    write_report([out], tmp_path / "report")
+    before = (tmp_path / "report/table.md").read_text()
+    plan = parse_experiment(PLAN.replace("TASK", "chunking").replace("yes_no = 1.0", "yes_no = 7.0"), "plan")
+    (out / PLAN_FILE).write_text(seal_toml(plan.to_toml()), "utf-8")
+    write_report([out], tmp_path / "report")
+    after = (tmp_path / "report/table.md").read_text()
+    assert "a yes or no 7 s" in after
+    assert "F1 0.9 takes, in minutes: whole sentences labelled, at random 190; part 220." in before
+    assert "F1 0.9 takes, in minutes: whole sentences labelled, at random 190; part 450." in after
+
+
+def test_without_vowpal_wabbit_the_page_says_so(tmp_path):
+    page = write_report([write_results(tmp_path / "r", "text", RIVALS)], tmp_path / "report").read_text("utf-8")
+    assert "Vowpal Wabbit was not installed" in page
+
+
+def test_vowpal_wabbits_best_stands_beside_ours(tmp_path):
+    out = write_results(tmp_path / "r", "text", RIVALS)
+    runs = [{"seed": seed, "average_loss": [0.9, 0.8, 0.99 + seed / 100], "test": 0.7} for seed in range(3)]
+    found = {"known_by": "x", "version": "9.9", "looks": list(LOOKS), "rivals": {"square": runs, "worse": runs}}
+    write_sealed(out / FILE, found)
+    write_report([out], tmp_path / "report")
+    text = (tmp_path / "report/table.md").read_text()
+    assert (
+        "| Vowpal Wabbit 9.9: square | 0.9000 ± 0.0000 | 0.8000 ± 0.0000 | 1.0000 ± 0.0100 | 0.7000 ± 0.0000 |" in text
+    )
+    assert "| sparsezo: part asked at random | 0.5000" in text
+    assert "Vowpal Wabbit's best (square) 1.0000 ± 0.0100: 0.50 times." in text
+
+
+def test_names_at_the_ends_of_lines_keep_apart_and_inside():
+    assert _apart(np.array([0.9, 0.5]), 0.1) == [0.9, 0.5]
+    assert _apart(np.array([0.9, 0.89, 0.88]), 0.1) == pytest.approx([0.9, 0.8, 0.7])
+    low = _apart(np.array([0.05, 0.04, 0.03]), 0.1)
+    assert low == pytest.approx([0.2, 0.1, 0.0])
