@@ -46,6 +46,16 @@ class Decoder:
         return out[begin:].copy()
 
 
+def confidence(problem: Problem, W: NDArray[Any]) -> NDArray[np.float64]:
+    """log p_w of the best output of every input: how sure a model is of it, at most 0."""
+    W = bounds.weights("the weights", W, (problem.n_features, problem.n_labels), problem.dtype)
+    inputs, task = problem.private()
+    work, out = workspace_of(problem), np.empty(len(problem))
+    if not loop.confidences(inputs, task, W, work.S, work.y, len(problem), out):
+        raise _not_finite()
+    return out
+
+
 def workspace_of(problem: Problem) -> loop.Workspace:
     return workspace(problem.max_rows, problem.max_columns, problem.n_labels, problem.max_outputs, problem.dtype)
 

@@ -32,7 +32,7 @@ from sparsezo.errors import DivergedError, SparsezoError, UsageError, shown
 from sparsezo.kernels import answering, codes, loop, random
 from sparsezo.optimizer import Asked, Optimizer, state_of, whole
 from sparsezo.proposals import Info, Proposal
-from sparsezo.questions import WHICH, Question, answer_code, answer_name, told_loss
+from sparsezo.questions import WHICH, Question, answer_code, answer_name, check_offered, told_loss
 from sparsezo.raters import checked_error
 from sparsezo.rules import RULES
 from sparsezo.settings import ABOUT, Settings
@@ -66,7 +66,7 @@ class Learner(Optimizer):
         self.workspace = workspace_of(problem)
         self._asks = RULES[settings.rule].asks
         if self._asks:
-            _check_offered(problem, settings)
+            check_offered(problem.questions, settings.rule, settings.about)
             self.state.q[...] = problem.adagrad_start - 1
         self._gold: Any = object()  # the one that was checked
         self._passed = 0  # State.counts[PASSED] when the last question was found
@@ -297,13 +297,7 @@ class Learner(Optimizer):
 
     def _resize(self, size: int) -> None:
         width = answering.QUESTION + (2 * self.problem.max_outputs if self.settings.rule in _SHOWN else 0)
-        old = self.state
-        questions = np.zeros((size, width), np.int32)
-        about, said = np.zeros(size, np.int32), np.zeros(size)
-        n = min(size, old.said.size)
-        if n:
-            questions[:n], about[:n], said[:n] = old.questions[:n], old.about[:n], old.said[:n]
-        self.state = old._replace(questions=questions, about=about, said=said)
+        self.state = answering.with_room(self.state, size, width)
 
     def make_room_for(self, arrays: Mapping[str, NDArray[Any]]) -> None:
         if self.settings.rehearse and self._asks and "said" in arrays and arrays["said"].size:
@@ -403,25 +397,3 @@ class Learner(Optimizer):
             size = self._length(self._input(x))
             outputs = [row[begin + k * size : begin + (k + 1) * size] for k in range(shown_outputs)]
             self._check_shown(x, row[:begin].tolist(), outputs, self.settings.rule)
-
-
-def confidence(problem: Problem, W: NDArray[Any]) -> NDArray[np.float64]:
-    """log p_w of the best output of every input: how sure a model is of it, at most 0."""
-    W = bounds.weights("the weights", W, (problem.n_features, problem.n_labels), problem.dtype)
-    inputs, task = problem.private()
-    work, out = _workspace(problem), np.empty(len(problem))
-    if not loop.confidences(inputs, task, W, work.S, work.y, len(problem), out):
-        raise _not_finite()
-    return out
-
-
-def _check_offered(problem: Problem, settings: Settings) -> None:
-    offered = problem.questions
-    if (settings.rule, settings.about) in offered:
-        return
-    rules = list(dict.fromkeys(rule for rule, _ in offered))
-    if settings.rule in rules:
-        raise UsageError(f"`about` {settings.about}: there are no chunks here to ask about; use `about` token")
-    here = f"it asks {', '.join(rules)}" if rules else "it asks no questions"
-    made = "; was it made by task.problem(data, asks=True)?" if settings.rule == "rate" else ""
-    raise UsageError(f"rule {settings.rule} is not offered by this problem; {here}{made}")

@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from sparsezo.decoding import confidence, predict
 from sparsezo.errors import UsageError
 from sparsezo.experiments import labels
 from sparsezo.experiments.labels import Labelling, Part, start_weights
-from sparsezo.learner import Learner, confidence, predict
+from sparsezo.learner import Learner
 from sparsezo.settings import Settings
 from sparsezo.tasks.chunking.generate import chunking_corpus
 from sparsezo.tasks.chunking.task import Chunking

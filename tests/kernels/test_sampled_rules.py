@@ -1,4 +1,4 @@
-"""What the first-order rules minimise: the mean of a step over all outputs, against the objective's finite differences."""
+"""What the first-order rules minimise: a step's mean over all outputs, against the objective's finite differences."""
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@ import itertools
 import numpy as np
 import pytest
 
-from sparsezo.learner import confidence, predict
+from sparsezo.decoding import confidence, predict
 from sparsezo.tasks.chunking.conll import Corpus, read_conll
 from sparsezo.tasks.chunking.crfsuite import read_crfsuite
 from sparsezo.tasks.chunking.generate import chunking_columns, chunking_corpus, generate_chunking

@@ -24,10 +24,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparsezo import __version__
+from sparsezo.decoding import confidence, predict
 from sparsezo.errors import UsageError
 from sparsezo.experiments.learners import parse_start
 from sparsezo.interrupts import DeferredSignals
-from sparsezo.learner import Learner, confidence, predict
+from sparsezo.learner import Learner
 from sparsezo.model import Model
 from sparsezo.settings import Settings
 from sparsezo.storage.container import read_container, write_container

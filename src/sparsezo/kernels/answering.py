@@ -21,6 +21,7 @@ from sparsezo.kernels.loop import (
     QUESTIONS,
     STEP,
     UPDATES,
+    State,
     count_question,
     differing,
     pass_over,
@@ -66,6 +67,16 @@ def likelihood(inputs: Any, task: Any, params: Any, x: Any, answer: Any, state: 
     protocol.scores(inputs, x, state.W, work.S)
     args = (params.rule, params.about, work.q, work.y, work.incumbent, answer, params.e0, params.e1, work.D)
     return np.float64(protocol.evidence(task, x, work.S, *args))
+
+
+def with_room(state: State, size: int, width: int) -> State:
+    """The same state with memory for so many answers, to questions of so many numbers; not compiled."""
+    questions = np.zeros((size, width), np.int32)
+    about, said = np.zeros(size, np.int32), np.zeros(size)
+    n = min(size, state.said.size)
+    if n:
+        questions[:n], about[:n], said[:n] = state.questions[:n], state.about[:n], state.said[:n]
+    return state._replace(questions=questions, about=about, said=said)
 
 
 @inlined_kernel

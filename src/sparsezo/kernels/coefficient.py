@@ -1,7 +1,7 @@
 """The coefficient c of a step, W += c * direction, from its feedback: paper Sec. 4 and DESIGN 2. The only place.
 
-Two more first-order rules are those of Sokolov et al. 2016 (docs/theory.md): the direction of ``pairwise`` is the gradient
-of a pair's log-probability, that of ``cross-entropy`` the gradient of y's, over max(p_w(y), LEAST_PROBABILITY).
+Two more first-order rules are those of Sokolov et al. 2016 (docs/theory.md): the direction of ``pairwise`` is the
+gradient of a pair's log-probability, that of ``cross-entropy`` the one of y's, over max(p_w(y), LEAST_PROBABILITY).
 """
 
 from __future__ import annotations
