@@ -69,7 +69,7 @@ class Learner(Optimizer):
             check_offered(problem.questions, settings.rule, settings.about)
             self.state.q[...] = problem.adagrad_start - 1
         self._gold: Any = object()  # the one that was checked
-        self._passed = 0  # State.counts[PASSED] when the last question was found
+        self._passed: int | None = None  # State.counts[PASSED] when the last question was found
 
     def _copy(self) -> NDArray[Any]:
         """Features x labels."""
@@ -162,12 +162,12 @@ class Learner(Optimizer):
         """Take back what was asked last, as if it had not been: it is what ``ask`` asks next."""
         with self._lock:
             step, counts = self._asked(proposal).proposal.step, self.state.counts
-            if step != counts[loop.ASKED] - 1:
+            if step != counts[loop.ASKED] - 1 or self._passed is None:
                 raise UsageError(f"step {step}: only what was asked last can be taken back")
             del self._open[step]
             counts[loop.ASKED] -= 1
             counts[loop.QUESTIONS] -= 1
-            counts[loop.PASSED] = self._passed
+            counts[loop.PASSED], self._passed = self._passed, None
 
     def _seek(self, x: int, within: int | None = None) -> tuple[int, float]:
         """(input, score or chance) of what is to be asked next, about x or, where that is -1, about any; (-1, 0)."""
