@@ -12,6 +12,7 @@ from sparsezo.errors import DamagedError, SparsezoError, UsageError
 from sparsezo.events import replay
 from sparsezo.kernels import answering, loop
 from sparsezo.learner import Learner, predict
+from sparsezo.proposals import Proposal
 from sparsezo.questions import Question, answer_name
 from sparsezo.rules import RULES
 from sparsezo.settings import Settings
@@ -194,9 +195,9 @@ def test_an_input_comes_again_only_after_all_others(tasks):
 
 BAD = {
     "part": ["maybe", "Yes", "", 1, 0, 1.0, None, float("nan"), "first", ["yes"], np.array([True])],
-    "label": ["X", "b-np", True, -1, 3, 0.0, 1.5, None, float("nan"), b"O", ["O"]],
+    "label": ["X", "b-np", True, -1, 3, 10**5000, 0.0, 1.5, None, float("nan"), b"O", ["O"], np.array(["O"])],
     "pair": ["third", True, 0, 1, None, float("nan"), "candidate", (0, 1)],
-    "rate": ["0.5", True, None, float("nan"), float("inf"), -0.01, 1.01, 1j, [0.5]],
+    "rate": ["0.5", True, None, float("nan"), np.float32("nan"), float("inf"), -0.01, 1.01, 10**5000, 1j, [0.5]],
 }
 GOOD = {
     "part": ["yes", "no", True, False, np.bool_(True)],
@@ -216,8 +217,11 @@ def test_a_bad_answer_is_refused_with_the_reason_and_changes_nothing(tasks, rule
         with pytest.raises(UsageError, match=f"a question of kind {rule} takes"):
             learner.tell(question, answer)
     changed = replace(question, numbers=(*question.numbers[:3], 1))
+    proposal = Proposal(learner.id, question.step, question.x, np.zeros(3, np.int32), None)
     for wrong, why in [
         (other.ask(), "another learner"),
+        (proposal, "not what was asked"),
+        (replace(question, step=-1), "was never asked"),
         (replace(question, step=17), "was never asked"),
         (changed, "not what was asked"),
         ("yes", "as ask"),
@@ -226,10 +230,48 @@ def test_a_bad_answer_is_refused_with_the_reason_and_changes_nothing(tasks, rule
             learner.tell(wrong, GOOD[rule][0])
     assert learner.to_bytes() == before
     learner.tell(question, GOOD[rule][0])
+    before = learner.to_bytes()
     with pytest.raises(UsageError, match="answered already"):
         learner.tell(question, GOOD[rule][0])
+    assert learner.to_bytes() == before
     for answer in GOOD[rule]:
         learner.tell(learner.ask(), answer)
+
+
+NO_LOSSES = ["maybe", "first", None, float("nan"), float("inf"), 1j, {}, [0.5, 1.0, 0.0], [], ("a", "b"), b"1"]
+
+
+@pytest.mark.parametrize("rule", [rule for rule in RULES if not RULES[rule].asks and rule != "supervised"])
+def test_bad_feedback_to_a_proposal_is_refused_with_the_reason_and_changes_nothing(tasks, rule):
+    task, _, problem, _ = tasks["chunking"]
+    settings = Settings.complete({"rule": rule}, task.defaults)
+    learner, other = Learner(problem, settings), Learner(problem, settings)
+    pair = RULES[rule].incumbent is not None
+    of_its_own = [0.5, np.array([0.5, 0.5]), [0.5]] if pair else [[0.5], [0.5, 0.5], True, "candidate"]
+    proposal = learner.ask()
+    before = learner.to_bytes()
+    for feedback in [*NO_LOSSES, *of_its_own, (0.5, float("nan")) if pair else np.float64("nan")]:
+        with pytest.raises(SparsezoError, match=r"feedback .*: (rule .* takes|a loss must be finite)"):
+            learner.tell(proposal, feedback)
+    good = (0.5, 0.25) if pair else 0.5
+    asking = tasks["chunking"][2], settings_of(task, {"rule": "part"})
+    changed = replace(proposal, candidate=(proposal.candidate + 1) % 3)
+    for wrong, why in [
+        (other.ask(), "another learner"),
+        (Learner(*asking).ask(), "another learner"),
+        (replace(Learner(*asking).ask(), owner=learner.id, step=proposal.step), "not what was asked"),
+        (replace(proposal, step=10**6), "was never asked"),
+        (changed, "not what was asked"),
+        (3, "as ask"),
+    ]:
+        with pytest.raises(UsageError, match=why):
+            learner.tell(wrong, good)
+    assert learner.to_bytes() == before
+    learner.tell(proposal, good)
+    before = learner.to_bytes()
+    with pytest.raises(UsageError, match="answered already"):
+        learner.tell(proposal, good)
+    assert learner.to_bytes() == before
 
 
 def test_questions_that_are_none(tasks):

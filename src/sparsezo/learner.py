@@ -32,7 +32,7 @@ from sparsezo.errors import DivergedError, SparsezoError, UsageError, shown
 from sparsezo.kernels import answering, codes, loop, random
 from sparsezo.optimizer import Asked, Optimizer, state_of, whole
 from sparsezo.proposals import Info, Proposal
-from sparsezo.questions import WHICH, Question, answer_code, answer_name, told_loss
+from sparsezo.questions import WHICH, Question, answer_code, answer_name, check_offered, told_loss
 from sparsezo.raters import checked_error
 from sparsezo.rules import RULES
 from sparsezo.settings import ABOUT, Settings
@@ -66,9 +66,10 @@ class Learner(Optimizer):
         self.workspace = workspace_of(problem)
         self._asks = RULES[settings.rule].asks
         if self._asks:
-            _check_offered(problem, settings)
+            check_offered(problem.questions, settings.rule, settings.about)
             self.state.q[...] = problem.adagrad_start - 1
         self._gold: Any = object()  # the one that was checked
+        self._passed = 0  # State.counts[PASSED] when the last question was found
 
     def _copy(self) -> NDArray[Any]:
         """Features x labels."""
@@ -135,11 +136,11 @@ class Learner(Optimizer):
         order = random.permuted if self._asks else random.below
         return int(order(self._params.keys[random.INPUTS], step, len(self.problem)))
 
-    def ask(self, x: int | None = None) -> Any:  # type: ignore[override]
+    def ask(self, x: int | None = None, *, within: int | None = None) -> Any:  # type: ignore[override]
         """A ``Proposal``, or a ``Question`` where the rule asks them, about input x.
 
         Without x it is about the one that is next in the run's own order, or the next after it where there is something
-        to ask: no two outputs shown are the same.
+        to ask: no two outputs shown are the same. ``within``: so many inputs at most, and None where that is none.
         """
         if self.settings.rule == "supervised":
             raise UsageError("rule supervised asks for no feedback; use run() with gold")
@@ -147,27 +148,45 @@ class Learner(Optimizer):
             raise UsageError("the annealed criterion needs the losses of all outputs; ask() goes with criterion map")
         with self._lock:
             own = x is None
-            x, value = self._seek(-1 if x is None else self._input(x))
+            x, value = self._seek(-1 if x is None else self._input(x), within)
+            if x < 0:
+                return None
+            self._passed = int(self.state.counts[loop.PASSED])
             step, work, n = int(self.state.counts[loop.ASKED]), self.workspace, self._length(x)
             if self._asks:
                 return self._opened(self._question(step, x, n, value), own=own)
             incumbent = work.incumbent[:n].copy() if RULES[self.settings.rule].incumbent else None
             return self._opened(Proposal(self.id, step, x, work.y[:n].copy(), incumbent), own=own)
 
-    def _seek(self, x: int) -> tuple[int, float]:
-        """(input, score or chance) of what is to be asked next, about x or, where that is -1, about any."""
+    def withdraw(self, proposal: Any) -> None:
+        """Take back what was asked last, as if it had not been: it is what ``ask`` asks next."""
+        with self._lock:
+            step, counts = self._asked(proposal).proposal.step, self.state.counts
+            if step != counts[loop.ASKED] - 1:
+                raise UsageError(f"step {step}: only what was asked last can be taken back")
+            del self._open[step]
+            counts[loop.ASKED] -= 1
+            counts[loop.QUESTIONS] -= 1
+            counts[loop.PASSED] = self._passed
+
+    def _seek(self, x: int, within: int | None = None) -> tuple[int, float]:
+        """(input, score or chance) of what is to be asked next, about x or, where that is -1, about any; (-1, 0)."""
         params, most = self._params, _LOOKS
         if x >= 0:
             params, most = params._replace(ask=codes.AT_RANDOM), _TRIES
         compiled = answering.seek if self._asks else loop.seek
+        left = NO_END if within is None else within
         while True:
-            args = (self._inputs, self._task, params, len(self.problem), x, most)
+            args = (self._inputs, self._task, params, len(self.problem), x, min(most, left))
             found, value = compiled(*args, self.state, self.workspace)
             if found >= 0:
                 break
             if x >= 0:
                 raise UsageError(f"input {x}: the model has one output for it in {_TRIES} tries; ask about another")
             self._refuse_silence()
+            left -= min(most, left)
+            if left == 0:
+                return -1, 0.0
         if not math.isfinite(value):
             raise self._not_finite(int(self.state.counts[loop.ASKED]))
         return int(found), float(value)
@@ -176,19 +195,9 @@ class Learner(Optimizer):
         """What compiled code has left in the workspace."""
         settings, work = self.settings, self.workspace
         outputs = (work.y, work.incumbent)[: _SHOWN.get(settings.rule, 0)]
-        answers = self.problem.questions[settings.rule, settings.about]
-        return Question(
-            self.id,
-            step,
-            x,
-            settings.rule,
-            settings.about,
-            tuple(work.q.tolist()),
-            tuple(output[:n].copy() for output in outputs),
-            chance,
-            tuple(answers),
-            tuple(answers.values()),
-        ).frozen()
+        content = tuple(work.q.tolist()), tuple(output[:n].copy() for output in outputs)
+        question = Question(self.id, step, x, settings.rule, settings.about, *content, chance, (), ())
+        return question.offering(self.problem.questions[settings.rule, settings.about]).frozen()
 
     def tell(self, proposal: Any, feedback: Any) -> Info:
         """Learn from the answer: to a ``Question`` one of its choices; to a ``Proposal`` as in ``Optimizer.tell``."""
@@ -224,8 +233,8 @@ class Learner(Optimizer):
 
     # Questions that somebody else keeps: a log of answers, say
 
-    def withdraw(self, question: Question) -> None:
-        """An open question that is not waited for any more; ``learn_from`` still takes its answer."""
+    def let_go(self, question: Question) -> None:
+        """An open question whose answer is not waited for here any more; ``learn_from`` still takes its answer."""
         with self._lock:
             self._close(self._asked(question).proposal)
 
@@ -262,7 +271,7 @@ class Learner(Optimizer):
             self._check_shown(self._input(question.x), question.numbers, question.outputs, kind)
         except ValueError as wrong:
             raise UsageError(f"not a question of these inputs: {wrong}") from None
-        posed = replace(question, kind=kind, choices=tuple(answers), codes=tuple(answers.values()))
+        posed = replace(question, kind=kind).offering(answers)
         return posed, self._params._replace(rule=RULES[kind].code, about=ABOUT[question.about], e0=e0, e1=e1)
 
     # Answers that are gone over again
@@ -287,7 +296,7 @@ class Learner(Optimizer):
         self.state = old._replace(questions=questions, about=about, said=said)
 
     def make_room_for(self, arrays: Mapping[str, NDArray[Any]]) -> None:
-        if self.settings.rehearse and self._asks and "said" in arrays:
+        if self.settings.rehearse and self._asks and "said" in arrays and arrays["said"].size:
             self._resize(arrays["said"].size)
 
     def _input(self, x: object) -> int:
@@ -383,14 +392,3 @@ class Learner(Optimizer):
             size = self._length(self._input(x))
             outputs = [row[begin + k * size : begin + (k + 1) * size] for k in range(shown_outputs)]
             self._check_shown(x, row[:begin].tolist(), outputs, self.settings.rule)
-
-
-def _check_offered(problem: Problem, settings: Settings) -> None:
-    offered = problem.questions
-    if (settings.rule, settings.about) in offered:
-        return
-    rules = list(dict.fromkeys(rule for rule, _ in offered))
-    if settings.rule in rules:
-        raise UsageError(f"`about` {settings.about}: there are no chunks here to ask about; use `about` token")
-    here = f"it asks {', '.join(rules)}" if rules else "it asks no questions"
-    raise UsageError(f"rule {settings.rule} is not offered by this task; {here}")

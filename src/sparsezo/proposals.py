@@ -56,11 +56,18 @@ class Proposal:
                 part.flags.writeable = False
         return self
 
+    @property
+    def outputs(self) -> tuple[NDArray[Any], ...]:
+        """What is shown: the candidate and, where the rule compares, the incumbent."""
+        return (self.candidate,) if self.incumbent is None else (self.candidate, self.incumbent)
+
     def _arrays(self) -> dict[str, NDArray[Any] | None]:
         return {"candidate": self.candidate, "incumbent": self.incumbent}
 
-    def same(self, other: Proposal) -> bool:
+    def same(self, other: object) -> bool:
         """Whether both ask the same."""
+        if not isinstance(other, Proposal):
+            return False
         mine, its = (self.x, self.candidate, self.incumbent), (other.x, other.candidate, other.incumbent)
         return self.step == other.step and all(np.array_equal(a, b) for a, b in zip(mine, its, strict=True))
 

@@ -8,16 +8,15 @@ learner.tell(question, "yes")
 
 from __future__ import annotations
 
-import math
 import operator
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sparsezo.errors import UsageError, quoted
+from sparsezo.errors import UsageError, quoted, shown
 from sparsezo.kernels.codes import FIRST, NO, SECOND, TIE, YES
 from sparsezo.rules import RULES
 
@@ -77,6 +76,10 @@ class Question:
             output.flags.writeable = False
         return self
 
+    def offering(self, answers: Answers) -> Question:
+        """With these to choose from."""
+        return replace(self, choices=tuple(answers), codes=tuple(answers.values()))
+
     def same(self, other: object) -> bool:
         """Whether both ask the same."""
         return isinstance(other, Question) and self.as_json() == {**other.as_json(), "owner": self.owner}
@@ -93,13 +96,24 @@ def answer_code(question: Question, answer: object) -> float:
     """The number of an answer; UsageError where it is none."""
     code = _loss(answer) if question.kind == "rate" else _choice(question, answer)
     if code is None:
-        raise UsageError(f"answer {quoted(repr(answer))}: a question of kind {question.kind} takes {_wanted(question)}")
+        raise UsageError(f"answer {shown(answer, repr)}: a question of kind {question.kind} takes {_wanted(question)}")
     return code
 
 
 def answer_name(question: Question, code: float) -> str | float:
     """The other way round, as logs have it."""
     return code if question.kind == "rate" else question.choices[question.codes.index(int(code))]
+
+
+def check_offered(offered: Questions, rule: str, about: str) -> None:
+    """Whether a task asks such questions."""
+    if (rule, about) in offered:
+        return
+    rules = list(dict.fromkeys(each for each, _ in offered))
+    if rule in rules:
+        raise UsageError(f"`about` {about}: there are no chunks here to ask about; use `about` token")
+    here = f"it asks {', '.join(rules)}" if rules else "it asks no questions"
+    raise UsageError(f"rule {rule} is not offered by this task; {here}")
 
 
 def told_loss(question: Question, code: float) -> float:
@@ -128,8 +142,7 @@ def _choice(question: Question, answer: object) -> float | None:
 def _loss(answer: object) -> float | None:
     if isinstance(answer, bool | np.bool_) or not isinstance(answer, int | float | np.integer | np.floating):
         return None
-    loss = float(answer)
-    return loss if math.isfinite(loss) and 0 <= loss <= 1 else None
+    return float(answer) if 0 <= answer <= 1 else None  # nan is neither
 
 
 def _wanted(question: Question) -> str:

@@ -4,6 +4,7 @@
     outcome = run.go(progress=print)                # or run.learn(...), then run.tested(model)
     outcome.model.save("model.szo")
     Training(task, data, settings, answers=5000)    # ends when a person would have answered so many questions
+    Training(task, data, settings, 1000, scorer=open_scorer("python metric.py"))        # whose train needs no labels
 
 The best model on dev is kept, the paper's online-to-batch selection. A run that was interrupted or killed goes on from
 its checkpoint with ``resume=True`` and ends with the same weights, bit for bit.
@@ -25,6 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparsezo import __version__, bounds
+from sparsezo.consulting import Answers, check_rule, consult
 from sparsezo.divergence import refuse_not_finite, refuse_unheard
 from sparsezo.errors import UsageError, shown
 from sparsezo.identity import known_by
@@ -34,6 +36,7 @@ from sparsezo.kernels.loop import State
 from sparsezo.learner import NO_END, Learner, predict
 from sparsezo.model import Model
 from sparsezo.rules import RULES
+from sparsezo.scorers import Scorer, ScorerError
 from sparsezo.settings import Settings
 from sparsezo.storage.container import damage, like, read_container, write_container
 from sparsezo.tasks.base import Problem, Scores, Task
@@ -84,6 +87,7 @@ class Training:
         checkpoint_seconds: float = CHECKPOINT_SECONDS,
         resume: bool = False,
         W: NDArray[Any] | None = None,
+        scorer: Scorer | None = None,
     ) -> None:
         for name, value in (("iterations", iterations), ("answers", answers), ("evaluate_every", evaluate_every)):
             if value is not None and value < 1:
@@ -97,7 +101,10 @@ class Training:
         self.checkpoint_seconds = checkpoint_seconds
         more = {"asks": True} if RULES[settings.rule].asks else {}
         self.problem = task.problem(data.train, risk=settings.criterion == "annealed", **more)
-        self.gold = task.gold(data.train)
+        self.scorer = scorer  # whose answers are learned from, in gold's place
+        if scorer is not None:
+            check_rule(settings.rule, settings.criterion, settings.feedback)
+        self.gold = task.gold(data.train) if scorer is None else None
         self._dev = _Held(task, data.dev) if data.dev is not None else None
         self._test = _Held(task, data.test) if data.test is not None else None  # what is wrong with it is said now
         self.learner = Learner(self.problem, settings, W)
@@ -124,27 +131,51 @@ class Training:
             raise
 
     def learn(self, progress: Callable[[Progress], None] | None = None) -> Model:
-        """Learn to the end. On KeyboardInterrupt the checkpoint is written before it goes on its way."""
-        self.learner.run(self.gold, 0)  # compiles, where that is still to do, before the clock starts
-        with DeferredSignals() as signals:
+        """Learn to the end. On KeyboardInterrupt, or where a scorer fails, the checkpoint is written first."""
+        advance: Callable[[int, int | None], None] = self._from_gold
+        size = 1000
+        if self.scorer is None:
+            self.learner.run(self.gold, 0)  # compiles, where that is still to do, before the clock starts
+        with DeferredSignals() as signals, contextlib.ExitStack() as stack:
             try:
-                self._learn(progress, signals)
-            except KeyboardInterrupt:
+                if self.scorer is not None and not self._finished:
+                    advance, size = self._from_scorer(stack.enter_context(self.scorer), signals), 1
+                self._learn(progress, signals, advance, size)
+            except (KeyboardInterrupt, ScorerError):
                 self._save()
                 raise
         return self._model()
 
-    def _learn(self, progress: Callable[[Progress], None] | None, signals: DeferredSignals) -> None:
+    def _from_gold(self, steps: int, answers: int | None) -> None:
+        if answers is None:
+            self.learner.run(self.gold, steps)
+        else:
+            self.learner.run(self.gold, steps, answers)
+
+    def _from_scorer(self, scorer: Scorer, signals: DeferredSignals) -> Callable[[int, int | None], None]:
+        """A signal is heard while an answer is waited for: the question is then taken back."""
+        answers = Answers(self.task, self.data.train, scorer, self.settings.rule)
+        answers.pause = signals.deliver
+        return functools.partial(consult, self.learner, answers)
+
+    def _learn(
+        self,
+        progress: Callable[[Progress], None] | None,
+        signals: DeferredSignals,
+        advance: Callable[[int, int | None], None],
+        size: int,
+    ) -> None:
+        """``advance(steps, answers)`` learns; ``size`` steps at first between looks at the clock."""
         if self.learner.step == 0 and not self.curve:
             self._evaluate()
-        size, saved = 1000, time.perf_counter()
+        saved = time.perf_counter()
         while not self._finished:
             began, before = time.perf_counter(), self.learner.step
             due = (self._done // self.evaluate_every + 1) * self.evaluate_every
             if self.answers is None:
-                self.learner.run(self.gold, min(size, due - before, self.iterations - before))
+                advance(min(size, due - before, self.iterations - before), None)
             else:
-                self.learner.run(self.gold, min(size, self.iterations - before), min(due, self.answers))
+                advance(min(size, self.iterations - before), min(due, self.answers))
             took, steps = time.perf_counter() - began, self.learner.step - before
             self.seconds += took
             size = max(1, min(2 * size, int(steps / max(took, 1e-9) * _SLICE_SECONDS)))
@@ -169,7 +200,8 @@ class Training:
     def _evaluate(self) -> None:
         """A point of the curve; where dev is better than ever, keep the weights. Without dev the latest are kept."""
         W = self.learner.weights()
-        refuse_unheard(self.learner, self.gold, W)
+        if self.gold is not None:
+            refuse_unheard(self.learner, self.gold, W)
         value = self._dev.value(W) if self._dev else math.nan
         if self._dev is None or self.best_value is None or value > self.best_value:
             self.best[:] = W
@@ -221,6 +253,7 @@ class Training:
             "us_per_iteration": 1e6 * self.seconds / self.learner.step,
             "update_fraction": self.learner.updates / self.learner.step,
             "version": __version__,
+            **({"scorer": self.scorer.text} if self.scorer is not None else {}),
         }
         return Model(self.task, self.best, settings.as_dict(), result, self._curve())
 
@@ -244,6 +277,7 @@ class Training:
             "train": known_by(self.problem.inputs, self.problem.task, self.gold),
             "dev": dev and known_by(dev.problem.inputs, dev.problem.task, dev.gold),
             "initial weights": self._start,
+            "scorer": self.scorer.text if self.scorer is not None else None,
         }
 
     def _save(self) -> None:

@@ -16,11 +16,11 @@ from sparsezo.tasks.registry import kind, names
 COMMANDS = [
     "", "train", "train chunking", "train text", "train rerank", "tune", "tune chunking", "tune text", "tune rerank",
     "predict", "evaluate", "reproduce", "demo", "bench", "theory", "data", "data list", "data get", "data path",
-    "data make",
+    "data make", "serve", "serve chunking", "serve text", "serve rerank", "replay",
 ]  # fmt: skip
 OF_TRAIN = {
     "--train", "--dev", "--test", "--output", "--iterations", "--evaluate-every", "--checkpoint-seconds", "--resume",
-    "--force", "--json", "--init", "--insist", "--answers",
+    "--force", "--json", "--init", "--insist", "--answers", "--scorer", "--scorer-seconds",
 }  # fmt: skip
 OF_TUNE = {
     "--train", "--dev", "--iterations", "--seed", "--seeds", "--grid-h", "--grid-mu", "--full-grid", "--processes",
@@ -34,6 +34,7 @@ OF_TASK = {
     "chunking": {
         "--column",
         "--scheme",
+        "--tags",
         "--only",
         "--order",
         "--template",
@@ -41,7 +42,7 @@ OF_TASK = {
         "--format",
         "--min-count",
     },
-    "text": {"--format", "--text-column", "--label-column", "--topics", "--raw-tf", "--min-count"},
+    "text": {"--format", "--text-column", "--label-column", "--topics", "--classes", "--raw-tf", "--min-count"},
     "rerank": {"--train-ref", "--dev-ref", "--test-ref", "--init", "--store", "--keep-segmentation"},
 }
 
@@ -77,7 +78,8 @@ def test_these_are_all_commands(commands):
 def test_train_and_tune_have_the_learners_options_and_the_tasks(commands, shown, task):
     """And no other task's."""
     assert flags(commands[f"train {task}"]) == OF_TRAIN | LEARNER | OF_TASK[task]
-    assert flags(commands[f"tune {task}"]) == OF_TUNE | (LEARNER - {"--h", "--mu"}) | (OF_TASK[task] - {"--test-ref"})
+    of_train_alone = {"--test-ref", "--tags", "--classes"}
+    assert flags(commands[f"tune {task}"]) == OF_TUNE | (LEARNER - {"--h", "--mu"}) | (OF_TASK[task] - of_train_alone)
     text = shown(f"train {task}")
     on_screen = set(re.findall(r"(?<![\w-])--[a-z][a-z-]*", text))
     assert on_screen - {"--help"} == OF_TRAIN | LEARNER | OF_TASK[task]
@@ -200,7 +202,19 @@ def test_nothing_is_given_unless_it_is_typed():
 
 def test_the_commands_of_everyday_use_come_first(shown):
     found = re.findall(r"^│ (\w+) ", shown("").split("Commands")[1], re.MULTILINE)
-    assert found == ["train", "tune", "predict", "evaluate", "reproduce", "demo", "bench", "theory", "data"]
+    assert found == [
+        "train",
+        "serve",
+        "tune",
+        "predict",
+        "evaluate",
+        "replay",
+        "reproduce",
+        "demo",
+        "bench",
+        "theory",
+        "data",
+    ]
     assert re.findall(r"^│ (\w+) ", shown("train").split("Commands")[1], re.MULTILINE) == names()
 
 

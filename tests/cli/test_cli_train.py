@@ -67,10 +67,12 @@ LEARNERS = {  # each value is another one than by default
 }  # fmt: skip
 OPTIONS = {
     "chunking": (
-        "--column 2 --scheme iob1 --only VP --order 1 --features ner --template tpl --format columns --min-count 3",
+        "--column 2 --scheme iob1 --tags VP --only VP --order 1 --features ner --template tpl --format columns "
+        "--min-count 3",
         {
             "column": "2",
             "scheme": "iob1",
+            "tags": "VP",
             "only": "VP",
             "order": 1,
             "features": "ner",
@@ -80,8 +82,16 @@ OPTIONS = {
         },
     ),
     "text": (
-        "--format csv --text-column t --label-column 2 --topics q --raw-tf --min-count 3",
-        {"format": "csv", "text_column": "t", "label_column": "2", "topics": "q", "raw_tf": True, "min_count": 3},
+        "--format csv --text-column t --label-column 2 --topics q --classes a,b --raw-tf --min-count 3",
+        {
+            "format": "csv",
+            "text_column": "t",
+            "label_column": "2",
+            "topics": "q",
+            "classes": "a,b",
+            "raw_tf": True,
+            "min_count": 3,
+        },
     ),
     "rerank": (
         "--train-ref r1 --train-ref r2 --dev-ref r3 --test-ref r4 --init w --store s --keep-segmentation",
@@ -96,7 +106,10 @@ OPTIONS = {
     ),
 }
 FILES = "--train a --train b --dev d --test t"
-PACE = "--iterations 7k --answers 2k --evaluate-every 70 --checkpoint-seconds 2.5 --resume"
+PACE = (
+    "--iterations 7k --answers 2k --evaluate-every 70 --checkpoint-seconds 2.5 --resume "
+    "--scorer math:sqrt --scorer-seconds 3"
+)
 
 
 @pytest.mark.parametrize("learner", LEARNERS)
@@ -110,6 +123,7 @@ def test_every_option_of_train_arrives(program, asked, tmp_path, task, learner):
     loaded = asked.loaded[task]
     (args, keywords) = asked.trainings[0]
     assert keywords.pop("W") is loaded.W
+    assert keywords.pop("scorer").text == "math:sqrt"
     assert args == (loaded.task, loaded.data, LEARNERS[learner], 7000)
     assert keywords == {
         "answers": 2000,
@@ -129,11 +143,24 @@ def test_train_has_the_documented_defaults(program, asked, tmp_path, task):
     h, mu = kind(task).defaults("two-point", step, "score")
     assert settings == Settings("two-point", "score", h, mu, step, "map", 1.0, False, 0, "exact")
     assert (iterations, keywords["answers"]) == (1_000_000, None)
-    assert {name: keywords[name] for name in ("evaluate_every", "checkpoint_seconds", "resume")} == {
+    assert {name: keywords[name] for name in ("evaluate_every", "checkpoint_seconds", "resume", "scorer")} == {
         "evaluate_every": None,
         "checkpoint_seconds": 30.0,
         "resume": False,
+        "scorer": None,
     }
+
+
+@pytest.mark.parametrize(("more", "seconds"), [([], 60.0), (["--scorer-seconds", "3"], 3.0)])
+def test_a_program_has_its_seconds(program, asked, tmp_path, more, seconds):
+    words = ["train", "text", "--train", "a", "--scorer", "cat -u 'b c'", *more, "-o", tmp_path / "m"]
+    assert program(*words) == ENOUGH
+    scorer = asked.trainings[0][1]["scorer"]
+    assert (scorer.text, scorer._process._words, scorer._process._seconds) == (
+        "cat -u 'b c'",
+        ["cat", "-u", "b c"],
+        seconds,
+    )
 
 
 def test_with_answers_there_is_no_end_of_iterations(program, asked, tmp_path):

@@ -17,6 +17,7 @@ from sparsezo.tasks.chunking.conll import Corpus, read_conll
 from sparsezo.tasks.chunking.crfsuite import read_crfsuite
 from sparsezo.tasks.chunking.tags import understood
 from sparsezo.tasks.chunking.templates import read_templates
+from sparsezo.tasks.chunking.unlabelled import read_lines
 
 COLUMNS = (
     "-DOCSTART- -X- O\n\n"
@@ -125,6 +126,22 @@ def test_damaged_columns_without_tags(n, tmp_path):
 @pytest.mark.parametrize("ending", [".gz", ".xz"])
 def test_damaged_packed_columns(n, ending, tmp_path):
     agree_packed(tmp_path / f"x.txt{ending}", read_chunks, COLUMNS, n, plain_columns)
+
+
+def plain_text(data):
+    sentences = [(number, re.findall(r"[^ \t]+", line)) for number, line in enumerate(plain_lines(data), start=1)]
+    words = [word for _, sentence in sentences for word in sentence]
+    if not words:
+        raise ValueError("no token")
+    sizes = [len(sentence) for _, sentence in sentences if sentence]
+    lines = [number for number, sentence in sentences for _ in sentence]
+    return [words], None, [0, *np.cumsum(sizes).tolist()], lines
+
+
+@pytest.mark.parametrize("n", cases(300))
+def test_damaged_running_text(n, tmp_path):
+    sample = "Zürich is\tno\u00a0break .\r\n\n  日本 😀\n \t \none\n".encode()
+    agree(delivered(tmp_path / "x.txt", lambda path: content(read_lines(path))), sample, n, plain_text)
 
 
 def plain_conllu(data, kept=(1, 3)):

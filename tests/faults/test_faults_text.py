@@ -152,6 +152,15 @@ def plain_svmlight(data):
     return whole(documents)
 
 
+def plain_unlabelled(data):
+    """Labels may be missing, and nobody looks at them."""
+    lines = data.removeprefix(b"\xef\xbb\xbf").split(b"\n")
+    found = plain_svmlight(
+        b"\n".join(b"0 " + line if re.match(rb"[ \t\r]*-?[0-9]+:", line) else line for line in lines)
+    )
+    return [(None, vector, number) for _, vector, number in found]
+
+
 def pair_of(pair):
     found = re.fullmatch(rb"0*([0-9]{1,18}):([+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)", pair)
     if not found:
@@ -229,6 +238,18 @@ FORMATS = {  # name: sample, plain reader, how it is read
 def test_damaged_documents(n, name, tmp_path):
     sample, plain, how = FORMATS[name]
     agree(delivered(tmp_path / name, reader(**how)), sample, n, plain)
+
+
+@pytest.mark.parametrize("n", cases(300))
+def test_damaged_vectors_without_labels(n, tmp_path):
+    bare = b"\n".join(re.sub(rb"^\S+ (?=[0-9]+:)", b"", line) for line in SVMLIGHT.split(b"\n"))
+    assert bare != SVMLIGHT
+
+    def read(path):
+        found = reader(format="svmlight", labelled=False)(path)
+        return [(None, *each[1:]) for each in found]
+
+    agree(delivered(tmp_path / "x.svm", read), bare, n, plain_unlabelled)
 
 
 @pytest.mark.parametrize("n", cases(100))

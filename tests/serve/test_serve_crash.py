@@ -24,7 +24,7 @@ _OURS = Path(__file__).parent
 def crowd(folder: str) -> None:
     """People who answer, take back and answer again without end; a line for each thing acknowledged."""
     lessons.ON_DISK = 40  # so that kills hit snapshots, too
-    lessons.IN_MEMORY = 25
+    lessons.IN_MEMORY, lessons.SECONDS = 25, 0.0
     session = opened(folder, overlap=0.2, audit=10)
     people = [session.person(session.add_person(f"P{k}")["token"]) for k in range(PEOPLE)]
 

@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import random
 import threading
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from sessions import Clock, answered, made, opened, same_as_replay, someone, weights
 
 from sparsezo.errors import SparsezoError, UsageError
+from sparsezo.learner import predict
+from sparsezo.serve import lessons
 from sparsezo.serve.errors import Refused
 from sparsezo.serve.log import Log
 from sparsezo.serve.replay import replay
+from sparsezo.serve.session import Session
+from sparsezo.settings import Settings
+from sparsezo.tasks.registry import kind
 
 
 @pytest.fixture
@@ -400,6 +406,49 @@ def test_a_damaged_or_stale_snapshot_is_passed_over(tmp_path):
         assert same_as_replay(session)
 
 
+def test_a_flag_is_kept_with_its_note_and_only_of_ones_own_question(session):
+    ann, bob = someone(session, "Ann"), someone(session, "Bob")
+    id = session.ask(ann)[0]["id"]
+    assert session.flag(ann, id, "two chunks?") == {"id": id, "saved": True}
+    refused("not-yours", session.flag, bob, id, "mine")
+    refused("bad-answer", session.flag, ann, id, "x" * 2001)
+    assert [(event.what, event.note) for event in session.log.events()] == [("flag", "two chunks?")]
+    assert session.tell(ann, id, "yes")["saved"]
+
+
+def test_what_is_written_is_synced_before_it_is_acknowledged(session):
+    assert session.log._writer.execute("PRAGMA synchronous").fetchone() == (2,)
+    assert session.log._writer.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+
+
+def test_other_inputs_or_settings_are_another_session(tmp_path):
+    with opened(tmp_path / "s"):
+        pass
+    task, data = made("chunking")
+    settings = Settings.complete({"seed": 3, "rule": "part"}, task.defaults)
+    for other, changed in ((data[1:], settings), (data, replace(settings, h=0.5))):
+        with pytest.raises(UsageError, match="another start"):
+            Session(kind("chunking"), task, other, changed, tmp_path / "s")
+
+
+def test_dev_is_looked_at_and_the_curve_survives(tmp_path):
+    task, data = made("chunking")
+    with opened(tmp_path / "s", dev=data) as session:
+        ann = someone(session)
+        answered(session, ann, 30)
+        while not session.watch.curve():
+            threading.Event().wait(0.01)
+        session.watch.stop()
+        curve = session.status()["curve"]
+        answers, W = session._weights()
+        if curve[-1][0] == answers:
+            outputs = predict(task.problem(data, learn=False), W)
+            assert curve[-1][1] == pytest.approx(task.scores(data, outputs).value)
+        assert session.status()["metric"] == "F1"
+    with opened(tmp_path / "s") as session:
+        assert session.status()["curve"] == curve
+
+
 def test_a_log_is_of_one_task_and_one_process(tmp_path):
     with opened(tmp_path / "s"), pytest.raises(SparsezoError, match="another process is serving"):
         opened(tmp_path / "s")
@@ -424,8 +473,11 @@ def test_a_log_that_cannot_be_written_acknowledges_nothing(session, monkeypatch)
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_whatever_people_do_in_whatever_order_each_answer_counts_once(tmp_path, seed):
+def test_whatever_people_do_in_whatever_order_each_answer_counts_once(tmp_path, monkeypatch, seed):
     """Against a dict of answers, and the model against a replay from nothing."""
+    monkeypatch.setattr(lessons, "IN_MEMORY", 3)
+    monkeypatch.setattr(lessons, "ON_DISK", 8)
+    monkeypatch.setattr(lessons, "SECONDS", 0.0)
     chance = random.Random(seed)
     told: dict[str, tuple[int, str]] = {}
     clock = Clock()

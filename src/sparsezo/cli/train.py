@@ -15,11 +15,14 @@ import typer
 
 from sparsezo.cli.options import command, default_texts, given, insist_parameter, parameter, parameters
 from sparsezo.interrupts import CHECKPOINT_SECONDS
+from sparsezo.options import described, make_options
+from sparsezo.scorers import ScorerError, ScorerOptions
 from sparsezo.settings import SETTINGS, Settings
 from sparsezo.tasks.registry import kinds
 
 if TYPE_CHECKING:
     from sparsezo.model import Model
+    from sparsezo.scorers import Scorer
     from sparsezo.tasks.kind import TaskKind
     from sparsezo.training import Outcome, Training
 
@@ -105,6 +108,7 @@ def _parameters(kind: TaskKind) -> list[inspect.Parameter]:
         *parameters(SETTINGS, LEARNER, default_texts(kind)),
         iterations_parameter("How many steps at most: 4M, 300k, 1e6, ..."),
         answers_parameter("End when a person would have answered so many questions: 1k, 5000, ..."),
+        *parameters(described(ScorerOptions), LEARNER),
         *parameters(own, f"Task {kind.name}"),
         parameter(_INIT, str | None, init),
         parameter("evaluate_every", str | None, every),
@@ -130,6 +134,7 @@ def run_train(kind: TaskKind, values: Mapping[str, Any]) -> None:
 
     learner = given(values, SETTINGS)
     Settings.complete(learner, kind.defaults, kind.usual_step)  # refused before any file is read
+    scorer = make_options(ScorerOptions, given(values, described(ScorerOptions)), "train").open()
     run_length(values)
     every = whole_number(values["evaluate_every"], "--evaluate-every") if values["evaluate_every"] else None
     seconds(values["checkpoint_seconds"], "--checkpoint-seconds")
@@ -137,12 +142,14 @@ def run_train(kind: TaskKind, values: Mapping[str, Any]) -> None:
     output: Path = values["output"]
     checkpoint = _places(output, resume=values["resume"], force=values["force"])
     with _alone(output, checkpoint):
-        training = _training(kind, values, every, checkpoint)
+        training = _training(kind, values, every, checkpoint, scorer)
         _introduce(training, checkpoint, resume=values["resume"])
         _train(training, output, values)
 
 
-def _training(kind: TaskKind, values: Mapping[str, Any], every: int | None, checkpoint: Path | None) -> Training:
+def _training(
+    kind: TaskKind, values: Mapping[str, Any], every: int | None, checkpoint: Path | None, scorer: Scorer | None
+) -> Training:
     """With everything that can be wrong about the files found out."""
     from sparsezo.cli import show
     from sparsezo.tasks.loading import Files
@@ -175,6 +182,7 @@ def _training(kind: TaskKind, values: Mapping[str, Any], every: int | None, chec
         checkpoint_seconds=values["checkpoint_seconds"],
         resume=values["resume"],
         W=W,
+        scorer=scorer,
     )
 
 
@@ -202,6 +210,11 @@ def _train(training: Training, output: Path, values: Mapping[str, Any]) -> None:
         show.note(where + again)
         code = signal.SIGTERM if isinstance(stop, Terminated) else signal.SIGINT
         raise typer.Exit(128 + code) from None
+    except ScorerError as error:
+        if training.checkpoint is not None:
+            again = f"stopped at step {training.learner.step:,}, and the same command with --resume goes on from there"
+            error.args = (f"{error}; {again}",)
+        raise
     written = _save(training, model, output)
     outcome = _tested(training, model, output)
     show.note(f"wrote {', '.join(map(str, written))}")

@@ -48,7 +48,9 @@ def tune_app(*, whole: bool = True) -> typer.Typer:
 
 
 def _task_options(kind: TaskKind) -> dict[str, Any]:
-    return {name: each for name, each in kind.options.items() if name not in _OF_TEST}
+    """A search needs labels: its trials are many, and nobody would answer them all."""
+    options = kind.options.items()
+    return {name: each for name, each in options if name not in _OF_TEST and not each.about.unlabelled}
 
 
 def _parameters(kind: TaskKind) -> list[inspect.Parameter]:

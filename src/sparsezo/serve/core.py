@@ -63,6 +63,9 @@ class Core:
         self.lease_seconds, self.max_ahead = lease_seconds, max_ahead
         self.lock = threading.RLock()
         _check(self.contents, overlap, source)
+        problem = task.problem(data, asks=True)
+        self.offered = problem.questions
+        self.learner = Learner(problem, settings, W)  # what does not go together is refused before a log is made
         with contextlib.ExitStack() as held:
             self.log = self._opened(held, audit, overlap, about or {})
             held.callback(self.log.close)
@@ -87,14 +90,13 @@ class Core:
         log = Log(self.folder / folders.LOG)
         if log.meta["known_by"] != folders.identity(contents):
             log.close()
-            raise UsageError(f"{self.folder}: is the log of another task, other inputs or another start; name another")
+            raise UsageError(
+                f"{self.folder}: is the log of another task, other inputs, settings or another start; name another"
+            )
         return log
 
     def _start(self, dev: Any) -> None:
         contents, log = self.contents, self.log
-        problem = contents.task.problem(contents.data, asks=True)
-        self.offered = problem.questions
-        self.learner = Learner(problem, contents.settings, contents.W)
         until = self.clock() + self.lease_seconds
         self.desk = Desk(log, until)
         self.lessons = Lessons(self.learner, log, contents.W, self.folder, self.desk.question)
@@ -112,7 +114,7 @@ class Core:
         self._looks = len(log.looks())
         self._background = ThreadPoolExecutor(1, "sparsezo snapshots")
         self._writer = Writer(log, self._apply)
-        self.decoder = Decoder(problem)
+        self.decoder = Decoder(self.learner.problem)
         named = contents.task.metric == contents.kind.metric
         metric = contents.kind.metric_name if named else contents.task.metric
         self.watch = Watch(contents.task, metric, dev, log.looks(), self._weights, self._look)

@@ -67,8 +67,8 @@ def make(folder: Path, contents: Contents, meta: Mapping[str, Any], rows: Any) -
     own, arrays = _task_arrays(contents)
     head = {"task": contents.kind.name, "task_settings": own, "settings": contents.settings.as_dict()}
     write_container(folder / TASK, _KIND, head, arrays)
-    contents.serving.keep(folder, contents.data)
-    known = {"id": secrets.token_hex(8), "task": contents.kind.name, "known_by": identity(contents)}
+    inputs = contents.serving.keep(folder, contents.data)
+    known = {"id": secrets.token_hex(8), "task": contents.kind.name, "known_by": identity(contents, inputs)}
     return Log.create(folder / LOG, {**known, **meta}, rows)
 
 
@@ -85,10 +85,11 @@ def read(folder: Path) -> Contents:
     return Contents(kind, task, serving(kind).kept(folder, task), settings, arrays.get(_START))
 
 
-def identity(contents: Contents) -> str:
-    """What the same task and the same start are known by; inputs by how many there are."""
+def identity(contents: Contents, inputs: str | None = None) -> str:
+    """What the same task, start and settings on the same inputs are known by."""
     own, arrays = _task_arrays(contents)
-    return known_by(contents.kind.name, own, arrays, len(contents.data))
+    inputs = contents.serving.identity(contents.data) if inputs is None else inputs
+    return known_by(contents.kind.name, own, arrays, inputs, contents.settings.as_dict())
 
 
 def _task_arrays(contents: Contents) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:

@@ -14,6 +14,7 @@ from __future__ import annotations
 import contextlib
 import json
 import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,7 +32,8 @@ from sparsezo.serve.log import ANSWER, RETRACTION, EventRow, Log, Row
 from sparsezo.storage.container import read_container, write_container
 
 IN_MEMORY, ON_DISK = 256, 512  # lessons between two snapshots
-_KEPT_IN_MEMORY, _KEPT_ON_DISK = 2, 4
+SECONDS = 30.0  # at least, between two on disk: they are large
+_KEPT_IN_MEMORY, _KEPT_ON_DISK = 2, 3
 _ENDING = ".snapshot"
 _COUNTS = (loop.ANSWERS, loop.UPDATES)  # of a learner's counts, those that answers move
 
@@ -63,6 +65,7 @@ class Lessons:
         self._in_memory: list[Snapshot] = []
         self._disk = threading.Lock()
         self._written = 0  # the count of the newest on disk
+        self._written_at = time.monotonic()
         self._start_q = learner.state.q.copy()[:1, :1]  # every entry begins alike
         self._again(self._newest_on_disk(before=None))
 
@@ -120,7 +123,8 @@ class Lessons:
     @property
     def due(self) -> bool:
         """Whether the disk should have a newer one."""
-        return self.count - self._written >= ON_DISK or self._written > self.count
+        new = self.count - self._written >= ON_DISK or self._written > self.count
+        return new and time.monotonic() - self._written_at >= SECONDS
 
     @property
     def behind(self) -> bool:
@@ -133,7 +137,7 @@ class Lessons:
             self._folder.mkdir(exist_ok=True)
             meta = {"seq": taken.seq, "lessons": taken.count, "log": self._log.meta["id"]}
             write_container(self._folder / f"{taken.seq:010d}{_ENDING}", "snapshot", meta, taken.arrays)
-            self._written = taken.count
+            self._written, self._written_at = taken.count, time.monotonic()
             for old in sorted(self._folder.glob(f"*{_ENDING}"))[:-_KEPT_ON_DISK]:
                 old.unlink(missing_ok=True)
 

@@ -49,9 +49,14 @@ class Watch:
 
     def answered(self, answers: int) -> None:
         """So many by now."""
-        last = self._curve[-1][0] if self._curve else 0
-        if self._thread is not None and (answers >= max(last + _FIRST, _GROWTH * last) or answers < last):
+        if self._thread is not None and self._due(answers):
             self._wake.set()
+
+    def _due(self, answers: int) -> bool:
+        if not self._curve:
+            return True
+        last = self._curve[-1][0]
+        return answers >= max(last + _FIRST, _GROWTH * last) or answers < last
 
     def _work(self) -> None:
         while True:
@@ -60,7 +65,7 @@ class Watch:
             if self._stopping:
                 return
             answers, W = self._weights()
-            if self._curve and self._curve[-1][0] == answers:
+            if not self._due(answers):
                 continue
             value = self.look(W)
             if value is None:

@@ -87,7 +87,7 @@ class TaskKind:
         return self._files().from_arrays(settings, arrays)
 
     def shown(self, task: Any, data: Any, question: Any) -> dict[str, Any]:
-        """What a person is shown of a question about one of data's inputs, in words."""
+        """What a person is shown of a ``Question`` or a ``Proposal`` about one of data's inputs, in words."""
         if not self.asks:
             raise UsageError(f"task {self.name} asks no questions")
         shown: dict[str, Any] = importlib.import_module(f"{self.home}.show").shown(task, data, question)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 
 import numpy as np
@@ -14,7 +15,7 @@ from sparsezo.errors import DataError, UsageError
 from sparsezo.tasks.chunking.conll import Corpus, read_conll
 from sparsezo.tasks.chunking.metric import chunks, score_chunks
 from sparsezo.tasks.chunking.options import AUTO, PLAIN, SCHEMES
-from sparsezo.tasks.chunking.tags import _LETTERS, chunks_of, keep_only, require_chunks, spelled, understood
+from sparsezo.tasks.chunking.tags import _LETTERS, chunks_of, in_iob2, keep_only, require_chunks, spelled, understood
 
 
 def corpus_of(*sentences: str) -> Corpus:
@@ -297,3 +298,10 @@ def test_conll2002_as_published(real_data, name, line, tag, gold):
     found = conlleval_chunks(sentences_of(corpus, guess))
     scores = score_chunks(seen.tags, guess, corpus.offsets)
     assert (scores.gold, scores.predicted, scores.correct) == (len(wanted), len(found), len({*wanted} & {*found}))
+
+
+def test_one_sentence_of_outputs_is_spelled_as_any():
+    for tags in itertools.product(["B-NP", "I-NP", "B-VP", "I-VP", "O"], repeat=4):
+        assert in_iob2(tags) == spelled(tags, np.array([0, 4]), "iob2")
+    for tags in itertools.product("BIO", repeat=4):
+        assert in_iob2(tags) == spelled(tags, np.array([0, 4]), "iob2")

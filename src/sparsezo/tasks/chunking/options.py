@@ -18,12 +18,13 @@ class ChunkingOptions:
 
     column: str | None = option(None, _COLUMN, shown="the last; UPOS of .conllu")
     scheme: str = option(AUTO, "What the tags are: chunks in one of these schemes, or plain.", choices=SCHEMES)
-    only: str | None = option(None, "Keep one chunk type, such as NP.")
     tags: str | None = option(
         None,
         "Train has no tags: learn these chunk types, as in PER,LOC; with --scheme plain these tags.",
         shown="train's",
+        unlabelled=True,
     )
+    only: str | None = option(None, "Keep one chunk type, such as NP.")
     order: int | None = option(
         None,
         "2: weights for tag bigrams (the paper); 1: for tags, plus bigrams.",

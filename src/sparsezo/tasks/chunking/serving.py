@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sparsezo.identity import known_by
 from sparsezo.questions import Question
 from sparsezo.storage.container import damage, read_container, write_container
 from sparsezo.storage.texts import joined, parted
@@ -27,7 +28,7 @@ ANSWERED, GUESS = "answered", "guess"
 ENDING = "conll"  # of the corpus
 
 
-def keep(folder: Path, data: Corpus) -> None:
+def to_arrays(data: Corpus) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     """The sentences without their tags: nobody who answers is helped by these."""
     words = list(dict.fromkeys(itertools.chain.from_iterable(data.columns)))
     number = {word: k for k, word in enumerate(words)}.__getitem__
@@ -38,8 +39,18 @@ def keep(folder: Path, data: Corpus) -> None:
     if data.listed is not None:
         arrays["names"], arrays["names_start"] = joined(data.listed.names)
         arrays |= {f"listed.{name}": getattr(data.listed, name) for name in ("starts", "ids", "values")}
-    meta = {"path": data.path, "columns": len(data.columns), "column": data.column}
+    return {"path": data.path, "columns": len(data.columns), "column": data.column}, arrays
+
+
+def keep(folder: Path, data: Corpus) -> str:
+    """Returns what they are known by."""
+    meta, arrays = to_arrays(data)
     write_container(folder / _FILE, _KIND, meta, arrays)
+    return known_by(arrays)
+
+
+def identity(data: Corpus) -> str:
+    return known_by(to_arrays(data)[1])
 
 
 def kept(folder: Path, task: Chunking) -> Corpus:

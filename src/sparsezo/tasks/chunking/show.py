@@ -9,9 +9,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from sparsezo.proposals import Proposal
 from sparsezo.tasks.chunking.options import PLAIN
-from sparsezo.tasks.chunking.tags import OUTSIDE
+from sparsezo.tasks.chunking.tags import IOB2, OUTSIDE, in_iob2
 
 if TYPE_CHECKING:
     from sparsezo.questions import Question
@@ -27,18 +29,25 @@ _PHRASES = {
 }
 
 
-def shown(task: Chunking, data: Corpus, question: Question) -> dict[str, Any]:
-    """words, question; part and label: first, last (places of tokens), tag; pair: outputs, the tags of each."""
+def shown(task: Chunking, data: Corpus, question: Question | Proposal) -> dict[str, Any]:
+    """words, question; part and label: first, last (places of tokens), tag; others: outputs, the tags of each."""
     begin, end = data.offsets[question.x : question.x + 2].tolist()
     words = _words(data, begin, end)
-    if question.outputs:
-        outputs = [task.words(each, np.array([0, end - begin])) for each in question.outputs]
-        return {"words": words, "outputs": outputs, "question": "Which is better, the first or the second?"}
+    if isinstance(question, Proposal) or question.outputs:
+        outputs = [_in_words(task, each) for each in question.outputs]
+        text = "Which is better, the first or the second?" if len(outputs) > 1 else "How bad is this, from 0 to 1?"
+        return {"words": words, "outputs": outputs, "question": text}
     first, label, last, _ = question.numbers
     tag = task.tags[label]
     part = " ".join(words[first : last + 1])
     text = _of_label(question, part) if question.kind == "label" else _of_part(task, question.about, part, tag)
     return {"words": words, "first": first, "last": last, "tag": tag, "question": text}
+
+
+def _in_words(task: Chunking, output: NDArray[Any]) -> list[str]:
+    if task.scheme == IOB2:
+        return in_iob2([task.tags[k] for k in output.tolist()])
+    return task.words(output, np.array([0, len(output)]))
 
 
 def chunk_words(kind: str) -> str:

@@ -202,10 +202,11 @@ class Chunking:
         return np.array(kind, np.int8), np.array(chunk_type, np.int32)
 
     def gold(self, data: Corpus) -> ChunkGold:
+        correct = _tags(data, ", or train with a `scorer`")
         number = {tag: k for k, tag in enumerate(self.tags)}
         K = len(self.tags)
         others = {"I": K + 1} if self.scheme != PLAIN else {}  # K: of another type, or another tag; no output has them
-        tags = [number[tag] if tag in number else others.get(tag[0], K) for tag in _tags(data)]
+        tags = [number[tag] if tag in number else others.get(tag[0], K) for tag in correct]
         return ChunkGold(data.offsets, np.array(tags, np.int16))
 
     def quality(self, problem: Problem, gold: ChunkGold, outputs: NDArray[np.int32]) -> float:
@@ -301,12 +302,9 @@ def _indices(
     return AttributeIndex.fit(corpus, templates, min_count), bigrams
 
 
-def _tags(data: Corpus) -> list[str]:
+def _tags(data: Corpus, more: str = "") -> list[str]:
     if data.tags is None:
-        raise DataError(
-            data.path,
-            "has no tags to compare with; give a file with the tag in its last column, or a `scorer` to train",
-        )
+        raise DataError(data.path, f"has no tags to compare with; give a file with the tag in its last column{more}")
     return data.tags
 
 

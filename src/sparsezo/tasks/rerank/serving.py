@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import random
 import shutil
@@ -13,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparsezo.questions import Question
-from sparsezo.tasks.rerank.store import NBestStore
+from sparsezo.tasks.rerank.store import META, NBestStore
 
 if TYPE_CHECKING:
     from sparsezo.tasks.rerank.task import Reranking
@@ -24,14 +25,20 @@ GUESS = "guess"
 ENDING = "tsv"  # of the corpus
 
 
-def keep(folder: Path, data: NBestStore) -> None:
-    """A copy of the store, which another process may remove from its cache."""
+def keep(folder: Path, data: NBestStore) -> str:
+    """A copy of the store, which others may remove from their cache; returns what it is known by."""
     target = folder / _FOLDER
     shutil.rmtree(target, ignore_errors=True)
     shutil.copytree(data.folder, target, ignore=shutil.ignore_patterns(".*"))
     for file in target.iterdir():
         with open(file, "rb") as stream:
             os.fsync(stream.fileno())
+    return identity(data)
+
+
+def identity(data: NBestStore) -> str:
+    """Its head has the check sums of all else."""
+    return hashlib.blake2b((data.folder / META).read_bytes(), digest_size=16).hexdigest()
 
 
 def kept(folder: Path, task: Reranking) -> NBestStore:

@@ -137,7 +137,7 @@ class NBestStore:
         if not self.n_references:
             raise DataError(
                 self.source,
-                "its lists have no references to compare with; name their file, or give a `scorer` to train",
+                "its lists have no references to compare with; name their file, or train with a `scorer`",
             )
 
     def columns_of(self, names: Sequence[str]) -> NDArray[np.int64]:

@@ -314,7 +314,7 @@ def class_numbers(documents: Documents, classes: Iterable[str]) -> NDArray[np.in
     """Each document's place in ``classes``; a label unseen in train is an error at its line."""
     number_of = {name: number for number, name in enumerate(classes)}
     if documents.labels is None:
-        what = "has no labels; write label TAB text, one document a line, or give a `scorer` to train"
+        what = "has no labels; write label TAB text, one document a line, or train with a `scorer`"
         raise DataError(", ".join(documents.paths), what)
     try:
         return np.array([number_of[label] for label in documents.labels], np.int32)

@@ -32,7 +32,9 @@ class TextOptions:
     text_column: str | None = _text_column()
     label_column: str | None = _label_column()
     topics: str | None = _topics()
-    classes: str | None = option(None, "Train has no labels: learn these classes, parted by commas.", shown="train's")
+    classes: str | None = option(
+        None, "Train has no labels: learn these classes, parted by commas.", shown="train's", unlabelled=True
+    )
     raw_tf: bool = option(False, "tf-idf with tf as it is, not 1 + log tf.")
     min_count: int = option(1, "Leave out words, or indices, of fewer documents.", least=1)
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sparsezo.identity import known_by
 from sparsezo.questions import Question
 from sparsezo.storage.container import damage, read_container, write_container
 from sparsezo.storage.texts import joined, parted
@@ -25,7 +26,7 @@ ANSWERED, GUESS = "answered", "guess"
 ENDING = "tsv"  # of the corpus
 
 
-def keep(folder: Path, data: Prepared) -> None:
+def to_arrays(data: Prepared) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     """The documents with their vectors, without their labels: nobody who answers is helped by these."""
     documents, matrix = data.documents, data.matrix
     arrays: dict[str, NDArray[Any]] = {
@@ -37,8 +38,18 @@ def keep(folder: Path, data: Prepared) -> None:
     }
     if documents.texts is not None:
         arrays["texts"], arrays["texts_start"] = joined(documents.texts)
-    meta = {"paths": list(documents.paths), "shape": list(matrix.shape), "tokenised": documents.tokenised}
+    return {"paths": list(documents.paths), "shape": list(matrix.shape), "tokenised": documents.tokenised}, arrays
+
+
+def keep(folder: Path, data: Prepared) -> str:
+    """Returns what they are known by."""
+    meta, arrays = to_arrays(data)
     write_container(folder / _FILE, _KIND, meta, arrays)
+    return known_by(arrays)
+
+
+def identity(data: Prepared) -> str:
+    return known_by(to_arrays(data)[1])
 
 
 def kept(folder: Path, task: TextClassification) -> Prepared:

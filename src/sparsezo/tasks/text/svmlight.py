@@ -37,7 +37,7 @@ _NUMBER = re.compile(rb"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 _NOT_FINITE = re.compile(rb"[+-]?(?:nan|inf(?:inity)?)", re.IGNORECASE)
 _BLANKS = re.compile(rb"[ \t\r]+")
 _QUERY = re.compile(rb"qid:[0-9]+")
-_NO_LABEL = re.compile(rb"^(?:\xef\xbb\xbf)?(?=[ \t]*-?[0-9]+:)", re.MULTILINE)
+_NO_LABEL = re.compile(rb"^(?=[ \t\r]*-?[0-9]+:)", re.MULTILINE)
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,11 +116,16 @@ class _WithLabels(io.RawIOBase):
     """Lines that begin with a pair get a label before it, for the parser; others stay as they are."""
 
     def __init__(self, stream: IO[bytes]) -> None:
-        self._stream = stream
+        self._stream, self._inside, self._first = stream, False, True
 
     def read(self, size: int = -1) -> bytes:
-        """Whole lines, so often more than ``size``."""
-        return _NO_LABEL.sub(b"0 ", self._stream.read(size) + self._stream.readline())
+        """Whole lines, so often more than ``size``, unless they are too long."""
+        data = self._stream.read(size) + self._stream.readline(_BLOCK)
+        if self._first:
+            data, self._first = data.removeprefix(b"\xef\xbb\xbf"), False
+        begun = data.find(b"\n") + 1 or len(data) if self._inside else 0  # the rest of a line
+        self._inside = bool(data) and not data.endswith(b"\n")
+        return data[:begun] + _NO_LABEL.sub(b"0 ", data[begun:])
 
 
 def with_labels(stream: IO[bytes]) -> IO[bytes]:
