@@ -67,10 +67,10 @@ def test_a_part_may_be_answered_as_a_label_by_a_learner_of_parts(tasks):
     assert parts.state.W.any()
 
 
-def test_what_was_withdrawn_is_not_open_and_can_still_be_learned_from(tasks):
+def test_what_was_let_go_is_not_open_and_can_still_be_learned_from(tasks):
     learner = learner_of(tasks["chunking"], rule="part")
     question = learner.ask()
-    learner.withdraw(question)
+    learner.let_go(question)
     assert learner.open_proposals == []
     with pytest.raises(UsageError, match="answered already"):
         learner.tell(question, "yes")

@@ -195,19 +195,9 @@ class Learner(Optimizer):
         """What compiled code has left in the workspace."""
         settings, work = self.settings, self.workspace
         outputs = (work.y, work.incumbent)[: _SHOWN.get(settings.rule, 0)]
-        answers = self.problem.questions[settings.rule, settings.about]
-        return Question(
-            self.id,
-            step,
-            x,
-            settings.rule,
-            settings.about,
-            tuple(work.q.tolist()),
-            tuple(output[:n].copy() for output in outputs),
-            chance,
-            tuple(answers),
-            tuple(answers.values()),
-        ).frozen()
+        content = tuple(work.q.tolist()), tuple(output[:n].copy() for output in outputs)
+        question = Question(self.id, step, x, settings.rule, settings.about, *content, chance, (), ())
+        return question.offering(self.problem.questions[settings.rule, settings.about]).frozen()
 
     def tell(self, proposal: Any, feedback: Any) -> Info:
         """Learn from the answer: to a ``Question`` one of its choices; to a ``Proposal`` as in ``Optimizer.tell``."""
@@ -243,8 +233,8 @@ class Learner(Optimizer):
 
     # Questions that somebody else keeps: a log of answers, say
 
-    def withdraw(self, question: Question) -> None:
-        """An open question that is not waited for any more; ``learn_from`` still takes its answer."""
+    def let_go(self, question: Question) -> None:
+        """An open question whose answer is not waited for here any more; ``learn_from`` still takes its answer."""
         with self._lock:
             self._close(self._asked(question).proposal)
 
@@ -281,7 +271,7 @@ class Learner(Optimizer):
             self._check_shown(self._input(question.x), question.numbers, question.outputs, kind)
         except ValueError as wrong:
             raise UsageError(f"not a question of these inputs: {wrong}") from None
-        posed = replace(question, kind=kind, choices=tuple(answers), codes=tuple(answers.values()))
+        posed = replace(question, kind=kind).offering(answers)
         return posed, self._params._replace(rule=RULES[kind].code, about=ABOUT[question.about], e0=e0, e1=e1)
 
     # Answers that are gone over again

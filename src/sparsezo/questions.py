@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -77,6 +77,10 @@ class Question:
             output.flags.writeable = False
         return self
 
+    def offering(self, answers: Answers) -> Question:
+        """With these to choose from."""
+        return replace(self, choices=tuple(answers), codes=tuple(answers.values()))
+
     def same(self, other: object) -> bool:
         """Whether both ask the same."""
         return isinstance(other, Question) and self.as_json() == {**other.as_json(), "owner": self.owner}
@@ -100,6 +104,17 @@ def answer_code(question: Question, answer: object) -> float:
 def answer_name(question: Question, code: float) -> str | float:
     """The other way round, as logs have it."""
     return code if question.kind == "rate" else question.choices[question.codes.index(int(code))]
+
+
+def check_offered(offered: Questions, rule: str, about: str) -> None:
+    """Whether a task asks such questions."""
+    if (rule, about) in offered:
+        return
+    rules = list(dict.fromkeys(each for each, _ in offered))
+    if rule in rules:
+        raise UsageError(f"`about` {about}: there are no chunks here to ask about; use `about` token")
+    here = f"it asks {', '.join(rules)}" if rules else "it asks no questions"
+    raise UsageError(f"rule {rule} is not offered by this task; {here}")
 
 
 def told_loss(question: Question, code: float) -> float:

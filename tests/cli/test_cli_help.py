@@ -17,7 +17,7 @@ from sparsezo.tasks.registry import kind, names
 COMMANDS = [
     "", "train", "train chunking", "train text", "train rerank", "tune", "tune chunking", "tune text", "tune rerank",
     "predict", "evaluate", "reproduce", "demo", "bench", "theory", "data", "data list", "data get", "data path",
-    "data make",
+    "data make", "serve", "serve chunking", "serve text", "serve rerank", "replay",
 ]  # fmt: skip
 OF_TRAIN = {
     "--train", "--dev", "--test", "--output", "--iterations", "--evaluate-every", "--checkpoint-seconds", "--resume",
@@ -126,7 +126,8 @@ def test_help_has_a_short_name(shown, words):
             "h",
             "0.001 for score, cross-entropy; 0.05 for score adagrad, active adagrad; 0.0003 for active; "
             "0.0001 for all; 0.01 for first-order, supervised; 0.1 for first-order adagrad, supervised adagrad; "
-            "0.003 for pairwise; 0.02 for pairwise adagrad; 0.03 for cross-entropy adagrad; 0.2 for part, label, pair; 0.5 for rate",
+            "0.003 for pairwise; 0.02 for pairwise adagrad; 0.03 for cross-entropy adagrad; "
+            "0.2 for part, label, pair; 0.5 for rate",
         ),
         ("chunking", "mu", "0.1 for score, active, all; 0.2 for score adagrad, active adagrad"),
         ("text", "mu", "1"),
@@ -205,7 +206,19 @@ def test_nothing_is_given_unless_it_is_typed():
 
 def test_the_commands_of_everyday_use_come_first(shown):
     found = re.findall(r"^│ (\w+) ", shown("").split("Commands")[1], re.MULTILINE)
-    assert found == ["train", "tune", "predict", "evaluate", "reproduce", "demo", "bench", "theory", "data"]
+    assert found == [
+        "train",
+        "serve",
+        "tune",
+        "predict",
+        "evaluate",
+        "replay",
+        "reproduce",
+        "demo",
+        "bench",
+        "theory",
+        "data",
+    ]
     assert re.findall(r"^│ (\w+) ", shown("train").split("Commands")[1], re.MULTILINE) == names()
 
 

@@ -261,7 +261,9 @@ def test_on_this_machine_we_are_called_by_our_names(call, host):
     assert call("GET", "/api/status", headers={"Host": host}).status_code == 200
 
 
-@pytest.mark.parametrize("host", ["evil.example", "127.0.0.1.evil.example:8000", "", "127.0.0.1:8000:evil"])
+@pytest.mark.parametrize(
+    "host", ["evil.example", "127.0.0.1.evil.example:8000", "", "127.0.0.1:8000:evil", "127.0.0.1:evil"]
+)
 def test_another_name_is_refused_before_anything_else(call, session, host):
     for path in ("/", "/api/status"):
         assert call("GET", path, headers={"Host": host}).status_code == 421

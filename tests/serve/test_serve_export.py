@@ -7,6 +7,7 @@ import io
 import json
 import shutil
 import sqlite3
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -14,9 +15,11 @@ from sessions import answered, made, opened, someone, weights
 
 from sparsezo.errors import DataError, SparsezoError, UsageError
 from sparsezo.model import load_model
+from sparsezo.questions import Question
 from sparsezo.serve import folder as folders
 from sparsezo.serve.log import EventRow, Log
 from sparsezo.serve.replay import replay
+from sparsezo.tasks.chunking import serving
 from sparsezo.tasks.chunking.conll import read_conll
 
 
@@ -103,6 +106,26 @@ def test_the_corpus_tells_answers_from_guesses(tmp_path):
         assert corpus.tags[at] == "answered"
         if (x, place - 1) not in certain and place > 0:  # two answers may contradict each other
             assert corpus.columns[-1][at] == tag
+
+
+def test_a_guess_that_contradicts_an_answer_gives_way(tmp_path):
+    task, data = made("chunking")
+    question = Question("", 0, 0, "part", "token", (2, 0, 2, 0), (), 1.0, (), ())
+    outside = np.full(data.n_tokens, task.tags.index("O"), np.int32)
+    lines = list(serving.annotated(task, data, outside, [(question, "label", "I-NP")]))
+    rows = [line.split() for line in lines[: int(data.offsets[1])]]
+    assert [row[-2:] for row in rows[:4]] == [
+        ["O", "guess"],
+        ["B-NP", "guess"],  # so that the chunk goes on
+        ["I-NP", "answered"],
+        ["O", "guess"],
+    ]
+    about_chunk = replace(question, about="chunk", numbers=(1, 0, 3, 0))
+    lines = list(serving.annotated(task, data, outside, [(about_chunk, "part", "yes")]))
+    marks = [line.split()[-2:] for line in lines[:5]]
+    assert marks[1:4] == [["B-NP", "answered"], ["I-NP", "answered"], ["I-NP", "answered"]]
+    assert marks[4][1] == "guess"
+    assert list(serving.annotated(task, data, outside, [(question, "part", "no")]))[2].split()[-1] == "guess"
 
 
 def test_the_corpus_of_documents_is_class_text_and_mark(tmp_path):

@@ -39,7 +39,7 @@ class Command(TyperCommand):
 class Group(TyperGroup):
     def list_commands(self, ctx: Any) -> list[str]:
         """Those of everyday use first."""
-        first = ("train", "tune", "predict", "evaluate", "reproduce")
+        first = ("train", "serve", "tune", "predict", "evaluate", "replay", "reproduce")
         found = super().list_commands(ctx)
         return [*(name for name in first if name in found), *(name for name in found if name not in first)]
 

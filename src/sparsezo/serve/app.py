@@ -11,13 +11,15 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Coroutine, Iterable
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 from fastapi import FastAPI, Path, Query, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import HTMLResponse, Response, StreamingResponse
+from fastapi.routing import APIRoute
+from pydantic import BaseModel, ValidationError
 from starlette.exceptions import HTTPException
 
 from sparsezo import __version__
@@ -60,6 +62,23 @@ class Reply(Response):
         return json.dumps(content, separators=(",", ":")).encode()
 
 
+class Short(APIRoute):
+    """A call that takes one model and the request: FastAPI's own way to both costs three times what a session does."""
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        model: type[BaseModel] = get_type_hints(self.endpoint)["call"]
+
+        async def handle(request: Request) -> Response:
+            try:
+                call = model.model_validate_json(await request.body())
+            except ValidationError as error:
+                raise RequestValidationError(error.errors(include_context=False, include_url=False)) from None
+            reply: Response = await self.endpoint(call, request)
+            return reply
+
+        return handle
+
+
 class Threads:
     """A session's calls, in threads of their own."""
 
@@ -83,7 +102,9 @@ def create_app(session: Session, hosts: Iterable[str] | None = LOOPBACK) -> Guar
         redoc_url=None,
         redirect_slashes=False,
     )
+    app.router.route_class = Short
     _answering(app, threads)  # first, since routes are tried in order
+    app.router.route_class = APIRoute
     _looking(app, threads)
     _pages(app)
     _administration(app, threads)
@@ -211,7 +232,7 @@ def _refusals(app: FastAPI) -> None:
     async def invalid(_: Request, error: RequestValidationError) -> Reply:
         first = error.errors()[0]
         where = ".".join(str(each) for each in first["loc"])
-        return no(422, "bad-request", f"{where}: {first['msg']}")
+        return no(422, "bad-request", f"{where}: {first['msg']}" if where else first["msg"])
 
     @app.exception_handler(HTTPException)
     async def other(_: Request, error: HTTPException) -> Reply:

@@ -88,7 +88,7 @@ class Chooser:
                 raise
             except SparsezoError as error:
                 raise Refused(f"{error}", "nothing-to-ask") from None
-            self._learner.withdraw(question)  # it is the log's from here on
+            self._learner.let_go(question)  # it is the log's from here on
             if question.x not in self._audited and self._fresh(QuestionRow.of(question, **_NOTHING), busy, seen):
                 return question
         raise Refused("all that is worth a question is answered, or being asked of somebody", "nothing-to-ask")

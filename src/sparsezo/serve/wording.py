@@ -34,13 +34,14 @@ def worded(
     contents: Contents, offered: Questions, row: QuestionRow, source: Sequence[str] | None = None
 ) -> dict[str, Any]:
     """All that a page needs."""
-    question = _offering(row.question(), offered)
+    question = row.question().offering(offered[row.kind, row.about])
     shown = contents.kind.shown(contents.task, contents.data, turned(question) if row.swapped else question)
     text = shown.pop("question")
     if row.kind == "label":
         shown = {name: value for name, value in shown.items() if name not in _SUGGESTIONS}
     if row.kind == "rate":
-        text = f"How well does {shown['classes'][0]} fit, from 1 (not at all) to {GRADES} (right)?"
+        what = f"How well does {shown['classes'][0]} fit" if "classes" in shown else "How good is this"
+        text = f"{what}, from 1 (not at all) to {GRADES} (right)?"
     if source is not None:
         shown["source"] = source[row.x]
     return {
@@ -54,11 +55,6 @@ def worded(
         "order": [1, 0] if row.swapped else [0, 1],
         "grades": GRADES,
     }
-
-
-def _offering(question: Question, offered: Questions) -> Question:
-    answers = offered[question.kind, question.about]
-    return replace(question, choices=tuple(answers), codes=tuple(answers.values()))
 
 
 def turned(question: Question) -> Question:

@@ -275,8 +275,16 @@ scenarios.torn = async () => {
     await route.fetch(); // it arrives, and the reply is lost
     return route.abort();
   });
+  await page.evaluate(() => {
+    const fetch = window.fetch;
+    window.fetch = (...call) => {
+      window.shownWhenSent ??= document.getElementById("text").textContent;
+      return fetch(...call);
+    };
+  });
   await press(page, "y"); // q1
   await asks(page, "at the?"); // the next question waits for nobody
+  assert.match(await page.evaluate(() => window.shownWhenSent), /at the\?/, "shown before the answer is sent");
   await page.waitForSelector("#state[data-state=torn]");
   await press(page, "n"); // q2
   await asks(page, "pound");
