@@ -14,10 +14,8 @@ from sparsezo.perturbations import PERTURBATIONS
 from sparsezo.rules import RULES
 from sparsezo.settings import CRITERIA, STEPS, Settings
 
-RULE_NAMES = (
-    "two-point, symmetric, comparison, preference, baseline, first-order, pairwise, cross-entropy, supervised, "
-)
-RULE_NAMES += "part, label, pair, rate"
+RULE_NAMES = "two-point, symmetric, comparison, preference, baseline, first-order, pairwise, cross-entropy, "
+RULE_NAMES += "supervised, part, label, pair, rate"
 POSITIVE = "must be positive and finite"
 FIRST_ORDER = {"rule": "first-order", "perturb": None, "mu": None}
 SUPERVISED = {"rule": "supervised", "perturb": None, "mu": None}
