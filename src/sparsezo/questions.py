@@ -114,7 +114,8 @@ def check_offered(offered: Questions, rule: str, about: str) -> None:
     if rule in rules:
         raise UsageError(f"`about` {about}: there are no chunks here to ask about; use `about` token")
     here = f"it asks {', '.join(rules)}" if rules else "it asks no questions"
-    raise UsageError(f"rule {rule} is not offered by this task; {here}")
+    made = "; was it made by task.problem(data, asks=True)?" if rule == "rate" else ""
+    raise UsageError(f"rule {rule} is not offered by this problem; {here}{made}")
 
 
 def told_loss(question: Question, code: float) -> float:
@@ -153,15 +154,3 @@ def _wanted(question: Question) -> str:
         return " or ".join(question.choices)
     some = ", ".join(map(quoted, question.choices[:_MOST_NAMES]))
     return f"a label's name or number: {some}{', ...' if len(question.choices) > _MOST_NAMES else ''}"
-
-
-def check_offered(offered: Questions, rule: str, about: str) -> None:
-    """UsageError where a problem has no questions of this kind."""
-    if (rule, about) in offered:
-        return
-    rules = list(dict.fromkeys(each for each, _ in offered))
-    if rule in rules:
-        raise UsageError(f"`about` {about}: there are no chunks here to ask about; use `about` token")
-    here = f"it asks {', '.join(rules)}" if rules else "it asks no questions"
-    made = "; was it made by task.problem(data, asks=True)?" if rule == "rate" else ""
-    raise UsageError(f"rule {rule} is not offered by this problem; {here}{made}")

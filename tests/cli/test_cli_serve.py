@@ -142,6 +142,7 @@ def test_what_is_wrong_is_one_line(served, tmp_path, words, message):
 def test_what_a_session_was_made_with_stays(served, program, tmp_path):
     served("chunking", "--inputs", "raw.txt", "--tags", "NP")
     assert "--h 0.7" in served("chunking", "--log", "raw.serve", "--h", "0.7")[2]
+    assert "--audit 7: the session" in served("chunking", "--log", "raw.serve", "--audit", "7")[2]
     assert "use serve chunking" in served("text", "--log", "raw.serve")[2]
     assert "name a dev file" in served("chunking", "--log", "raw.serve", "--dev", "5")[2]
     (tmp_path / "raw.txt").write_text(RAW + "More .\n")

@@ -180,6 +180,9 @@ def _known(kind: TaskKind, values: Mapping[str, Any], folder: Path) -> tuple[Con
     log = Log(folder / LOG)
     known = log.meta.get("inputs", [])
     log.close()
+    for name, value in given(values, {"audit": None, "overlap": None}).items():
+        if log.meta[name] != value:
+            raise UsageError(f"`{name}` {value}: the session in {folder} has {log.meta[name]}; leave it out")
     if values["inputs"] and known and _sums(values["inputs"]) != known:
         raise UsageError(f"{folder}: is a session about other inputs; name another folder with `log`")
     dev = values["dev"]

@@ -127,7 +127,7 @@ class Core:
         """Load what is compiled, so that the first who asks does not wait for it."""
         with self.lock:
             question = self.learner.ask()
-            self.learner.withdraw(question)
+            self.learner.unask(question)
             choices = self.offered[question.kind, question.about] or {0.0: 0}
             self.learner.probability(question, next(iter(choices)))
 

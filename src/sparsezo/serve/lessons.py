@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparsezo import __version__
-from sparsezo.errors import SparsezoError
+from sparsezo.errors import SparsezoError, UsageError
 from sparsezo.kernels import loop
 from sparsezo.learner import Learner
 from sparsezo.questions import Question
@@ -50,7 +50,7 @@ class Snapshot:
 def teach(learner: Learner, event: EventRow, question: Question) -> None:
     """One answer of the log."""
     if event.answer is None or event.e0 is None or event.e1 is None:
-        raise SparsezoError(f"event {event.seq} of the log is an answer without an answer")
+        raise UsageError(f"event {event.seq} of the log is an answer without an answer")
     learner.learn_from(question, json.loads(event.answer), kind=event.kind, error=(event.e0, event.e1))
 
 

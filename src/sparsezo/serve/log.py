@@ -5,12 +5,13 @@
     for event in log.events(): ...                      # in the order in which they were applied
 
 Tables are in ``_TABLES``, told column by column in docs/serve.md. Questions and events cannot be changed or deleted:
-triggers refuse it. What a session is at any moment is a function of these rows alone.
+triggers refuse it, and every row has a check sum. What a session is at any moment is a function of these rows alone.
 """
 
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import json
 import os
 import sqlite3
@@ -32,19 +33,22 @@ MEND = "take a copy of it from before, or start another log"
 
 _TABLES = """
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
-CREATE TABLE people (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, admin INTEGER NOT NULL, at REAL NOT NULL);
-CREATE TABLE tokens (number INTEGER PRIMARY KEY, person INTEGER NOT NULL, hash BLOB, at REAL NOT NULL);
-CREATE TABLE audit (place INTEGER PRIMARY KEY, x INTEGER NOT NULL, numbers TEXT NOT NULL, outputs TEXT NOT NULL);
+CREATE TABLE people (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, admin INTEGER NOT NULL, at REAL NOT NULL,
+    sum TEXT NOT NULL);
+CREATE TABLE tokens (
+    number INTEGER PRIMARY KEY, person INTEGER NOT NULL, hash BLOB, at REAL NOT NULL, sum TEXT NOT NULL);
+CREATE TABLE audit (place INTEGER PRIMARY KEY, x INTEGER NOT NULL, numbers TEXT NOT NULL, outputs TEXT NOT NULL,
+    sum TEXT NOT NULL);
 CREATE TABLE questions (
     id INTEGER PRIMARY KEY, at REAL NOT NULL, person INTEGER NOT NULL, step INTEGER NOT NULL, x INTEGER NOT NULL,
     kind TEXT NOT NULL, about TEXT NOT NULL, numbers TEXT NOT NULL, outputs TEXT NOT NULL, chance REAL NOT NULL,
     swapped INTEGER NOT NULL, audit INTEGER, twice INTEGER NOT NULL, again INTEGER, lessons INTEGER NOT NULL,
-    believed REAL);
+    believed REAL, sum TEXT NOT NULL);
 CREATE TABLE events (
     seq INTEGER PRIMARY KEY, at REAL NOT NULL, what TEXT NOT NULL, person INTEGER NOT NULL, question INTEGER,
-    kind TEXT, answer TEXT, e0 REAL, e1 REAL, seconds REAL, nonce TEXT, note TEXT, undoes INTEGER);
+    kind TEXT, answer TEXT, e0 REAL, e1 REAL, seconds REAL, nonce TEXT, note TEXT, undoes INTEGER, sum TEXT NOT NULL);
 CREATE TABLE looks (number INTEGER PRIMARY KEY, at REAL NOT NULL, answers INTEGER NOT NULL, metric TEXT NOT NULL,
-    value REAL NOT NULL);
+    value REAL NOT NULL, sum TEXT NOT NULL);
 """
 _FOR_EVER = ("questions", "events", "looks", "audit", "tokens", "people", "meta")
 
@@ -178,8 +182,20 @@ class Log:
             self.meta: dict[str, Any] = {
                 key: json.loads(value) for key, value in self._reader.execute("SELECT key, value FROM meta")
             }
+            known = self.meta.pop("sum", None)
+            if self.meta.get("version") == VERSION and known != _sum("meta", sorted(self.meta.items())):
+                raise ValueError("meta has another check sum")
         if self.meta.get("version") != VERSION:
             raise DataError(str(self.path), f"is a log of version {self.meta.get('version')}, not {VERSION}")
+
+        self._check_rows()
+
+    def _check_rows(self) -> None:
+        """All of them: one that is left out by a damaged word would not be missed otherwise."""
+        with self._ours():
+            for numbers in ([row.id for row in self.questions()], [row.seq for row in self.events()]):
+                if numbers != list(range(1, len(numbers) + 1)):
+                    raise ValueError("rows are missing")
 
     @classmethod
     def create(cls, path: str | os.PathLike[str], meta: Mapping[str, Any], rows: Iterable[Row] = ()) -> Log:
@@ -192,7 +208,8 @@ class Log:
             with contextlib.closing(sqlite3.connect(new, isolation_level=None)) as made:
                 made.execute("PRAGMA synchronous = FULL")
                 made.executescript(f"BEGIN; {_TABLES} {_triggers()}")
-                whole = {"version": VERSION, **meta}
+                whole = {"version": VERSION, **json.loads(json.dumps(meta))}
+                whole["sum"] = _sum("meta", sorted(whole.items()))
                 made.executemany("INSERT INTO meta VALUES (?, ?)", [(k, json.dumps(v)) for k, v in whole.items()])
                 _insert(made, rows)
                 made.execute("COMMIT")
@@ -235,8 +252,8 @@ class Log:
         names = ", ".join(each.name for each in fields(made))
         first = fields(made)[0].name
         with self._ours(), self._reading:
-            found = self._reader.execute(f"SELECT {names} FROM {made.table} {where} ORDER BY {first}", values)
-            return [made(*row) for row in found]
+            found = self._reader.execute(f"SELECT {names}, sum FROM {made.table} {where} ORDER BY {first}", values)
+            return [_checked(made, row) for row in found]
 
     def questions(self) -> list[QuestionRow]:
         return self._rows(QuestionRow)
@@ -264,16 +281,16 @@ class Log:
 
     def answers(self, after: int = 0) -> list[tuple[EventRow, QuestionRow]]:
         """After that event, those that were not taken back, each with its question."""
-        names = ", ".join(f"e.{each.name}" for each in fields(EventRow))
-        theirs = ", ".join(f"q.{each.name}" for each in fields(QuestionRow))
-        split = len(fields(EventRow))
+        names = ", ".join([*(f"e.{each.name}" for each in fields(EventRow)), "e.sum"])
+        theirs = ", ".join([*(f"q.{each.name}" for each in fields(QuestionRow)), "q.sum"])
+        split = len(fields(EventRow)) + 1
         with self._ours(), self._reading:
             rows = self._reader.execute(
                 f"SELECT {names}, {theirs} FROM events e JOIN questions q ON q.id = e.question WHERE e.what = ? "
                 "AND e.seq > ? AND e.seq NOT IN (SELECT undoes FROM events WHERE what = ?) ORDER BY e.seq",
                 (ANSWER, after, RETRACTION),
             )
-            return [(EventRow(*row[:split]), QuestionRow(*row[split:])) for row in rows]
+            return [(_checked(EventRow, row[:split]), _checked(QuestionRow, row[split:])) for row in rows]
 
     def lessons(self, after: int = 0, without: Iterable[int] = ()) -> Iterator[tuple[EventRow, Question]]:
         """What the model learns from: all answers but audits, and those of some people."""
@@ -289,8 +306,22 @@ class Log:
 
 def _insert(connection: sqlite3.Connection, rows: Iterable[Row]) -> None:
     for row in rows:
-        values = [getattr(row, each.name) for each in fields(row)]
+        given = [(each, getattr(row, each.name)) for each in fields(row)]
+        values = [float(value) if "float" in each.type and value is not None else value for each, value in given]
+        values.append(_sum(row.table, values))
         connection.execute(f"INSERT INTO {row.table} VALUES ({', '.join('?' * len(values))})", values)
+
+
+def _sum(table: str, values: Iterable[Any]) -> str:
+    """Of a row, which SQLite itself does not check."""
+    plain = [value.hex() if isinstance(value, bytes) else value for value in values]
+    return hashlib.blake2b(json.dumps([table, *plain]).encode(), digest_size=8).hexdigest()
+
+
+def _checked(made: Any, row: tuple[Any, ...]) -> Any:
+    if _sum(made.table, row[:-1]) != row[-1]:
+        raise ValueError(f"row {row[0]!r} of {made.table} has another check sum")
+    return made(*row[:-1])
 
 
 def _triggers() -> str:

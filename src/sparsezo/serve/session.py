@@ -67,8 +67,9 @@ class Session(Reports, Exports):
             except Refused:
                 if not kept and not rows:
                     raise
+            finally:  # what was noted goes to the log whatever happens
+                done = self._writer.put(rows) if rows else None
             questions = [self._worded(entry) for entry in kept]
-            done = self._writer.put(rows) if rows else None
         if done is not None:
             done.result()
         if not questions:
