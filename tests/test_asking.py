@@ -446,6 +446,40 @@ def test_few_answers_teach_much():
     assert found["part"] > found["preference"] + 0.1
 
 
+def test_looks_at_given_numbers_of_answers(tasks, tmp_path):
+    """Of every rule that asks people, at the same numbers; with test, of the weights of the moment."""
+    task, corpus, *_ = tasks["chunking"]
+    data = Data(corpus, task.seen(chunking_corpus(30, 9)), task.seen(chunking_corpus(30, 10)))
+    looks = (7, 20, 50)
+    test = task.problem(data.test, learn=False)
+    for rule in ("part", "preference", "first-order"):
+        settings = settings_of(task, {"rule": rule})
+        curve = Training(task, data, settings, evaluate_at=looks, test_looks=True).go().model.curve
+        assert curve["answers"].tolist() == [0, *looks]
+        learner = Learner(task.problem(corpus, asks=rule == "part"), settings)
+        for k, look in enumerate(curve["answers"].tolist()):
+            learner.run(task.gold(corpus), answers=look)
+            expected = task.quality(test, task.gold(data.test), predict(test, learner.weights()))
+            assert curve["test"][k] == expected, (rule, look)
+
+    def stop(now):
+        if now.answers >= 20:
+            raise KeyboardInterrupt
+
+    checkpoint = tmp_path / "checkpoint"
+    options = {"evaluate_at": looks, "checkpoint": checkpoint}
+    settings = settings_of(task, {"rule": "part"})
+    with pytest.raises(KeyboardInterrupt):
+        Training(task, data, settings, **options).go(stop)
+    again = Training(task, data, settings, **options, resume=True).go()
+    assert again.model.curve["answers"].tolist() == [0, *looks]
+    assert np.isnan(again.model.curve["test"]).all()  # nobody asked for it
+    with pytest.raises(UsageError, match="`evaluate_every` or `evaluate_at`"):
+        Training(task, data, settings, evaluate_at=looks, evaluate_every=3)
+    with pytest.raises(UsageError, match="rising numbers"):
+        Training(task, data, settings, evaluate_at=(5, 5))
+
+
 def test_training_by_answers(tasks, tmp_path):
     task, corpus, *_ = tasks["chunking"]
     data = Data(corpus, task.seen(chunking_corpus(30, 9)), None)

@@ -410,7 +410,7 @@ def test_a_checkpoint_holds_all_that_a_run_has(data, settings, tmp_path):
     assert (second.best != second.learner.state.W).any()
     assert (second.best_value, second.best_iteration) == (0.5, 300)
     assert second.seconds == first.seconds > 0
-    assert second.curve == first.curve
+    np.testing.assert_array_equal(second.curve, first.curve)
     assert [point[0] for point in second.curve] == [0, 300, 600]
 
 

@@ -177,7 +177,8 @@ def test_calls_that_are_refused(staged, options, message):
         (["smt", "--seeds", "0"], "--seeds 0: must be at least 1"),
         (["smt", "--phases", "fixed,warm"], "--phases fixed,warm: choose from fixed, tuned, or both with a comma"),
         (["smt", "--phases", " ,"], "--phases: name at least one of fixed, tuned"),
-        (["parsing"], "experiment parsing: choose from chunking, text, smt, noise, all, or name a .toml file"),
+        (["parsing"], "experiment parsing: choose from chunking, text, smt, noise, answers-chunking, answers-text, "
+            "answers-rerank, all, answers, or name a .toml file"),
     ],
 )  # fmt: skip
 def test_what_the_library_refuses_is_said_in_flags(program, tmp_path, monkeypatch, words, message):

@@ -152,7 +152,8 @@ def test_the_papers_figures_say_nothing_about_generated_data(staged):
 @pytest.mark.parametrize(
     ("name", "options", "message"),
     [
-        ("parsing", {}, "experiment parsing: choose from chunking, text, smt, noise, all, or name a .toml file"),
+        ("parsing", {}, "experiment parsing: choose from chunking, text, smt, noise, answers-chunking, answers-text, "
+            "answers-rerank, all, answers, or name a .toml file"),
         ("smt", {"seeds": 0}, "`seeds` 0: must be at least 1"),
         ("smt", {"phases": ["fixed", "warm"]}, "`phases` fixed,warm: choose from fixed, tuned, or both with a comma"),
         ("smt", {"phases": []}, "`phases`: name at least one of fixed, tuned"),

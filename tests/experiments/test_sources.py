@@ -416,7 +416,8 @@ def test_without_data_it_says_what_to_do(tmp_path):
     ):
         run_reproduce("all", str(tmp_path), out=tmp_path)
     with pytest.raises(
-        UsageError, match=r"experiment parsing: choose from chunking, text, smt, noise, all, or name a .toml"
+        UsageError,
+        match=r"experiment parsing: choose from chunking, text, smt, noise, .*, all, answers, or name a .toml",
     ):
         run_reproduce("parsing", str(tmp_path))
     with pytest.raises(UsageError, match="`phases` warm: choose from fixed, tuned"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -125,7 +126,7 @@ def test_lines_stand_in_the_plans_order_under_names_for_people(experiment, shown
         "part flip:0.1, believed 0.1",
         "part from 100 labelled sentences",
     ]
-    assert main_column(list(shown.values())) == "test"
+    assert main_column(experiment, list(shown.values())) == "test"
     assert experiment.gaps == ()
 
 
@@ -204,7 +205,7 @@ def test_the_page_its_tables_and_figures(tmp_path):
         "reading an input 5 s, a yes or no 1 s",
         "not by measurement",
         "more than 5,000",
-        "Of the weights of the moment, not of a model chosen on dev",
+        "Of the weights of the moment, not chosen on dev",
         "sparsezo x",
     ):
         assert text in page
@@ -215,6 +216,19 @@ def test_the_page_its_tables_and_figures(tmp_path):
     mine = next(row for row in records if (row["learner"], row["answers"]) == ("part adagrad", "1000"))
     assert (float(mine["test_mean"]), float(mine["minutes"])) == (pytest.approx(0.85), pytest.approx(100))
     assert "| part | 790 | 2,200 |" in (tmp_path / "report/table.md").read_text()
+
+
+def test_the_weights_that_train_keeps(experiment, shown):
+    run = shown["part"].learner.runs("fixed")[0]
+    swinging = replace(run.curve, dev=np.array([0.1, 0.5, 0.3, 0.5]), test=np.array([0.9, 0.6, 0.7, 0.8]))
+    assert swinging.kept.tolist() == [0.9, 0.6, 0.6, 0.6]  # of two equals the first
+    assert replace(swinging, test=None).kept is None
+    experiment.declared["keep_best"] = True
+    try:
+        assert main_column(experiment, list(shown.values())) == "kept"
+        assert findings(experiment)[0].startswith("After 1,000 decisions part is ahead, test F1 0.850")
+    finally:
+        del experiment.declared["keep_best"]
 
 
 def test_other_seconds_make_another_page_of_the_same_runs(tmp_path):
@@ -232,7 +246,7 @@ def test_other_seconds_make_another_page_of_the_same_runs(tmp_path):
 
 def test_without_vowpal_wabbit_the_page_says_so(tmp_path):
     page = write_report([write_results(tmp_path / "r", "text", RIVALS)], tmp_path / "report").read_text("utf-8")
-    assert "Vowpal Wabbit was not installed" in page
+    assert "There is nothing of Vowpal Wabbit" in page
 
 
 def test_vowpal_wabbits_best_stands_beside_ours(tmp_path):

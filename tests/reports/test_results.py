@@ -555,6 +555,20 @@ def test_a_mean_curve_runs_over_the_points_that_all_seeds_have():
     assert tuned.sd is None
 
 
+def test_curves_of_different_lengths_meet_at_answers():
+    """Where a look found no new answer, the first with that number counts."""
+    made = []
+    one, other = ([0, 30, 40, 90], [0, 5, 5, 9], [0.1, 0.2, 0.9, 0.4]), ([0, 11, 12], [0, 5, 9], [0.3, 0.4, 0.6])
+    for steps, answers, dev in (one, other):
+        nothing = np.full(len(steps), math.nan)
+        made.append(Curve(np.array(steps), nothing, np.array(dev), np.array(answers, float)))
+    item = learner_of(*(run_of(seed=seed, curve=each) for seed, each in enumerate(made)))
+    found = item.mean_curve("fixed", "dev", "answers")
+    assert found.at.tolist() == [0, 5, 9]
+    np.testing.assert_allclose(found.mean, [0.2, 0.3, 0.5])
+    assert item.mean_curve("fixed", "test", "answers") is None
+
+
 def test_points_that_a_seed_does_not_know_are_left_out_of_the_mean_curve():
     nan = math.nan
     first, second = run_of(curve=curve([0, 10, 20], [nan, 1, 2])), run_of(curve=curve([0, 10, 20], [5, 3, nan]))

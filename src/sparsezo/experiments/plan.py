@@ -66,6 +66,7 @@ class Experiment:
     answers: int | None = None  # runs end by these, as with train's --answers; iterations are then a bound
     looks: tuple[int, ...] = ()  # numbers of answers at which dev is looked at; the last ends a run
     test_looks: bool = False  # likewise at test, with the weights of the moment
+    keep_best: bool = False  # the report is on the weights best on dev up to each look, as train keeps them
     thresholds: tuple[float, ...] = ()  # of quality: the report says how many answers each takes
     seconds: Mapping[str, float] = field(default_factory=dict)  # a model of a person's time: SECONDS -> seconds
     rivals: Mapping[str, str] = field(default_factory=dict)  # text: name -> Vowpal Wabbit's options (wabbit.py)
@@ -102,7 +103,7 @@ class Experiment:
     def _check_looks(self) -> None:
         looks, offered = self.looks, kind(self.task).asks
         if not looks:
-            of_looks = ("test_looks", "thresholds", "seconds", "rivals")
+            of_looks = ("test_looks", "keep_best", "thresholds", "seconds", "rivals")
             lonely = next((name for name in of_looks if getattr(self, name)), None)
             _require(lonely is None, f"{lonely} goes with looks; give both")
             lonely = next((each.name for each in self.learners if each.labels or each.start), None)
@@ -111,6 +112,7 @@ class Experiment:
         rising = all(a < b for a, b in pairwise((0, *looks)))
         _require(rising, "looks: must be whole numbers from 1, each larger than the one before")
         _require(self.answers == looks[-1], f"answers {self.answers}: the last of looks, {looks[-1]}, ends a run")
+        _require(self.test_looks or not self.keep_best, "keep_best goes with test_looks; give both")
         _require(self.evaluate_every is None, "give looks or evaluate_every, not both")
         _require(all(math.isfinite(value) for value in self.thresholds), "thresholds: must be numbers")
         for name, value in self.seconds.items():
@@ -214,7 +216,7 @@ _TOP = (
     "seeds",
     "init",
 )
-_OF_LOOKS = ("looks", "test_looks", "thresholds")
+_OF_LOOKS = ("looks", "test_looks", "keep_best", "thresholds")
 SECONDS = ("read", "yes_no", "label", "pair", "rate", "token")  # an input; an answer of each kind; a label of many
 
 
@@ -296,6 +298,7 @@ def parse_experiment(text: str, where: str, name: str | None = None) -> Experime
             "answers": answers,
             "looks": looks,
             "test_looks": bool(top.take("test_looks", (bool,), "true or false")),
+            "keep_best": bool(top.take("keep_best", (bool,), "true or false")),
             "thresholds": top.numbers("thresholds"),
             "seconds": top.table("seconds").all(),
             "rivals": top.table("rivals").all(),

@@ -5,7 +5,7 @@
 
 Each document gives one right or wrong for the class that was chosen, as with rule ``part`` and ``ask`` random. The loss
 is the average of the classes chosen on the way, exploration included; on test the best class is taken, no other.
-Without it (pip install 'sparsezo[bench]') nothing is written, and the report says so.
+Without it (pip install 'sparsezo[bench]'), or where it fails, nothing is written, and the report says so.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from sparsezo.tasks.loading import Loaded
 FILE = "wabbit.json"
 COMMAND = [sys.executable, "-m", "vowpalwabbit"]
 _BITS = "20"  # of its table of weights
-_GREEDY = {"--squarecb": "--gamma_scale 1e9", "--softmax": "--lambda 1e6", "--epsilon": "--epsilon 0"}  # on test
+_GREEDY = {"--squarecb": "--gamma_exponent 8", "--softmax": "--lambda 1e6", "--epsilon": "--epsilon 0"}  # on test
 
 
 def installed() -> bool:
@@ -56,15 +56,23 @@ def write_wabbit(
     if (read_wabbit(out) or {}).get("known_by") == known_by:
         return
     say(f"{plan.name}: Vowpal Wabbit on the same documents")
-    loaded = load()
+    try:
+        found = _learned(plan, load())
+    except SparsezoError as error:
+        say(str(error))  # all runs of ours are there: the report goes without it
+        return
+    what = {"known_by": known_by, "version": version("vowpalwabbit"), "looks": list(plan.looks), "rivals": found}
+    write_sealed(out / FILE, what)
+
+
+def _learned(plan: Experiment, loaded: Loaded) -> dict[str, list[dict[str, Any]]]:
     found: dict[str, list[dict[str, Any]]] = {name: [] for name in plan.rivals}
     with tempfile.TemporaryDirectory() as folder:
         for seed in plan.seeds:
             stream = _Stream(loaded, seed, plan.looks, Path(folder))
             for name, options in plan.rivals.items():
                 found[name].append({"seed": seed, **stream.learned(options)})
-    what = {"known_by": known_by, "version": version("vowpalwabbit"), "looks": list(plan.looks), "rivals": found}
-    write_sealed(out / FILE, what)
+    return found
 
 
 def _known_by(plan: Experiment, identity: str) -> str:
@@ -104,7 +112,8 @@ class _Stream:
         command = [*COMMAND, "--quiet", "-d", str(self.folder / part), "-p", str(target), *options]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode:
-            raise SparsezoError(f"Vowpal Wabbit failed with {shlex.join(options)}: {one_line(done.stderr)}")
+            last = (done.stderr.strip().splitlines() or ["it said nothing"])[-1]
+            raise SparsezoError(f"Vowpal Wabbit failed with {shlex.join(options)}: {one_line(last)}")
         return np.array([int(float(line.split()[0])) for line in target.read_text().splitlines() if line.strip()])
 
 

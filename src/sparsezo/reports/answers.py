@@ -6,7 +6,8 @@
     minutes(line, experiment)                           # by the plan's model of seconds
 
 Curves of different rules meet at numbers of answers. Each answer is one decision, and so is each token of a sentence
-that is labelled as a whole. What is shown is of the weights of the moment: nothing is chosen on dev.
+that is labelled as a whole. What is shown is of the weights of the moment, or with the plan's ``keep_best`` of those
+best on dev up to there.
 """
 
 from __future__ import annotations
@@ -114,9 +115,9 @@ class Line:
         for run in self.learner.runs(PHASE):
             if run.curve is None or (answers := run.curve.answers) is None:
                 continue
-            for value in getattr(run.curve, column)[answers == look][:1].tolist():
-                if math.isfinite(value):
-                    values.append(value)
+            known = getattr(run.curve, column)
+            found = [] if known is None else known[answers == look][:1].tolist()
+            values += [value for value in found if math.isfinite(value)]
         return Spread(tuple(values)) if values else None
 
 
@@ -148,9 +149,21 @@ def _title(item: Mapping[str, Any], experiment: ReportedExperiment) -> str:
     return " ".join(words)
 
 
-def main_column(shown: Sequence[Line]) -> str:
-    """test, where it was looked at; else dev."""
-    return "test" if any(line.curve("test") is not None for line in shown) else "dev"
+def main_column(experiment: ReportedExperiment, shown: Sequence[Line]) -> str:
+    """test, where it was looked at; kept, where the plan wants that; else dev."""
+    if not any(line.curve("test") is not None for line in shown):
+        return "dev"
+    return "kept" if experiment.declared.get("keep_best") else "test"
+
+
+def spoken(column: str) -> str:
+    """On which data it is."""
+    return "test" if column == "kept" else column
+
+
+def of_weights(column: str) -> str:
+    """Of which weights it is."""
+    return "best on dev up to there, as train keeps them" if column == "kept" else "of the moment, not chosen on dev"
 
 
 # Where a curve reaches a threshold
@@ -226,8 +239,19 @@ def thresholds(experiment: ReportedExperiment) -> list[float]:
 
 def quality_table(experiment: ReportedExperiment, shown: Sequence[Line], column: str) -> PlainTable:
     looks = shown_looks(experiment)
-    rows = [(line.title, *(_quality(line.at(column, look)) for look in looks)) for line in shown]
+    rows = [(line.title, *_qualities(line, column, looks)) for line in shown]
     return PlainTable(("learner", *(count_text(look) for look in looks)), rows)
+
+
+def _qualities(line: Line, column: str, looks: Sequence[int]) -> list[str]:
+    """Where everything is labelled before a look, that stands there once."""
+    cells = [_quality(line.at(column, look)) for look in looks]
+    curve = line.curve(column) if line.labels else None
+    last = int(curve.at[-1]) if curve is not None else looks[-1]
+    beyond = [k for k, look in enumerate(looks) if look > last]
+    if beyond and last not in looks:
+        cells[beyond[0]] = f"{_quality(line.at(column, last))} (all {last:,})"
+    return cells
 
 
 def _quality(spread: Spread | None) -> str:

@@ -20,8 +20,10 @@ from sparsezo.reports.answers import (
     minutes,
     needed_table,
     noise_table,
+    of_weights,
     quality_table,
     section_title,
+    spoken,
     thresholds,
 )
 from sparsezo.reports.figures.answers import answers_figure, minutes_figure, noise_curves_figure
@@ -57,7 +59,7 @@ def answers_page(
 
 def _section(slug: str, experiment: ReportedExperiment, folder: Path) -> dict[str, Any]:
     shown = lines(experiment)
-    column = main_column(shown)
+    column = main_column(experiment, shown)
     drawn = (answers_figure, minutes_figure, noise_curves_figure)
     first, time, noise = (draw(experiment, shown, column, folder, slug) for draw in drawn)
     rivals = wabbit_part(experiment, shown)
@@ -66,13 +68,14 @@ def _section(slug: str, experiment: ReportedExperiment, folder: Path) -> dict[st
         "title": section_title(experiment),
         "gaps": [*experiment.gaps, *rivals.gaps],
         "findings": [*findings(experiment), *rivals.findings],
-        "column": column,
+        "column": spoken(column),
+        "weights": of_weights(column),
         "metric": experiment.metric_name,
         "figure": first,
         "time_figure": time,
         "noise_figure": noise,
         "quality": quality_table(experiment, shown, column),
-        "dev": quality_table(experiment, shown, "dev") if column == "test" else None,
+        "others": _others(experiment, shown, column),
         "needed": needed_table(experiment, shown, column, time=False) if thresholds(experiment) else None,
         "minutes": needed_table(experiment, shown, column, time=True) if time and thresholds(experiment) else None,
         "seconds": _seconds(experiment),
@@ -82,6 +85,18 @@ def _section(slug: str, experiment: ReportedExperiment, folder: Path) -> dict[st
         "signature": signature(experiment, PHASE),
         "making": making(experiment),
     }
+
+
+def _others(experiment: ReportedExperiment, shown: Sequence[Line], column: str) -> list[tuple[str, PlainTable]]:
+    """What else is known: dev, and test of the weights that are not in the main table."""
+    if column == "dev":
+        return []
+    other = "kept" if column == "test" else "test"
+    metric = experiment.metric_name
+    return [
+        (f"Test {metric}, of the weights {of_weights(other)}", quality_table(experiment, shown, other)),
+        (f"Dev {metric}, of the weights of the moment", quality_table(experiment, shown, "dev")),
+    ]
 
 
 def _seconds(experiment: ReportedExperiment) -> str:
@@ -142,7 +157,7 @@ def _markdown(sections: Sequence[Mapping[str, Any]]) -> str:
         parts += [f"## {section['title']}", "", *(f"- {sentence}" for sentence in section["findings"]), ""]
         quality = f"{section['column']} {section['metric']}"
         for heading, key in (
-            (f"{quality} after so many answers, the weights of the moment", "quality"),
+            (f"{quality} after so many answers, of the weights {section['weights']}", "quality"),
             (f"Answers needed ({quality})", "needed"),
             (f"Minutes needed ({quality}), by a model: {section['seconds']}", "minutes"),
             (f"Wrong answers ({quality})", "noise"),

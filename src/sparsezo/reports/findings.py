@@ -10,7 +10,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from sparsezo.reports.answers import Line, lines, main_column, minutes, needed, noise_rows, shown_looks, thresholds
+from sparsezo.reports.answers import (
+    Line,
+    lines,
+    main_column,
+    minutes,
+    needed,
+    noise_rows,
+    shown_looks,
+    spoken,
+    thresholds,
+)
 from sparsezo.reports.claims import UNDECIDED, Comparison, Quantity
 from sparsezo.reports.results import ReportedExperiment, Spread
 from sparsezo.reports.tables import spread_text
@@ -23,7 +33,7 @@ class Findings:
 
     def __init__(self, experiment: ReportedExperiment) -> None:
         self.experiment, self.lines = experiment, lines(experiment)
-        self.column = main_column(self.lines)
+        self.column = main_column(experiment, self.lines)
         self.metric = experiment.metric_name
         self.looks = shown_looks(experiment)
         self.cold = [line for line in self.lines if line.plain]
@@ -53,7 +63,7 @@ class Findings:
                 ranked.sort(key=lambda each: -each[0])
                 best, second = ranked[0], ranked[1]
                 yield (
-                    f"After {look:,} decisions {best[1].title} is ahead, {self.column} {self.metric} "
+                    f"After {look:,} decisions {best[1].title} is ahead, {spoken(self.column)} {self.metric} "
                     f"{_told(best[2])}; next is {second[1].title} with {_told(second[2])}."
                 )
 
@@ -103,7 +113,7 @@ class Findings:
         return f"{_signed(self._compared(line, other, mine, theirs))} at {look:,}"
 
     def _compared(self, line: Line, other: Line, mine: Spread, theirs: Spread) -> Comparison:
-        quantity = Quantity(self.column, f"{self.column} {self.metric}", False, ("fixed",))
+        quantity = Quantity(self.column, f"{spoken(self.column)} {self.metric}", False, ("fixed",))
         return Comparison(line.title, other.title, mine, theirs, quantity, "fixed")
 
     def _noise(self) -> Iterator[str]:

@@ -69,6 +69,14 @@ class Curve:
     test: NDArray[np.float64] | None = None
     inputs: NDArray[np.float64] | None = None
 
+    @property
+    def kept(self) -> NDArray[np.float64] | None:
+        """Test, of the weights that are best on dev up to each point: those that train keeps."""
+        if self.test is None or not np.isfinite(self.dev).all():
+            return None
+        best = [int(np.argmax(self.dev[: k + 1])) for k in range(self.dev.size)]  # the first, as in training
+        return np.asarray(self.test[best])
+
 
 @dataclass(frozen=True, eq=False)
 class MeanCurve:

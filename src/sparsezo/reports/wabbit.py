@@ -45,7 +45,9 @@ def wabbit_part(experiment: ReportedExperiment, shown: Sequence[Line]) -> Wabbit
     except DamagedError as error:
         return WabbitPart(gaps=[f"{error}."])
     if found is None:
-        return WabbitPart(gaps=["Vowpal Wabbit was not installed, so there is nothing of it (sparsezo[bench])."])
+        return WabbitPart(
+            gaps=["There is nothing of Vowpal Wabbit: it was not installed (sparsezo[bench]), or failed."]
+        )
     looks: list[int] = found["looks"]
     theirs = [
         _Row(

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sparsezo.reports.answers import PHASE, Line, minutes, noise_rows, section_title
+from sparsezo.reports.answers import PHASE, Line, minutes, noise_rows, of_weights, section_title, spoken
 from sparsezo.reports.figures.sheet import OTHER_RULE, RULE_STYLES, WIDTH, Figure, new_sheet, save
 from sparsezo.reports.results import MeanCurve, ReportedExperiment
 from sparsezo.reports.tables import count_text, signature
@@ -120,12 +120,12 @@ def _figure(
     _limits(axes, drawn)
     _names(axes, drawn)
     axes.set_title(section_title(experiment), fontsize=10.5, loc="left")
-    axes.set_ylabel(f"{column} {experiment.metric_name}")
+    axes.set_ylabel(f"{spoken(column)} {experiment.metric_name}")
     axes.set_xlabel(along)
     seeds = max(len(each.learner.runs(PHASE)) for each in drawn)
     few = {1: "a single seed, so no spread", 2: "mean over two seeds, too few for a spread"}
     spread = few.get(seeds, "mean over seeds, 2 standard deviations filled")
-    caption = f"{column.capitalize()} {title}: {spread}. {words}"
+    caption = f"{spoken(column).capitalize()} {title}, of the weights {of_weights(column)}: {spread}. {words}"
     return Figure(name, title, caption, mark, save(sheet, folder, name))
 
 
