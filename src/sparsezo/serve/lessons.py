@@ -84,7 +84,8 @@ class Lessons:
         teach(self.learner, event, question)
         self.count, self.seq = self.count + 1, event.seq
         if self.count % IN_MEMORY == 0:
-            self._in_memory = [*self._in_memory, self.snapshot()][-_KEPT_IN_MEMORY:]
+            oldest = self._in_memory.pop(0) if len(self._in_memory) == _KEPT_IN_MEMORY else None
+            self._in_memory.append(self.snapshot(oldest))
 
     def _forget(self, seq: int) -> None:
         """As if that answer had never been; all others that the log has now count."""
@@ -110,14 +111,17 @@ class Lessons:
 
     # Snapshots
 
-    def snapshot(self) -> Snapshot:
+    def snapshot(self, room: Snapshot | None = None) -> Snapshot:
+        """``room``: one that is not needed any more; new memory for so many weights takes ten times as long."""
         state = self.learner.state
         arrays: dict[str, NDArray[Any]] = {
-            "W": state.W.copy(),
-            "q": state.q.copy(),
             "counts": state.counts[list(_COUNTS)],
             "loss": state.sums[[loop.LOSS]],
         }
+        for name in ("W", "q"):
+            mine = getattr(state, name)
+            arrays[name] = np.empty_like(mine) if room is None else room.arrays[name]
+            np.copyto(arrays[name], mine)
         return Snapshot(self.seq, self.count, arrays)
 
     @property
