@@ -27,7 +27,7 @@ def tasks():
 
 def learner_of(made, **given):
     task, data = made
-    return Learner(task.problem(data, asks=True), Settings.complete({"seed": 3, **given}, task.defaults))
+    return Learner(task.problem(data, asks=True), Settings.complete({"seed": 3, "rehearse": 0, **given}, task.defaults))
 
 
 CASES = [

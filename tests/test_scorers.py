@@ -542,7 +542,10 @@ def test_what_a_scorer_is_told(tasks):
     assert request["outputs"][0] != request["outputs"][1]
     request = told("chunking", rule="baseline")
     assert len(request["outputs"]) == 1
-    assert (request["question"], request["wanted"]) == ("How bad is this, from 0 to 1?", "the loss of the output")
+    assert (request["question"], request["wanted"]) == (
+        "How bad is this, from 0 (all right) to 1 (all wrong)?",
+        "the loss of the output",
+    )
     assert "choices" not in request
     request = told("chunking", rule="part")
     assert (request["choices"], request["wanted"]) == (["yes", "no"], "yes or no")

@@ -250,7 +250,7 @@ class Learner(Optimizer):
             question, params = self._posed(question, kind, error)
             own = self._params
             if own.rehearse and (params.rule, params.e0, params.e1) != (own.rule, own.e0, own.e1):
-                raise UsageError("`rehearse` goes over answers of one kind and one error; leave it out")
+                raise UsageError("`rehearse` goes over answers of one kind and one error; set it to 0")
             self._learn(question, answer_code(question, answer), params)
             return Info(question.step, self._params.h, self.average_loss)
 
