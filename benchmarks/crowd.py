@@ -135,7 +135,7 @@ def teach(args: argparse.Namespace) -> dict[str, Any]:
     off = []
     for k, error in enumerate(ERRORS):
         about_k = found.get(f"person-{k + 1}", {})
-        off += [about_k[name]["value"] - error for name in ("e0", "e1") if about_k.get(name)]
+        off += [about_k[name] - error for name in ("e0", "e1") if about_k.get(name) is not None]
     rmse = (sum(each * each for each in off) / len(off)) ** 0.5 if off else None
     return {
         "answers": status["answers"],
@@ -194,7 +194,7 @@ def coverage(args: argparse.Namespace) -> dict[str, Any]:
                     held["once"][tenth] += audit["low"] <= truth <= audit["high"]
                     held["always"][tenth] += audit["always_low"] <= truth <= audit["always_high"]
                 for k, each in enumerate(session.people()):
-                    off += [each[name]["value"] - ERRORS[k] for name in ("e0", "e1") if each[name]]
+                    off += [each[name] - ERRORS[k] for name in ("e0", "e1") if each[name] is not None]
             subprocess.run(["rm", "-rf", str(place)], check=True)
             print(run + 1, held["once"], file=sys.stderr)
     rmse = float(np.sqrt(np.mean(np.square(off)))) if off else None

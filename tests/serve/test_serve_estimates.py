@@ -118,7 +118,8 @@ def test_beliefs_reach_learning_by_events_so_a_replay_gives_the_same_model(tmp_p
         events = [event for event in session.log.events() if event.what == BELIEF]
         assert {event.person for event in events} == {person.id for person in people}
         about = {each["name"]: each for each in session.people()}
-        assert about["Eve"]["e1"]["value"] > about["Ann"]["e1"]["value"]
+        assert about["Eve"]["e1"] > about["Ann"]["e1"]
+        assert about["Eve"]["e1_interval"][0] < about["Eve"]["e1"] < about["Eve"]["e1_interval"][1]
         assert about["Eve"]["agreement"] < 1
         asked = session.ask(people[2])[0]
         session.tell(people[2], asked["id"], asked["choices"][0])

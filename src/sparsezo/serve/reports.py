@@ -96,7 +96,9 @@ class Reports(Core):
         rates = self._estimated.rates.get(person) if self._estimated.known else None
         if rates is None:
             return {"e0": None, "e1": None}
-        return {"e0": rates.e0.as_dict(), "e1": rates.e1.as_dict()}
+        values = {"e0": rates.e0, "e1": rates.e1}
+        intervals = {f"{name}_interval": [each.low, each.high] for name, each in values.items()}
+        return {name: each.value for name, each in values.items()} | intervals
 
     def _estimate(self) -> float | None:
         """In the watching thread. What learning believes of people changes by events, so a replay knows of it."""

@@ -103,7 +103,12 @@ class Session(Reports, Exports):
             kept.append(entry)
 
     def _worded(self, entry: Entry) -> dict[str, Any]:
-        return worded(self.contents, self.offered, self.desk.row(entry.id), self.source)
+        row, contents = self.desk.row(entry.id), self.contents
+        made = worded(contents, self.offered, row, self.source)
+        if row.kind == "part" and hasattr(contents.serving, "around"):
+            output = self.decoder.one(self.learner.state.W, row.x)
+            made["shown"] |= contents.serving.around(contents.task, output)
+        return made
 
     # Answers
 

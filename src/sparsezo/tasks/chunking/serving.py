@@ -17,6 +17,7 @@ from sparsezo.storage.container import damage, read_container, write_container
 from sparsezo.storage.texts import joined, parted
 from sparsezo.tasks.chunking.conll import Corpus, Listed
 from sparsezo.tasks.chunking.options import PLAIN
+from sparsezo.tasks.chunking.show import in_words
 from sparsezo.tasks.chunking.tags import IOB2, OUTSIDE, spelled
 
 if TYPE_CHECKING:
@@ -89,6 +90,11 @@ def label_in(task: Chunking, question: Question, output: NDArray[np.int32]) -> s
     if task.scheme != PLAIN:
         tags = spelled(tags, np.array([0, len(tags)]), IOB2)
     return str(tags[question.numbers[0]])
+
+
+def around(task: Chunking, output: NDArray[np.int32]) -> dict[str, Any]:
+    """What the model makes of the rest of the sentence, beside a part that it asks about."""
+    return {"tags": in_words(task, output)}
 
 
 def annotated(

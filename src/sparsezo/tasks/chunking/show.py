@@ -39,7 +39,7 @@ def shown(task: Chunking, data: Corpus, question: Question | Proposal) -> dict[s
     begin, end = data.offsets[question.x : question.x + 2].tolist()
     words = _words(data, begin, end)
     if isinstance(question, Proposal) or question.outputs:
-        outputs = [_in_words(task, each) for each in question.outputs]
+        outputs = [in_words(task, each) for each in question.outputs]
         text = _OF_OUTPUTS[len(outputs)]
         return {"words": words, "outputs": outputs, "question": text}
     first, label, last, _ = question.numbers
@@ -49,7 +49,8 @@ def shown(task: Chunking, data: Corpus, question: Question | Proposal) -> dict[s
     return {"words": words, "first": first, "last": last, "tag": tag, "question": text}
 
 
-def _in_words(task: Chunking, output: NDArray[Any]) -> list[str]:
+def in_words(task: Chunking, output: NDArray[Any]) -> list[str]:
+    """The tags of an output, as people see them."""
     if task.scheme == IOB2:
         return in_iob2([task.tags[k] for k in output.tolist()])
     return task.words(output, np.array([0, len(output)]))
