@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from sparsezo import learner as module
+from sparsezo.decoding import workspace_of
 from sparsezo.errors import SparsezoError, UsageError
 from sparsezo.kernels import loop, random
 from sparsezo.learner import Learner, predict
@@ -679,15 +679,15 @@ def test_there_is_room_for_every_input(chunking):
     _, problem, _, _ = chunking
     L = problem.n_labels
     sizes = {"n_labels": L, "dtype": np.float64, "max_outputs": problem.max_outputs}
-    room = module._workspace(SimpleNamespace(max_rows=5, max_columns=3, **sizes))
+    room = workspace_of(SimpleNamespace(max_rows=5, max_columns=3, **sizes))
     shapes = {name: array.shape for name, array in room._asdict().items()}
     longest = (int(np.diff(problem.output_start).max()),)
     rows, columns = (5, L), (3, L)
     expected = {"S": rows, "T": rows, "V": rows, "Z": rows, "D": rows, "U": columns, "row": (L,)}
     assert shapes == {**expected, "y": longest, "incumbent": longest, "q": (4,)}
-    wide = module._workspace(SimpleNamespace(max_rows=5, max_columns=8, **sizes))
+    wide = workspace_of(SimpleNamespace(max_rows=5, max_columns=8, **sizes))
     assert (wide.Z.shape, wide.U.shape, wide.S.shape) == ((8, L), (8, L), (5, L))
     for name, array in room._asdict().items():
         assert array.dtype == (np.int32 if name in ("y", "incumbent", "q") else np.float64)
-    smallest = module._workspace(SimpleNamespace(max_rows=0, max_columns=0, **{**sizes, "max_outputs": 0}))
+    smallest = workspace_of(SimpleNamespace(max_rows=0, max_columns=0, **{**sizes, "max_outputs": 0}))
     assert {array.shape for array in smallest} == {(1, L), (L,), (1,), (4,)}
