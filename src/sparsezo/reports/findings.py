@@ -145,7 +145,8 @@ class Findings:
             told = [text for look in self._telling()[:2] if (text := self._difference(line, asker, look))]
             yield (
                 f"{line.title}: it begins at {self._told(first)}, where a cold start is after "
-                f"{needed(cold, first.mean)} answers; then, against cold, {'; '.join(told)}. What the start has cost is not counted."
+                f"{needed(cold, first.mean)} answers; then, against cold, {'; '.join(told)}. What the "
+                "start has cost is not counted."
             )
 
     def _time(self) -> Iterator[str]:

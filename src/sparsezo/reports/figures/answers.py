@@ -2,8 +2,8 @@
 
     answers_figure(experiment, lines(experiment), "test", folder, "chunking")
 
-Mean over seeds as a line, two standard deviations filled. Where quality comes near 1 its axis is that of the error on
-a log scale, labelled with the quality itself: from 0.90 to 0.95 is as far as from 0.80 to 0.90.
+Mean over seeds as a line, a standard deviation to each side filled. Where quality comes near 1 its axis is that of the
+error on a log scale, labelled with the quality itself: from 0.90 to 0.95 is as far as from 0.80 to 0.90.
 """
 
 from __future__ import annotations
@@ -124,7 +124,7 @@ def _figure(
     axes.set_xlabel(along)
     seeds = max(len(each.learner.runs(PHASE)) for each in drawn)
     few = {1: "a single seed, so no spread", 2: "mean over two seeds, too few for a spread"}
-    spread = few.get(seeds, "mean over seeds, 2 standard deviations filled")
+    spread = few.get(seeds, "mean over seeds, a standard deviation to each side filled")
     scale = " Its axis is that of the error, on a log scale." if axes.get_yscale() == "function" else ""
     caption = f"{spoken(column).capitalize()} {title}, of the weights {of_weights(column)}: {spread}. {words}{scale}"
     return Figure(name, title, caption, mark, save(sheet, folder, name))
@@ -138,7 +138,7 @@ def _line(axes: Axes, each: _Drawn) -> None:
     axes.plot(x[-1:], mean[-1:], "o", color=each.colour, markersize=4)
     if each.curve.sd is not None:
         sd = each.curve.sd[seen]
-        axes.fill_between(x, mean - 2 * sd, mean + 2 * sd, color=each.colour, alpha=0.15, linewidth=0)
+        axes.fill_between(x, mean - sd, mean + sd, color=each.colour, alpha=0.15, linewidth=0)
 
 
 def _limits(axes: Axes, drawn: Sequence[_Drawn]) -> None:
