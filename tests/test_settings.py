@@ -14,10 +14,8 @@ from sparsezo.perturbations import PERTURBATIONS
 from sparsezo.rules import RULES
 from sparsezo.settings import CRITERIA, STEPS, Settings
 
-RULE_NAMES = (
-    "two-point, symmetric, comparison, preference, baseline, first-order, pairwise, cross-entropy, supervised, "
-)
-RULE_NAMES += "part, label, pair, rate"
+RULE_NAMES = "two-point, symmetric, comparison, preference, baseline, first-order, pairwise, cross-entropy, "
+RULE_NAMES += "supervised, part, label, pair, rate"
 POSITIVE = "must be positive and finite"
 FIRST_ORDER = {"rule": "first-order", "perturb": None, "mu": None}
 SUPERVISED = {"rule": "supervised", "perturb": None, "mu": None}
@@ -305,12 +303,12 @@ def splitmix_key(seed, stream):
 def test_each_stream_has_a_key_of_its_own_from_the_seed(seed):
     keys = Settings(seed=seed).step_params().keys
     assert keys.dtype == np.uint64
-    assert keys.tolist() == [splitmix_key(seed, stream) for stream in range(9)]
-    assert len(set(keys.tolist())) == 9
+    assert keys.tolist() == [splitmix_key(seed, stream) for stream in range(10)]
+    assert len(set(keys.tolist())) == 10
     assert not set(keys.tolist()) & set(Settings(seed=seed // 2 + 1).step_params().keys.tolist())
     streams = (random.INPUTS, random.PERTURBATION, random.COMPLEMENT, random.DEBT, random.OUTPUT, random.FEEDBACK)
     assert streams == (0, 1, 2, 3, 4, 5)
-    assert (random.CHOICE, random.MODE, random.REHEARSAL) == (6, 7, 8)
+    assert (random.CHOICE, random.MODE, random.REHEARSAL, random.OPPOSITE) == (6, 7, 8, 9)
 
 
 # What a run is said to be

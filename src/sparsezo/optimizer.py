@@ -183,7 +183,7 @@ class Optimizer:
         """Learn from the answer to a proposal. What an answer is depends on the rule (``RULES[...].feedback``):
 
         two-point, symmetric: the two losses (candidate, incumbent); baseline, first-order, cross-entropy: one;
-        comparison, preference, pairwise: "candidate", "incumbent", "tie" (True, False for the first two), or two losses.
+        comparison, preference, pairwise: "candidate", "incumbent", "tie" (True, False: the first two), or two losses.
         """
         with self._lock:
             asked = self._asked(proposal)

@@ -106,8 +106,8 @@ def test_demo_for_people_is_a_table_and_a_report(program, quick, monkeypatch, tm
     assert code == 0
     assert "NP chunking, generated data, 120,000 steps, one seed, best on dev" in out
     rows = [line.replace("│", " ").split() for line in out.splitlines() if line.startswith("│")]
-    assert rows[0] == ["1", "supervised", "-", "0.1700", "0.2500", "12.3", "0.01", "-"]
-    assert rows[2] == ["3", "baseline", "score", "0.1500", "0.2500", "12.3", "0.001", "0.1"]
+    assert rows[0] == ["1", "supervised", "-", "0.1900", "0.2500", "12.3", "0.01", "-"]
+    assert rows[4] == ["5", "baseline", "score", "0.1500", "0.2500", "12.3", "0.001", "0.1"]
     assert f"also on generated data: {tmp_path.resolve() / 'report' / 'report.html'}" in out
     settings = {"chunking": (0.003, 0.1), "smt": (0.001, 0.1)}
     small = {"seeds": 2, "iterations": "50k", "phases": "fixed", "out": tmp_path, "at": settings}

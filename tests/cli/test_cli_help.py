@@ -122,9 +122,10 @@ def test_help_has_a_short_name(shown, words):
         (
             "chunking",
             "h",
-            "0.001 for score, cross-entropy; 0.05 for score adagrad, active adagrad; 0.0003 for active; 0.0001 for all; 0.01 for "
-            "first-order, supervised; 0.1 for first-order adagrad, supervised adagrad; 0.003 for pairwise; "
-            "0.02 for pairwise adagrad; 0.03 for cross-entropy adagrad; 0.2 for part, label, pair; 0.5 for rate",
+            "0.001 for score, cross-entropy; 0.05 for score adagrad, active adagrad; 0.0003 for active; 0.0001 for "
+            "all; 0.01 for first-order, supervised; 0.1 for first-order adagrad, supervised adagrad; 0.003 for "
+            "pairwise; 0.02 for pairwise adagrad; 0.03 for cross-entropy adagrad; 0.2 for part, label, pair; 0.5 "
+            "for rate",
         ),
         ("chunking", "mu", "0.1 for score, active, all; 0.2 for score adagrad, active adagrad"),
         ("text", "mu", "1"),
@@ -157,7 +158,8 @@ def test_every_number_that_h_and_mu_can_be_by_default_is_shown(task, name):
 def test_a_default_is_shown_as_the_field_has_it(shown):
     text = " ".join(re.sub(r"[│\n]", " ", shown("train chunking")).split())
     for words in (
-        "--rule two-point|symmetric|comparison|preference|baseline|first-order|pairwise|cross-entropy|supervised|part|label|pair|rate",
+        "--rule two-point|symmetric|comparison|preference|baseline|first-order|pairwise|cross-entropy|supervised|part|"
+        "label|pair|rate",
         "[default: (two-point)]",
         "--perturb all|active|score",
         "[default: (score; nothing for rules that perturb nothing)]",

@@ -31,6 +31,11 @@ def options(task, x, kind, about):
     return protocol.options(task, x, kind, about)
 
 
+@kernel
+def option(task, x, kind, about, k):
+    return protocol.option(task, x, kind, about, k)
+
+
 def output(k):
     return np.array([k], np.int32)
 

@@ -6,7 +6,7 @@ import counting
 import numpy as np
 import pytest
 import twins
-from question_calls import KEY, evidence, look, options, truth
+from question_calls import KEY, evidence, look, option, options, truth
 
 from sparsezo.kernels import codes
 from sparsezo.tasks.chunking import chains, events, questions_kernel
@@ -192,6 +192,8 @@ def test_how_many_answers_there_are():
     task = made("two types", 2, 3, seed=1)[0]
     kinds = (codes.PART, 0), (codes.LABEL, 0), (codes.PAIR, 0), (codes.LABEL, codes.ABOUT_CHUNK)
     assert [options(task, 0, *kind) for kind in kinds] == [2, 5, 3, 3]
+    answers = [[option(task, 0, *kind, k) for k in range(options(task, 0, *kind))] for kind in kinds]
+    assert answers == [[0, 1], [0, 1, 2, 3, 4], [0, 1, 2], [0, 2, 4]]  # of a chunk: B of each type, and O
 
 
 @pytest.mark.parametrize("order", [1, 2])

@@ -1,4 +1,4 @@
-"""What the first-order rules minimise: the mean of a step over all outputs, against the objective's finite differences."""
+"""What the first-order rules minimise: the mean of a step over all outputs, against the objective's slope."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import literal
 import numpy as np
 import pytest
 
-from sparsezo.kernels import codes, loop, protocol, random
+from sparsezo.kernels import codes, protocol, random, sampling
 from sparsezo.kernels import coefficient as rules
 from sparsezo.kernels.jit import allocating_kernel as kernel
 
@@ -23,7 +23,7 @@ MOST = 30  # outputs; pairs are the square of them
 def direction(task, params, x, R, y, other, work):
     """work.D of outputs that were shown, as a late answer has it."""
     protocol.sample(task, x, work.S, params.keys[random.OUTPUT], 3, work.y)
-    loop.sampled_gradient(task, params, x, 3, R, y, other, work)
+    sampling.direction(task, params, x, 3, R, y, other, work)
 
 
 def expected_loss(p, q, losses):
@@ -79,10 +79,8 @@ def test_the_mean_step_is_the_objective_s_gradient(name, rule):
         for _ in range(10):
             u = rng.normal(0, 1, S.shape)
             up, down = (
-                OBJECTIVES[rule](
-                    *(literal.probabilities(problem, x, way * (S + sign * eps * u)) for way in (1, -1)), losses
-                )
-                for sign in (1, -1)
+                OBJECTIVES[rule](*(literal.probabilities(problem, x, way * (S + small)) for way in (1, -1)), losses)
+                for small in (eps * u, -eps * u)
             )
             assert (mean * u).sum() == pytest.approx(-(up - down) / (2 * eps), rel=2e-4, abs=2e-5)
     least, most = min(each[0] for each in seen), max(each[1] for each in seen)

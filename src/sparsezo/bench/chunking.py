@@ -12,8 +12,10 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from rich.console import Group
 from rich.table import Table
 
+from sparsezo.bench import answers
 from sparsezo.bench.clock import best_of, seconds
 from sparsezo.cli import show
 from sparsezo.kernels import loop, random
@@ -37,6 +39,8 @@ LEARNERS = {
     "symmetric score adagrad": Settings("symmetric", "score", 0.05, 0.2, step="adagrad"),
     "supervised": Settings("supervised", None, 0.01, None),
 }
+
+ASKING = Settings("part", None, 0.2, None, step="adagrad")
 
 
 def measure(data: Path | None, rounds: int) -> dict[str, Any]:
@@ -77,6 +81,7 @@ def measure(data: Path | None, rounds: int) -> dict[str, Any]:
         "n_score": float(problem.n_score.mean()),
         "numpy_us": 1e6 * best["numpy"],
         "learners": rows,
+        "answers": answers.measure(task.problem(corpus, asks=True), gold, ASKING, rounds),
     }
 
 
@@ -124,7 +129,7 @@ class _LiteralAll:
             self.learner.state.counts[loop.ASKED] += 1
 
 
-def table(fields: dict[str, Any]) -> Table:
+def table(fields: dict[str, Any]) -> Group:
     out = Table(
         title=f"{fields['bench']}: {fields['data']}; n {fields['n']:,}, active {fields['n_active']:,.0f}, "
         f"scores {fields['n_score']:,.0f}",
@@ -136,4 +141,4 @@ def table(fields: dict[str, Any]) -> Table:
         cold = f"{row['us_cold']:.2f}" if row["us_cold"] is not None else "-"
         moved = f"{row['update_fraction']:.1%}" if row["update_fraction"] is not None else "-"
         out.add_row(title, f"{row['us']:,.2f}", f"{row['ratio']:,.3f}", cold, moved)
-    return out
+    return Group(out, answers.table(fields["answers"]))

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from sparsezo.kernels import protocol
-from sparsezo.kernels.codes import ABOUT_CHUNK, AT_RANDOM, FLIP, LABEL, PAIR, PART, RATE, YES
+from sparsezo.kernels.codes import AT_RANDOM, FLIP, LABEL, PAIR, PART, RATE, YES
 from sparsezo.kernels.jit import inlined_kernel, kernel
 from sparsezo.kernels.loop import (
     ANSWERS,
@@ -130,17 +130,17 @@ def truth(gold: Any, task: Any, params: Any, x: Any, work: Any) -> Any:
 
 
 @inlined_kernel
-def said(params: Any, step: Any, right: Any, options: Any) -> Any:
+def said(task: Any, params: Any, x: Any, step: Any, right: Any) -> Any:
     """The answer of a rater who errs: another one, any of them as likely."""
     key = params.keys[FEEDBACK]
     if params.rule == RATE:
         return perceived(params.feedback, params.noise, params.bias, params.levels, key, step, right, 0)
     if params.feedback != FLIP or uniform(key, step, 5) >= params.noise:
         return right
-    of_chunk = params.rule == LABEL and params.about == ABOUT_CHUNK
-    stride = 2 if of_chunk else 1  # its labels are B of each type, and O
-    other = np.float64(stride * int(uniform(key, step, 6) * (options - 1)))
-    return other if other < right else other + stride
+    args = (task, x, params.rule, params.about)
+    k = int(uniform(key, step, 6) * (protocol.options(*args) - 1))
+    other = np.float64(protocol.option(*args, k))
+    return other if other < right else np.float64(protocol.option(*args, k + 1))
 
 
 @inlined_kernel
@@ -170,7 +170,7 @@ def run(inputs: Any, task: Any, gold: Any, params: Any, N: Any, stop: Any, answe
         count_question(state)
         right = truth(gold, task, params, x, work)
         state.sums[LOSS] += true_loss(gold, task, params, x, right, work)
-        answer = said(params, step, right, protocol.options(task, x, params.rule, params.about))
+        answer = said(task, params, x, step, right)
         if not answered(inputs, task, params, x, answer, state, work):
             return False
     return True

@@ -35,6 +35,7 @@ Tasks whose outputs people are asked about (DESIGN 3a); q is the question, of pa
                                            it, 0 where the input is passed over
     evidence(task, x, S, kind, about, q, y, other, answer, e0, e1, D)    D = d log Pr(answer) / dS; returns Pr(answer)
     options(task, x, kind, about)          how many answers there are to choose from
+    option(task, x, kind, about, k)        the number that stands for the k-th of them, the smallest first
     truth(gold, task, x, kind, about, q, y, other)       what somebody answers who knows
     confidence(task, x, S, y)              log p_w of the best output, which is left in y
 
@@ -88,6 +89,7 @@ risk = _not_for("risk")
 look = _not_for("look")
 evidence = _not_for("evidence")
 options = _not_for("options")
+option = _not_for("option")
 truth = _not_for("truth")
 confidence = _not_for("confidence")
 

@@ -283,6 +283,12 @@ def _options(task: Any, x: Any, kind: Any, about: Any) -> Any:
     return task.n_tags if about != ABOUT_CHUNK else (task.n_tags - 1) // 2 + 1
 
 
+@implements(protocol.option, ChunkTask)
+def _option(task: Any, x: Any, kind: Any, about: Any, k: Any) -> Any:
+    """Labels of a chunk are B of each type, and O: every other tag."""
+    return 2 * k if kind == LABEL and about == ABOUT_CHUNK else k
+
+
 @implements(protocol.truth, ChunkGold)
 def _truth(gold: Any, task: Any, x: Any, kind: Any, about: Any, q: Any, y: Any, other: Any) -> Any:
     """What somebody who knows the correct tags answers."""

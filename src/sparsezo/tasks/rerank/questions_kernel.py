@@ -74,6 +74,11 @@ def _options(task: Any, x: Any, kind: Any, about: Any) -> Any:
     return 3
 
 
+@implements(protocol.option, RankTask)
+def _option(task: Any, x: Any, kind: Any, about: Any, k: Any) -> Any:
+    return k
+
+
 @implements(protocol.truth, RankGold)
 def _truth(gold: Any, task: Any, x: Any, kind: Any, about: Any, q: Any, y: Any, other: Any) -> Any:
     first, second = protocol.delta(gold, task, x, y), protocol.delta(gold, task, x, other)

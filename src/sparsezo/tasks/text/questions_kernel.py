@@ -151,6 +151,11 @@ def _options(task: Any, x: Any, kind: Any, about: Any) -> Any:
     return 3 if kind == PAIR else task.n_classes
 
 
+@implements(protocol.option, ClassTask)
+def _option(task: Any, x: Any, kind: Any, about: Any, k: Any) -> Any:
+    return k
+
+
 @implements(protocol.truth, ClassGold)
 def _truth(gold: Any, task: Any, x: Any, kind: Any, about: Any, q: Any, y: Any, other: Any) -> Any:
     right = gold.labels[x]
