@@ -30,13 +30,15 @@ def test_every_option_of_reproduce_arrives(program, commands, monkeypatch):
     seen = []
     monkeypatch.setattr(reproduce, "run_reproduce", lambda *args, **keywords: seen.append((args, keywords)))
     assert program("reproduce", "smt") == (0, "", "")
-    words = "reproduce text --data D -o O --seeds 4 --iterations 9k --phases tuned --full-grid --processes 2 --quick"
+    words = "reproduce text --data D -o O --seeds 4 --iterations 9k --answers 2k --phases tuned --full-grid "
+    words += "--processes 2 --quick"
     assert program(*words.split()) == (0, "", "")
     monkeypatch.setenv("SPARSEZO_DATA", "E")
     assert program("reproduce", "smt") == (0, "", "")
     default = {
         "seeds": None,
         "iterations": None,
+        "answers": None,
         "phases": None,
         "full_grid": False,
         "processes": None,
@@ -46,6 +48,7 @@ def test_every_option_of_reproduce_arrives(program, commands, monkeypatch):
     given = {
         "seeds": 4,
         "iterations": "9k",
+        "answers": "2k",
         "phases": "tuned",
         "full_grid": True,
         "processes": 2,
@@ -99,14 +102,23 @@ def test_every_value_reaches_the_work(staged):
     at = {"chunking": (0.5, 0.25)}
     run_reproduce("smt", "D")
     run_reproduce(
-        "smt", "D", out=Path("o"), seeds=5, iterations="2k", phases=" tuned, fixed,", full_grid=True, processes=3, at=at
+        "smt",
+        "D",
+        out=Path("o"),
+        seeds=5,
+        iterations="2k",
+        answers="3k",
+        phases=" tuned, fixed,",
+        full_grid=True,
+        processes=3,
+        at=at,
     )
     watches = [keywords.pop("watch") for _, keywords in staged.seen]
     default = {"out": None, "seeds": None, "iterations": None, "full_grid": False, "processes": None, "at": None}
     given = {"out": Path("o"), "seeds": 5, "iterations": 2000, "full_grid": True, "processes": 3, "at": at}
     assert staged.seen == [
-        (("smt", "D"), {**default, "phases": None}),
-        (("smt", "D"), {**given, "phases": ["tuned", "fixed"]}),
+        (("smt", "D"), {**default, "answers": None, "phases": None}),
+        (("smt", "D"), {**given, "answers": 3000, "phases": ["tuned", "fixed"]}),
     ]
     for watch in watches:
         assert (watch.say, watch.follow, watch.before_work) == (show.note, follow.following, show.note_compiling)

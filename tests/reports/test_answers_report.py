@@ -264,7 +264,8 @@ def test_vowpal_wabbits_best_stands_beside_ours(tmp_path):
 
 
 def test_names_at_the_ends_of_lines_keep_apart_and_inside():
-    assert _apart(np.array([0.9, 0.5]), 0.1) == [0.9, 0.5]
-    assert _apart(np.array([0.9, 0.89, 0.88]), 0.1) == pytest.approx([0.9, 0.8, 0.7])
-    low = _apart(np.array([0.05, 0.04, 0.03]), 0.1)
-    assert low == pytest.approx([0.2, 0.1, 0.0])
+    assert _apart(np.array([0.9, 0.5]), 0.1) == pytest.approx([0.9, 0.5])
+    assert _apart(np.array([0.8, 0.8, 0.8]), 0.1) == pytest.approx([0.9, 0.8, 0.7])  # to both sides
+    assert _apart(np.array([0.81, 0.8, 0.3]), 0.1) == pytest.approx([0.855, 0.755, 0.3])
+    assert _apart(np.array([1.0, 0.99, 0.98]), 0.1) == pytest.approx([1.0, 0.9, 0.8])
+    assert _apart(np.array([0.05, 0.04, 0.03]), 0.1) == pytest.approx([0.2, 0.1, 0.0])

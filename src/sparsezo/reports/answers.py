@@ -138,6 +138,7 @@ def _title(item: Mapping[str, Any], experiment: ReportedExperiment) -> str:
         return f"whole {inputs} labelled, " + ("at random" if labels == "random" else "least sure first")
     words = [str(item.get("rule"))]
     words += [str(item["perturb"])] if item.get("perturb") else []
+    words += ["with baseline"] if item.get("baseline") else []
     words += [_WORDS[name].format(item[name]) for name, plain in _PLAIN.items() if item.get(name, plain) != plain]
     feedback, error = str(item.get("feedback", "exact")), str(item.get("rater_error", "0"))
     if feedback != "exact":
@@ -239,23 +240,24 @@ def thresholds(experiment: ReportedExperiment) -> list[float]:
 
 def quality_table(experiment: ReportedExperiment, shown: Sequence[Line], column: str) -> PlainTable:
     looks = shown_looks(experiment)
-    rows = [(line.title, *_qualities(line, column, looks)) for line in shown]
+    rows = [(line.title, *_qualities(line, column, looks, digits(experiment))) for line in shown]
     return PlainTable(("learner", *(count_text(look) for look in looks)), rows)
 
 
-def _qualities(line: Line, column: str, looks: Sequence[int]) -> list[str]:
+def digits(experiment: ReportedExperiment) -> int:
+    """Of quality: three, or as many as its thresholds have."""
+    return max([3, *(len(f"{value:.6f}".rstrip("0").partition(".")[2]) for value in thresholds(experiment))])
+
+
+def _qualities(line: Line, column: str, looks: Sequence[int], digits: int) -> list[str]:
     """Where everything is labelled before a look, that stands there once."""
-    cells = [_quality(line.at(column, look)) for look in looks]
+    cells = [spread_text(line.at(column, look), digits) for look in looks]
     curve = line.curve(column) if line.labels else None
     last = int(curve.at[-1]) if curve is not None else looks[-1]
     beyond = [k for k, look in enumerate(looks) if look > last]
     if beyond and last not in looks:
-        cells[beyond[0]] = f"{_quality(line.at(column, last))} (all {last:,})"
+        cells[beyond[0]] = f"{spread_text(line.at(column, last), digits)} (all {last:,})"
     return cells
-
-
-def _quality(spread: Spread | None) -> str:
-    return spread_text(spread, 3)
 
 
 def needed_table(experiment: ReportedExperiment, shown: Sequence[Line], column: str, *, time: bool) -> PlainTable:
@@ -287,16 +289,16 @@ def noise_table(experiment: ReportedExperiment, shown: Sequence[Line], column: s
     noisy = list(noise_rows(shown))
     if not noisy:
         return None
-    looks, rows = shown_looks(experiment), []
+    looks, places, rows = shown_looks(experiment), digits(experiment), []
     for rule in dict.fromkeys(rule for rule, *_ in noisy):
         exact = next((line for line in shown if line.plain and line.learner.rule == rule), None)
-        rows.append((rule, "0%", "", *_cells(exact, column, looks)))
+        rows.append((rule, "0%", "", *_cells(exact, column, looks, places)))
         for other, wrong, known, unknown in noisy:
             told = ((known, "known"), (unknown, "not known"))
             mine = [(line, word) for line, word in told if line is not None and other == rule]
-            rows += [(rule, f"{wrong:.0%}", word, *_cells(line, column, looks)) for line, word in mine]
+            rows += [(rule, f"{wrong:.0%}", word, *_cells(line, column, looks, places)) for line, word in mine]
     return PlainTable(("rule", "wrong answers", "e is", *(count_text(look) for look in looks)), rows, words=(2,))
 
 
-def _cells(line: Line | None, column: str, looks: Sequence[int]) -> list[str]:
-    return [NOTHING if line is None else _quality(line.at(column, look)) for look in looks]
+def _cells(line: Line | None, column: str, looks: Sequence[int], digits: int) -> list[str]:
+    return [NOTHING if line is None else spread_text(line.at(column, look), digits) for look in looks]

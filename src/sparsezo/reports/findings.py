@@ -12,6 +12,7 @@ from collections.abc import Iterator
 
 from sparsezo.reports.answers import (
     Line,
+    digits,
     lines,
     main_column,
     minutes,
@@ -34,7 +35,7 @@ class Findings:
     def __init__(self, experiment: ReportedExperiment) -> None:
         self.experiment, self.lines = experiment, lines(experiment)
         self.column = main_column(experiment, self.lines)
-        self.metric = experiment.metric_name
+        self.metric, self.digits = experiment.metric_name, digits(experiment)
         self.looks = shown_looks(experiment)
         self.cold = [line for line in self.lines if line.plain]
 
@@ -46,6 +47,9 @@ class Findings:
         yield from self._noise()
         yield from self._starts()
         yield from self._time()
+
+    def _told(self, spread: Spread) -> str:
+        return spread_text(spread, self.digits)
 
     @property
     def asker(self) -> Line | None:
@@ -64,7 +68,7 @@ class Findings:
                 best, second = ranked[0], ranked[1]
                 yield (
                     f"After {look:,} decisions {best[1].title} is ahead, {spoken(self.column)} {self.metric} "
-                    f"{_told(best[2])}; next is {second[1].title} with {_told(second[2])}."
+                    f"{self._told(best[2])}; next is {second[1].title} with {self._told(second[2])}."
                 )
 
     def _labels(self) -> Iterator[str]:
@@ -78,7 +82,7 @@ class Findings:
             for look in self._telling():
                 if (spread := asker.at(self.column, look)) is not None:
                     found = needed(curve, spread.mean)
-                    worth.append(f"{look:,} answers reach {spread.mean:.3f}, which takes {found}")
+                    worth.append(f"{look:,} answers reach {spread.mean:.{self.digits}f}, which takes {found}")
             if worth:
                 yield f"{asker.title} against {line.title}: {'; '.join(worth)} labels."
 
@@ -92,7 +96,7 @@ class Findings:
             if line.learner.perturb is not None:
                 found = needed(curve, last.mean)
                 yield (
-                    f"{line.title} has {_told(last)} after {self.looks[-1]:,} answers; {asker.title} needs "
+                    f"{line.title} has {self._told(last)} after {self.looks[-1]:,} answers; {asker.title} needs "
                     f"{found} for as much."
                 )
 
@@ -110,7 +114,8 @@ class Findings:
         mine, theirs = line.at(self.column, look), other.at(self.column, look)
         if mine is None or theirs is None:
             return None
-        return f"{_signed(self._compared(line, other, mine, theirs))} at {look:,}"
+        found = self._compared(line, other, mine, theirs)
+        return f"{found.lead:+.{self.digits}f}{_doubt(found)} at {look:,}"
 
     def _compared(self, line: Line, other: Line, mine: Spread, theirs: Spread) -> Comparison:
         quantity = Quantity(self.column, f"{spoken(self.column)} {self.metric}", False, ("fixed",))
@@ -139,8 +144,9 @@ class Findings:
                 continue
             told = [text for look in self._telling()[:2] if (text := self._difference(line, asker, look))]
             yield (
-                f"{line.title}: it begins at {_told(first)}, where a cold start is after {needed(cold, first.mean)} "
-                f"answers; then, against cold, {'; '.join(told)}. What the start has cost is not counted."
+                f"{line.title}: it begins at {self._told(first)}, where a cold start is after "
+                f"{needed(cold, first.mean)} answers; then, against cold, {'; '.join(told)}. What the "
+                "start has cost is not counted."
             )
 
     def _time(self) -> Iterator[str]:
@@ -163,10 +169,7 @@ def findings(experiment: ReportedExperiment) -> list[str]:
     return list(Findings(experiment))
 
 
-def _told(spread: Spread) -> str:
-    return spread_text(spread, 3)
-
-
-def _signed(found: Comparison) -> str:
-    doubt = "" if found.verdict != UNDECIDED else ", one seed" if found.margin is None else ", within seed noise"
-    return f"{found.lead:+.3f}{f' ({doubt[2:]})' if doubt else ''}"
+def _doubt(found: Comparison) -> str:
+    if found.verdict != UNDECIDED:
+        return ""
+    return " (one seed)" if found.margin is None else " (within seed noise)"

@@ -2,8 +2,8 @@
 
     answers_figure(experiment, lines(experiment), "test", folder, "chunking")
 
-Mean over seeds as a line, two standard deviations filled. Where quality comes near 1 its axis is that of the error on
-a log scale, labelled with the quality itself: from 0.90 to 0.95 is as far as from 0.80 to 0.90.
+Mean over seeds as a line, a standard deviation to each side filled. Where quality comes near 1 its axis is that of the
+error on a log scale, labelled with the quality itself: from 0.90 to 0.95 is as far as from 0.80 to 0.90.
 """
 
 from __future__ import annotations
@@ -124,8 +124,9 @@ def _figure(
     axes.set_xlabel(along)
     seeds = max(len(each.learner.runs(PHASE)) for each in drawn)
     few = {1: "a single seed, so no spread", 2: "mean over two seeds, too few for a spread"}
-    spread = few.get(seeds, "mean over seeds, 2 standard deviations filled")
-    caption = f"{spoken(column).capitalize()} {title}, of the weights {of_weights(column)}: {spread}. {words}"
+    spread = few.get(seeds, "mean over seeds, a standard deviation to each side filled")
+    scale = " Its axis is that of the error, on a log scale." if axes.get_yscale() == "function" else ""
+    caption = f"{spoken(column).capitalize()} {title}, of the weights {of_weights(column)}: {spread}. {words}{scale}"
     return Figure(name, title, caption, mark, save(sheet, folder, name))
 
 
@@ -137,7 +138,7 @@ def _line(axes: Axes, each: _Drawn) -> None:
     axes.plot(x[-1:], mean[-1:], "o", color=each.colour, markersize=4)
     if each.curve.sd is not None:
         sd = each.curve.sd[seen]
-        axes.fill_between(x, mean - 2 * sd, mean + 2 * sd, color=each.colour, alpha=0.15, linewidth=0)
+        axes.fill_between(x, mean - sd, mean + sd, color=each.colour, alpha=0.15, linewidth=0)
 
 
 def _limits(axes: Axes, drawn: Sequence[_Drawn]) -> None:
@@ -194,17 +195,21 @@ def _names(axes: Axes, drawn: Sequence[_Drawn]) -> None:
             color=each.colour,
             fontweight="bold" if each.width > 2 else "normal",
             annotation_clip=False,
-            arrowprops={"arrowstyle": "-", "color": each.colour, "linewidth": 0.6, "alpha": 0.6, "shrinkB": 3},
+            arrowprops={"arrowstyle": "-", "color": each.colour, "linewidth": 0.6, "alpha": 0.6, "relpos": (0, 0.5)},
         )
 
 
 def _apart(wanted: NDArray[np.float64], gap: float) -> list[float]:
-    """Places from the top down, each at least ``gap`` below the one before, none outside."""
-    places: list[float] = []
-    for place in wanted.tolist():
-        places.append(min(place, places[-1] - gap) if places else min(place, 1.0))
-    below = max(0.0, -places[-1])
-    for k in range(len(places) - 1, -1, -1):  # from the bottom up again, where they were pushed out
-        floor = places[k + 1] + gap if k + 1 < len(places) else 0.0
-        places[k] = max(places[k], floor) if below else places[k]
-    return places
+    """Places from the top down, at least ``gap`` apart, as near as can be to where they are wanted, none outside."""
+    blocks: list[list[float]] = []  # neighbours that touch: each name's place, moved up to the block's first
+    for k, place in enumerate(wanted.tolist()):
+        blocks.append([place + k * gap])
+        while len(blocks) > 1 and _mean(blocks[-1]) > _mean(blocks[-2]):
+            blocks[-2:] = [blocks[-2] + blocks[-1]]
+    firsts = [_mean(block) for block in blocks for _ in block]
+    high, low = 1.0, (len(firsts) - 1) * gap  # of the first name: all others are below it, inside
+    return [max(min(first, high), low) - k * gap for k, first in enumerate(firsts)]
+
+
+def _mean(values: Sequence[float]) -> float:
+    return sum(values) / len(values)
