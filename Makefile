@@ -40,6 +40,7 @@ bench: .venv/installed
 
 # docs/results from scratch: about two hours on two cores. Needs SPARSEZO_DATA; goes on where it was stopped.
 results: .venv/installed
+	$(BIN)/python -m pip install -q --disable-pip-version-check -c constraints.txt -e '.[bench]' # Vowpal Wabbit, to compare
 	for name in chunking smt text noise; do \
 	  $(BIN)/sparsezo reproduce $$name && mkdir -p docs/results/$$name && \
 	  (cd results/$$name/report && cp -r report.html table.md table.csv figures ../../../docs/results/$$name) || exit 1; \
