@@ -399,6 +399,18 @@ def test_a_learner_that_finds_nothing_to_ask_says_so(tasks, monkeypatch):
     learner.run(gold, 100)  # steps can be done all the same
 
 
+def test_nobody_waits_for_more_than_so_many_looks(tasks):
+    """However sure the model is, short of certainty."""
+    task, _, problem, _ = tasks["chunking"]
+    W = np.zeros((problem.n_features, problem.n_labels), np.float32)
+    W[:, 0] = 0.4
+    learner = Learner(problem, settings_of(task, {"rule": "part"}), W)
+    steps = [learner.ask().step for _ in range(30)]
+    gaps = np.diff([-1, *steps])
+    assert answering.MOST_LOOKS < gaps.max() <= answering.MOST_LOOKS + 1
+    assert gaps.min() < answering.MOST_LOOKS
+
+
 def test_a_model_that_is_sure_of_all_asks_at_random(tasks):
     task, _, problem, _ = tasks["chunking"]
     W = np.zeros((problem.n_features, problem.n_labels), np.float32)

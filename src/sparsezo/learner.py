@@ -29,7 +29,7 @@ from sparsezo import bounds
 from sparsezo.decoding import predict, workspace_of
 from sparsezo.divergence import not_finite
 from sparsezo.errors import DivergedError, SparsezoError, UsageError, shown
-from sparsezo.kernels import answering, codes, loop, random, sampling
+from sparsezo.kernels import answering, codes, loop, random
 from sparsezo.optimizer import Asked, Optimizer, state_of, whole
 from sparsezo.proposals import Info, Proposal
 from sparsezo.questions import WHICH, Question, answer_code, answer_name, check_offered, told_loss
@@ -48,7 +48,6 @@ _TRIES = 100  # to find two outputs for an input that was named
 _LEAST_MEMORY = 1024  # answers
 _SHOWN = {"pair": 2, "rate": 1}  # outputs that a question shows; the others are about a part
 _REHEARSED = 32  # steps
-_SAMPLE = ("pairwise", "cross-entropy")  # rules with a loop of their own
 
 
 class Learner(Optimizer):
@@ -66,7 +65,6 @@ class Learner(Optimizer):
         self._inputs, self._task = problem.private()
         self.workspace = workspace_of(problem)
         self._asks = RULES[settings.rule].asks
-        self._loop: Any = answering if self._asks else sampling if settings.rule in _SAMPLE else loop
         if self._asks:
             check_offered(problem.questions, settings.rule, settings.about)
             self.state.q[...] = problem.adagrad_start - 1
@@ -103,7 +101,8 @@ class Learner(Optimizer):
 
     def _run(self, gold: Any, stop: int, answers: int) -> None:
         args = (self._inputs, self._task, gold, self._params, len(self.problem), stop, answers)
-        if not self._loop.run(*args, self.state, self.workspace):
+        compiled = answering.run if self._asks else loop.run
+        if not compiled(*args, self.state, self.workspace):
             raise self._not_finite(int(self.state.counts[loop.ASKED]))
 
     @property
@@ -175,10 +174,11 @@ class Learner(Optimizer):
         params, most = self._params, _LOOKS
         if x >= 0:
             params, most = params._replace(ask=codes.AT_RANDOM), _TRIES
+        compiled = answering.seek if self._asks else loop.seek
         left = NO_END if within is None else within
         while True:
             args = (self._inputs, self._task, params, len(self.problem), x, min(most, left))
-            found, value = self._loop.seek(*args, self.state, self.workspace)
+            found, value = compiled(*args, self.state, self.workspace)
             if found >= 0:
                 break
             if x >= 0:
@@ -307,7 +307,7 @@ class Learner(Optimizer):
         y = proposal.candidate.copy()  # writeable, as compiled code has them
         other = y if proposal.incumbent is None else proposal.incumbent.copy()
         args = (self._inputs, self._task, self._params, proposal.x, proposal.step, y, other, c)
-        self._loop.answer(*args, self.state, self.workspace)
+        loop.answer(*args, self.state, self.workspace)
 
     def rehearse(self, gold: Any) -> tuple[float, bool]:
         """Some of the next steps, on a copy: the share of scores that mu u changes, and whether weights move."""
@@ -317,7 +317,7 @@ class Learner(Optimizer):
             perturbed = changed = 0
             for _ in range(_REHEARSED):
                 work = workspace_of(self.problem)  # 0 but for the rows of this one step's input
-                if not self._loop.run(*args, state.counts[loop.STEP] + 1, NO_END, state, work):
+                if not loop.run(*args, state.counts[loop.STEP] + 1, NO_END, state, work):
                     raise self._not_finite(int(state.counts[loop.ASKED]))
                 perturbed += int(np.count_nonzero(work.V))
                 changed += int(np.count_nonzero(work.S != work.T))

@@ -22,8 +22,8 @@ def truth(gold, task, x, kind, about, q, y, other):
 
 
 @kernel
-def look(task, x, S, kind, about, at_random, key, step, q, y, other):
-    return protocol.look(task, x, S, kind, about, at_random, key, step, q, y, other)
+def look(task, x, S, kind, about, mode, key, step, q, y, other):
+    return protocol.look(task, x, S, kind, about, mode, key, step, q, y, other)
 
 
 @kernel

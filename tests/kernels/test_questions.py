@@ -196,21 +196,22 @@ def test_how_many_answers_there_are():
     assert answers == [[0, 1], [0, 1, 2, 3, 4], [0, 1, 2], [0, 2, 4]]  # of a chunk: B of each type, and O
 
 
+@pytest.mark.parametrize("mode", [codes.UNSURE, codes.AT_ONCE])
 @pytest.mark.parametrize("order", [1, 2])
 @pytest.mark.parametrize("tags", TAG_SETS)
-def test_questions_are_chosen_where_the_tagger_is_unsure(tags, order):
+def test_questions_are_chosen_where_the_tagger_is_unsure(tags, order, mode):
     """Each token as often as its share says, within 5 standard errors; the tag shown is the best one."""
     R, n = 4, 4000
-    task, S, paths, p, _ = made(tags, order, R, seed=11, size=3.0)
+    task, S, paths, p, _ = made(tags, order, R, seed=11, size=6.0)
     shown = np.array([seen(path, tags) for path in paths])
     marginal = np.array([[p[shown[:, i] == l].sum() for l in range(task.n_tags)] for i in range(R)])
     unsure = (1 - marginal.max(axis=1)) ** 2
-    asked = min(1, 4 * unsure.sum())
+    asked = min(1, 4 * unsure.sum()) if mode == codes.UNSURE else 1
     count = np.zeros(R)
     y, other = np.zeros(R, np.int32), np.zeros(R, np.int32)
     for step in range(n):
         q = np.full(4, -1, np.int32)
-        chance = look(task, 0, S, codes.PART, 0, False, KEY, step, q, y, other)
+        chance = look(task, 0, S, codes.PART, 0, mode, KEY, step, q, y, other)
         if chance == 0:
             continue
         count[q[0]] += 1
@@ -226,7 +227,7 @@ def test_random_questions_are_about_every_token_alike():
     count = np.zeros(R)
     for step in range(n):
         q = np.zeros(4, np.int32)
-        assert look(task, 0, S, codes.PART, 0, True, KEY, step, q, Q, Q) == pytest.approx(1 / R)
+        assert look(task, 0, S, codes.PART, 0, codes.AT_RANDOM, KEY, step, q, Q, Q) == pytest.approx(1 / R)
         count[q[0]] += 1
     assert (np.abs(count / n - 1 / R) < 5 * np.sqrt(3 / 16 / n)).all()
 
@@ -238,7 +239,7 @@ def test_a_pair_is_the_best_path_and_the_best_with_another_tag(tags):
         task, S, paths, p, _ = made(tags, 2, R, seed=seed)
         shown = np.array([seen(path, tags) for path in paths])
         q, y, other = np.zeros(4, np.int32), np.zeros(R, np.int32), np.zeros(R, np.int32)
-        look(task, 0, S, codes.PAIR, 0, True, KEY, seed, q, y, other)
+        look(task, 0, S, codes.PAIR, 0, codes.AT_RANDOM, KEY, seed, q, y, other)
         assert (y == paths[p.argmax()]).all()
         i, mine = q[0], shown[p.argmax()]
         marginal = np.array([p[shown[:, i] == l].sum() for l in range(task.n_tags)])
@@ -254,9 +255,9 @@ def test_a_chunk_asked_about_is_over_the_token_and_likely(tags):
     for seed in range(20):
         task, S, paths, p, _ = made(tags, 2, R, seed=seed)
         q, y = np.zeros(4, np.int32), np.zeros(R, np.int32)
-        look(task, 0, S, codes.PART, 0, True, KEY, seed, q, y, y)
+        look(task, 0, S, codes.PART, 0, codes.AT_RANDOM, KEY, seed, q, y, y)
         token = q[0]
-        look(task, 0, S, codes.PART, codes.ABOUT_CHUNK, True, KEY, seed, q, y, y)
+        look(task, 0, S, codes.PART, codes.ABOUT_CHUNK, codes.AT_RANDOM, KEY, seed, q, y, y)
         inside = [kind[path[token]] != 0 for path in paths]
         best = paths[np.where(inside, p, 0).argmax()]
         (chunk,) = [c for c in twins.chunks(best, kind, chunk_type) if c[0] <= token <= c[1]]

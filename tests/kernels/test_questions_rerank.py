@@ -62,13 +62,13 @@ def test_truth():
     assert [said(1, 0), said(0, 1), said(0, 2)] == [codes.FIRST, codes.SECOND, codes.TIE]
 
 
-@pytest.mark.parametrize("at_random", [False, True])
-def test_the_best_against_one_drawn_flatly(at_random):
+@pytest.mark.parametrize("mode", [codes.UNSURE, codes.AT_RANDOM, codes.AT_ONCE])
+def test_the_best_against_one_drawn_flatly(mode):
     task, S = made(1, 3.0)
-    p = np.full(R, 1 / R) if at_random else twins.softmax(0.3 * S[:, 0])
+    p = np.full(R, 1 / R) if mode == codes.AT_RANDOM else twins.softmax(0.3 * S[:, 0])
     n, counts, y, other = 20_000, np.zeros(R), output(0), output(0)
     for step in range(n):
-        chance = look(task, 0, S, codes.PAIR, 0, at_random, KEY, step, Q.copy(), y, other)
+        chance = look(task, 0, S, codes.PAIR, 0, mode, KEY, step, Q.copy(), y, other)
         assert chance == pytest.approx(p[other[0]], rel=1e-9)
         counts[other[0]] += 1
     assert y[0] == S[:, 0].argmax()

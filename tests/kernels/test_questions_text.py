@@ -113,19 +113,19 @@ def test_truth():
     assert [said(codes.PAIR, 0, *pair) for pair in [(2, 1), (1, 2), (1, 3)]] == [codes.FIRST, codes.SECOND, codes.TIE]
 
 
-@pytest.mark.parametrize("at_random", [False, True])
-def test_an_input_is_asked_about_as_often_as_it_is_unsure(at_random):
+@pytest.mark.parametrize("mode", [codes.UNSURE, codes.AT_RANDOM, codes.AT_ONCE])
+def test_an_input_is_asked_about_as_often_as_it_is_unsure(mode):
     L, n = 3, 20_000
     S, task, q = scores(L, 4, 1.0), class_task(L), np.zeros(4, np.int32)
     p = twins.softmax(S[0].astype(float))
     counts, chances = np.zeros(L), np.zeros(L)
     for step in range(n):
-        chance = look(task, 0, S, codes.PART, 0, at_random, KEY, step, q, output(0), output(0))
+        chance = look(task, 0, S, codes.PART, 0, mode, KEY, step, q, output(0), output(0))
         if chance > 0:
             counts[q[1]] += 1
             chances[q[1]] = chance
-    asked = 1.0 if at_random else ((1 - p.max()) / (1 - 1 / L)) ** 2
-    shown = p ** (4 if at_random else 2)
+    asked = ((1 - p.max()) / (1 - 1 / L)) ** 2 if mode == codes.UNSURE else 1.0
+    shown = p ** (4 if mode == codes.AT_RANDOM else 2)
     assert chances == pytest.approx(asked * shown / shown.sum(), rel=1e-4)
     assert (np.abs(counts / n - chances) < 5 * np.sqrt(chances / n)).all()
 
@@ -133,5 +133,5 @@ def test_an_input_is_asked_about_as_often_as_it_is_unsure(at_random):
 def test_a_pair_is_the_best_two():
     task, q, y, other = class_task(4), np.zeros(4, np.int32), output(0), output(0)
     S = np.array([[0.0, 2.0, 1.0, -1.0]], np.float32)
-    assert look(task, 0, S, codes.PAIR, 0, True, KEY, 0, q, y, other) == 1
+    assert look(task, 0, S, codes.PAIR, 0, codes.AT_RANDOM, KEY, 0, q, y, other) == 1
     assert (y[0], other[0]) == (1, 2)

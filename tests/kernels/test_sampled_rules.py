@@ -6,7 +6,7 @@ import literal
 import numpy as np
 import pytest
 
-from sparsezo.kernels import codes, protocol, random, sampling
+from sparsezo.kernels import codes, loop, protocol, random
 from sparsezo.kernels import coefficient as rules
 from sparsezo.kernels.jit import allocating_kernel as kernel
 
@@ -23,7 +23,7 @@ MOST = 30  # outputs; pairs are the square of them
 def direction(task, params, x, R, y, other, work):
     """work.D of outputs that were shown, as a late answer has it."""
     protocol.sample(task, x, work.S, params.keys[random.OUTPUT], 3, work.y)
-    sampling.direction(task, params, x, 3, R, y, other, work)
+    loop.sampled_gradient(task, params, x, 3, R, y, other, work)
 
 
 def expected_loss(p, q, losses):

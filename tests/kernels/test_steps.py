@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 import twins
 
-from sparsezo.kernels import codes, loop, random, sampling
+from sparsezo.kernels import codes, loop, random
 
 ZEROTH = [codes.TWO_POINT, codes.SYMMETRIC, codes.COMPARISON, codes.PREFERENCE, codes.BASELINE]
 NAMES = ["two-point", "symmetric", "comparison", "preference", "baseline", "first-order", "supervised"]
@@ -41,8 +41,7 @@ def problems():
 
 def run_one(problem, law, memory, room=None):
     stop = memory.counts[loop.STEP] + 1
-    compiled = sampling if law.rule in (codes.PAIRWISE, codes.CROSS_ENTROPY) else loop
-    return compiled.run(
+    return loop.run(
         problem.inputs, problem.task, problem.gold, law, problem.N, stop, 2**62, memory, room or problem.room()
     )
 
@@ -283,8 +282,7 @@ def test_a_late_first_order_answer_uses_the_outputs_that_were_shown(problems, ta
         towards = problem.C[x].T @ literal.sampled_direction(problem, x, S, rule, shown, other)
         literal.move(law, expected, x, problem, c, towards)
         y, y_other = (problem.outputs[x][each].astype(np.int32) for each in (shown, other))
-        compiled = loop if rule == codes.FIRST_ORDER else sampling
-        compiled.answer(problem.inputs, problem.task, law, x, 17, y, y_other, c, memory, problem.room())
+        loop.answer(problem.inputs, problem.task, law, x, 17, y, y_other, c, memory, problem.room())
         assert_same(memory, expected, problem)
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from sparsezo.kernels import protocol
-from sparsezo.kernels.codes import AT_RANDOM, FLIP, LABEL, PAIR, PART, RATE, YES
+from sparsezo.kernels.codes import AT_ONCE, AT_RANDOM, FLIP, LABEL, PAIR, PART, RATE, UNSURE, YES
 from sparsezo.kernels.jit import inlined_kernel, kernel
 from sparsezo.kernels.loop import (
     ANSWERS,
@@ -30,7 +30,8 @@ from sparsezo.kernels.random import CHOICE, FEEDBACK, INPUTS, MODE, REHEARSAL, b
 from sparsezo.kernels.raters import perceived
 
 RANDOM_SHARE = 0.1  # of the questions, where the others are about what is unsure: what is wrong and sure is found too
-PATIENCE = 4  # times all inputs may be passed over before one is asked about at random: a model sure of all goes on
+PATIENCE = 4  # times all inputs are looked at before one is asked about at random: a model sure of all goes on
+MOST_LOOKS = 150  # in a row, however sure the model is: nobody waits for a question longer than some milliseconds
 QUESTION = 4  # numbers of a question
 
 
@@ -39,10 +40,12 @@ def look(inputs: Any, task: Any, params: Any, N: Any, x: Any, step: Any, state: 
     """A question about x in work.q (a pair in work.y and work.incumbent) and its probability; 0: passed over."""
     protocol.scores(inputs, x, state.W, work.S)
     asked = state.counts[QUESTIONS]
-    at_random = params.ask == AT_RANDOM or uniform(params.keys[MODE], asked, 0) < RANDOM_SHARE
-    at_random = at_random or state.counts[PASSED] >= PATIENCE * N
+    passed = state.counts[PASSED]
+    mode = UNSURE if passed < MOST_LOOKS else AT_ONCE
+    if params.ask == AT_RANDOM or uniform(params.keys[MODE], asked, 0) < RANDOM_SHARE or passed >= PATIENCE * N:
+        mode = AT_RANDOM
     key = params.keys[CHOICE]
-    args = (params.rule, params.about, at_random, key, step, work.q, work.y, work.incumbent)
+    args = (params.rule, params.about, mode, key, step, work.q, work.y, work.incumbent)
     chance = protocol.look(task, x, work.S, *args)
     if chance > 0 and params.rule == PAIR and differing(work.y, work.incumbent, protocol.outputs(task, x)) == 0:
         return 0.0  # nobody needs to be asked which of two equal outputs is better

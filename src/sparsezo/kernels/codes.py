@@ -12,8 +12,8 @@ FIRST, SECOND, TIE = range(3)
 # What a question is about: the smallest part there is (a token, a document), or a chunk
 ABOUT_TOKEN, ABOUT_CHUNK = range(2)
 
-# Which inputs are asked about
-AT_RANDOM, UNSURE = range(2)
+# Which inputs are asked about: any, or what the model is unsure of, most inputs being passed over, or none of them
+AT_RANDOM, UNSURE, AT_ONCE = range(3)
 
 # Perturbations (perturbations.py)
 ALL, ACTIVE, SCORE = range(3)

@@ -1,6 +1,6 @@
 """The coefficient c of a step, W += c * direction, from its feedback: paper Sec. 4 and DESIGN 2. The only place.
 
-Two more first-order rules are those of Sokolov et al. 2016 (``sampling.py``): ``pairwise``, along the gradient of a
+Two more first-order rules are those of Sokolov et al. 2016 (docs/theory.md): ``pairwise``, along the gradient of a
 pair's log-probability, and ``cross-entropy``, along that of y's over max(p_w(y), LEAST_PROBABILITY).
 """
 
@@ -15,7 +15,6 @@ from sparsezo.kernels.codes import (
     FIRST_ORDER,
     PAIRWISE,
     PREFERENCE,
-    SUPERVISED,
     SYMMETRIC,
     TWO_POINT,
 )
@@ -26,14 +25,14 @@ LEAST_PROBABILITY = 0.1  # of an output, as cross-entropy has it: a step is at m
 
 @inlined_kernel
 def perturbs(rule: Any) -> Any:
-    """Whether the rule, one of ``loop.py``'s, is zeroth-order: it learns from what perturbed weights do."""
-    return rule != FIRST_ORDER and rule != SUPERVISED
+    """Whether the rule is zeroth-order: it learns from what perturbed weights do."""
+    return rule < FIRST_ORDER
 
 
 @inlined_kernel
 def compares(rule: Any) -> Any:
-    """Whether the rule, one of ``loop.py``'s, asks about two outputs, the candidate and the incumbent."""
-    return rule in (TWO_POINT, SYMMETRIC, COMPARISON, PREFERENCE)
+    """Whether the rule asks about two outputs, the candidate and the incumbent."""
+    return rule in (TWO_POINT, SYMMETRIC, COMPARISON, PREFERENCE, PAIRWISE)
 
 
 @kernel

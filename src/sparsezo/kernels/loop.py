@@ -13,10 +13,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparsezo.kernels import protocol
-from sparsezo.kernels.codes import ALL, ANNEALED, BASELINE, EXACT, FIRST_ORDER, SCORE, SUPERVISED, SYMMETRIC
-from sparsezo.kernels.coefficient import coefficient, compares, perturbs
+from sparsezo.kernels.codes import (
+    ALL,
+    ANNEALED,
+    BASELINE,
+    CROSS_ENTROPY,
+    EXACT,
+    FIRST_ORDER,
+    PAIRWISE,
+    SCORE,
+    SUPERVISED,
+    SYMMETRIC,
+)
+from sparsezo.kernels.coefficient import LEAST_PROBABILITY, coefficient, compares, perturbs
 from sparsezo.kernels.jit import inlined_kernel, kernel
-from sparsezo.kernels.random import COMPLEMENT, DEBT, FEEDBACK, INPUTS, OUTPUT, PERTURBATION, below
+from sparsezo.kernels.random import COMPLEMENT, DEBT, FEEDBACK, INPUTS, OPPOSITE, OUTPUT, PERTURBATION, below
 from sparsezo.kernels.raters import flipped, perceived
 
 # Places in State.counts and State.sums. QUESTIONS, ANSWERS: what a person is asked, and has answered. PASSED: steps
@@ -102,6 +113,35 @@ def perturb(inputs: Any, params: Any, x: Any, step: Any, state: Any, work: Any) 
         protocol.scores(inputs, x, state.W, work.S)
 
 
+@kernel
+def sample_opposite(task: Any, params: Any, x: Any, step: Any, R: Any, work: Any) -> None:
+    """work.incumbent ~ p_{-w}: pairwise's pairs are then in proportion to exp(s(y) - s(incumbent))."""
+    for i in range(R):
+        for l in range(work.S.shape[1]):
+            work.T[i, l] = -work.S[i, l]
+    protocol.sample(task, x, work.T, params.keys[OPPOSITE], step, work.incumbent)
+
+
+@kernel
+def sampled_gradient(task: Any, params: Any, x: Any, step: Any, R: Any, y: Any, other: Any, work: Any) -> None:
+    """work.D = the direction of a rule that samples its outputs, once ``sample`` was called with work.S.
+
+    pairwise writes its opposite to work.incumbent once more, which is ``other`` in a run, but not in a late answer.
+    """
+    protocol.score_gradient(task, x, work.S, y, work.D)
+    if params.rule == CROSS_ENTROPY:
+        factor = work.D.dtype.type(1 / max(protocol.probability(task, x, work.S, y), LEAST_PROBABILITY))
+        for i in range(R):
+            for l in range(work.D.shape[1]):
+                work.D[i, l] *= factor
+    elif params.rule == PAIRWISE:
+        sample_opposite(task, params, x, step, R, work)
+        protocol.score_gradient(task, x, work.T, other, work.V)
+        for i in range(R):
+            for l in range(work.D.shape[1]):
+                work.D[i, l] -= work.V[i, l]
+
+
 @inlined_kernel
 def propose(inputs: Any, task: Any, params: Any, x: Any, step: Any, state: Any, work: Any) -> Any:
     """The candidate output in work.y and its incumbent in work.incumbent; returns the candidate's score."""
@@ -109,7 +149,9 @@ def propose(inputs: Any, task: Any, params: Any, x: Any, step: Any, state: Any, 
     R = protocol.rows(inputs, x)
     if params.rule == SUPERVISED:
         return protocol.decode(task, x, work.S, work.y)
-    if params.rule == FIRST_ORDER:
+    if not perturbs(params.rule):
+        if params.rule == PAIRWISE:
+            sample_opposite(task, params, x, step, R, work)
         return protocol.sample(task, x, work.S, params.keys[OUTPUT], step, work.y)
     if params.rule == SYMMETRIC:
         shift(work.S, work.V, -params.mu, R, work.T)
@@ -148,11 +190,11 @@ def move_again(inputs: Any, params: Any, x: Any, step: Any, c: Any, state: Any, 
 def answer(
     inputs: Any, task: Any, params: Any, x: Any, step: Any, y: Any, other: Any, c: Any, state: Any, work: Any
 ) -> None:
-    """Likewise for a model's output y, which the first-order rule has sampled; other: what it was compared with."""
+    """Likewise for a model's outputs y and other, no part of work, which a first-order rule has sampled."""
     perturb(inputs, params, x, step, state, work)
-    if params.rule == FIRST_ORDER:
-        protocol.sample(task, x, work.S, params.keys[OUTPUT], step, work.incumbent)
-        protocol.score_gradient(task, x, work.S, y, work.D)
+    if not perturbs(params.rule):
+        protocol.sample(task, x, work.S, params.keys[OUTPUT], step, work.y)
+        sampled_gradient(task, params, x, step, protocol.rows(inputs, x), y, other, work)
     apply(inputs, params, x, step, c, state, work)
 
 
@@ -301,5 +343,8 @@ def run(inputs: Any, task: Any, gold: Any, params: Any, N: Any, stop: Any, answe
                 protocol.score_gradient(task, x, work.S, work.y, work.D)
             elif params.rule == SUPERVISED:
                 protocol.supervise(gold, task, x, work.S, work.D)
+            elif not perturbs(params.rule):
+                R = protocol.rows(inputs, x)
+                sampled_gradient(task, params, x, step, R, work.y, work.incumbent, work)
             apply(inputs, params, x, step, c, state, work)
     return True

@@ -31,7 +31,7 @@ Tasks (what the scores mean) and gold (what only the feedback knows):
 
 Tasks whose outputs people are asked about (DESIGN 3a); q is the question, of pairs and ratings with y and other:
 
-    look(task, x, S, kind, about, at_random, key, step, q, y, other)     choose a question; the probability of asking
+    look(task, x, S, kind, about, mode, key, step, q, y, other)     choose a question; the probability of asking
                                            it, 0 where the input is passed over
     evidence(task, x, S, kind, about, q, y, other, answer, e0, e1, D)    D = d log Pr(answer) / dS; returns Pr(answer)
     options(task, x, kind, about)          how many answers there are to choose from

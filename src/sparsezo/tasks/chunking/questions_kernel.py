@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from sparsezo.kernels import protocol
-from sparsezo.kernels.codes import ABOUT_CHUNK, FIRST, LABEL, NO, PAIR, PART, RATE, SECOND, TIE, YES
+from sparsezo.kernels.codes import ABOUT_CHUNK, AT_ONCE, AT_RANDOM, FIRST, LABEL, NO, PAIR, PART, RATE, SECOND, TIE, YES
 from sparsezo.kernels.jit import kernel
 from sparsezo.kernels.protocol import implements
 from sparsezo.kernels.random import uniform
@@ -37,7 +37,7 @@ def _chain(task: Any, x: Any, S: Any) -> None:
 
 @implements(protocol.look, ChunkTask)
 def _look(
-    task: Any, x: Any, S: Any, kind: Any, about: Any, at_random: Any, key: Any, step: Any, q: Any, y: Any, other: Any
+    task: Any, x: Any, S: Any, kind: Any, about: Any, mode: Any, key: Any, step: Any, q: Any, y: Any, other: Any
 ) -> Any:
     """Token i is unsure by v_i = (1 - P(best tag))^2; a sentence is passed over but with probability 4 sum v."""
     _chain(task, x, S)
@@ -50,8 +50,8 @@ def _look(
             top = max(top, room.Q[i, l])
         room.unsure[i] = (1 - top) * (1 - top)
         total += room.unsure[i]
-    asked = min(1.0, _SHARE * total)
-    if at_random:
+    asked = 1.0 if mode == AT_ONCE else min(1.0, _SHARE * total)
+    if mode == AT_RANDOM:
         i = min(int(uniform(key, step, 1) * R), R - 1)
         chance = 1.0 / R
     else:
@@ -72,7 +72,7 @@ def _look(
         _two_paths(task, R, i, best, y, other)
     elif kind == RATE:  # whichever token it was
         events.best_of_chain(room.E, R, K, room.best, room.back, y)
-        chance = 1.0 if at_random else asked
+        chance = 1.0 if mode == AT_RANDOM else asked
     elif about == ABOUT_CHUNK:
         _chunk_at(task, R, i, q, y)
     return chance

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from sparsezo.kernels import protocol
-from sparsezo.kernels.codes import FIRST, SECOND, TIE
+from sparsezo.kernels.codes import AT_RANDOM, FIRST, SECOND, TIE
 from sparsezo.kernels.jit import kernel
 from sparsezo.kernels.protocol import implements
 from sparsezo.kernels.random import uniform
@@ -18,11 +18,11 @@ _FLATNESS = 0.3  # the other candidate is drawn from p to this power: not only f
 
 @implements(protocol.look, RankTask)
 def _look(
-    task: Any, x: Any, S: Any, kind: Any, about: Any, at_random: Any, key: Any, step: Any, q: Any, y: Any, other: Any
+    task: Any, x: Any, S: Any, kind: Any, about: Any, mode: Any, key: Any, step: Any, q: Any, y: Any, other: Any
 ) -> Any:
     R = task.offsets[x + 1] - task.offsets[x]
     y[0], top = argmax(S, R, task.scratch.value, task.scratch.place)
-    if at_random:
+    if mode == AT_RANDOM:
         other[0] = min(int(uniform(key, step, 1) * R), R - 1)
         chance = 1.0 / R
     else:

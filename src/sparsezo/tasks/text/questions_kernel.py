@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from sparsezo.kernels import protocol
-from sparsezo.kernels.codes import FIRST, LABEL, PAIR, PART, RATE, SECOND, TIE, YES
+from sparsezo.kernels.codes import AT_RANDOM, FIRST, LABEL, PAIR, PART, RATE, SECOND, TIE, UNSURE, YES
 from sparsezo.kernels.jit import kernel
 from sparsezo.kernels.protocol import implements
 from sparsezo.kernels.random import uniform
@@ -18,7 +18,7 @@ from sparsezo.tasks.text.kernel import ClassGold, ClassTask, softmax
 
 _F = np.float32
 _TINY = 1e-7
-_UNSURE, _AT_RANDOM = 2, 4  # the class shown is drawn in proportion to p^power
+_OF_UNSURE, _OF_ANY = 2, 4  # the class shown is drawn in proportion to p^power
 
 
 @kernel
@@ -37,7 +37,7 @@ def _drawn(task: Any, power: Any, u: Any) -> Any:
 
 @implements(protocol.look, ClassTask)
 def _look(
-    task: Any, x: Any, S: Any, kind: Any, about: Any, at_random: Any, key: Any, step: Any, q: Any, y: Any, other: Any
+    task: Any, x: Any, S: Any, kind: Any, about: Any, mode: Any, key: Any, step: Any, q: Any, y: Any, other: Any
 ) -> Any:
     """With u = 1 - P(best class), a document is passed over but with probability (u / (1 - 1/L))^2."""
     top = softmax(task, S)
@@ -49,14 +49,14 @@ def _look(
         if p[k] > p[best]:
             best = k
     chance = 1.0
-    if not at_random:
+    if mode == UNSURE:
         unsure = (1 - np.float64(p[best])) / (1 - 1 / L)
         chance = unsure * unsure
         if uniform(key, step, 0) >= chance:
             return 0.0
     shown = best
     if kind in (PART, RATE):  # now and then another than the best is right
-        shown, drawn = _drawn(task, _AT_RANDOM if at_random else _UNSURE, uniform(key, step, 1))
+        shown, drawn = _drawn(task, _OF_ANY if mode == AT_RANDOM else _OF_UNSURE, uniform(key, step, 1))
         chance *= drawn
     for k in range(L):
         if k != shown and (second < 0 or p[k] > p[second]):
