@@ -82,7 +82,7 @@ def test_both_forms_of_a_table_have_the_same_figures(name):
         assert (float(sd) if sd else None) == (round(float(row["test_sd"]), 4) if row["test_sd"] else None), learner
 
 
-@pytest.mark.parametrize("name", ["chunking", "smt", "text", "noise", "scaling"])
+@pytest.mark.parametrize("name", ["chunking", "smt", "text", "noise", "scaling", "answers"])
 def test_results_say_how_they_were_made(name):
     page = (RESULTS / name / "report.html").read_text("utf-8")
     assert list((RESULTS / name / "figures").glob("*.svg"))
@@ -95,7 +95,7 @@ def test_results_say_how_they_were_made(name):
 def test_a_picture_comes_before_the_tables():
     """A visitor sees what it is about, and the results are in order."""
     first = re.search(r"^!\[(.+)\]\((.+)\)$", README, re.MULTILINE)
-    assert "loss" in first[1]
+    assert "answers" in first[1]
     assert (ROOT / first[2]).is_file()
     tables = [introduction(name) for name in ("chunking", "text", "smt")]
     assert [first.start(), *tables] == sorted([first.start(), *tables])

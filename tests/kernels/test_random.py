@@ -84,7 +84,8 @@ def test_a_key_may_be_used_as_it_is_returned():
 def test_streams_keep_their_numbers():
     """Saved runs and feedback logs rely on them."""
     names = ["INPUTS", "PERTURBATION", "COMPLEMENT", "DEBT", "OUTPUT", "FEEDBACK", "CHOICE", "MODE", "REHEARSAL"]
-    assert [getattr(random, name) for name in names] == list(random.STREAMS) == list(range(9))
+    names += ["OPPOSITE"]
+    assert [getattr(random, name) for name in names] == list(random.STREAMS) == list(range(10))
 
 
 def test_keys_of_seeds_and_streams_are_distinct():

@@ -27,6 +27,7 @@ from sparsezo.reports.reading import declared_learners
 from sparsezo.reports.render import PlainTable
 from sparsezo.reports.results import LearnerRuns, MeanCurve, ReportedExperiment, Spread
 from sparsezo.reports.tables import NOTHING, count_text, spread_text
+from sparsezo.settings import SETTINGS
 
 PHASE = "fixed"
 _ROUND = ("1", "2", "3", "5")  # first digits of looks that tables show
@@ -45,7 +46,7 @@ _TIME = {  # rule -> (key of seconds, how many such answers a step takes)
     "symmetric": ("rate", 2),
 }
 _WORDS = {"ask": "asked at {}", "rehearse": "rehearsing {}", "about": "about {}s"}
-_PLAIN = {"ask": "unsure", "rehearse": 0, "about": "token"}
+_PLAIN = {name: SETTINGS[name].default for name in _WORDS}
 
 
 def of_answers(experiment: ReportedExperiment) -> bool:

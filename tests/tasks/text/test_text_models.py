@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -53,18 +55,20 @@ def test_documents_without_words_are_inputs_like_any_other(tmp_path):
     problem, gold = task.problem(train), task.gold(train)
     assert problem.n_score.tolist() == [task.n_labels] * 40 + [0] * 18
     for chosen in COMBINATIONS:
-        learner = Learner(problem, chosen)
+        learner = Learner(problem, replace(chosen, rehearse=0))
         learner.run(gold, 500)
         W = learner.weights()
         assert np.isfinite(W).all(), chosen
         assert task.words(predict(problem, W))[40:] == [task.classes[0]] * 18, chosen
-        if RULES[chosen.rule].incumbent is not None:
+        if RULES[chosen.rule].incumbent is not None and RULES[chosen.rule].zeroth_order:
             with pytest.raises(UsageError, match="input 41: the model has one output for it"):
                 learner.ask(41)
         elif chosen.rule != "supervised":
             before = W.copy()
             asked = learner.ask(41)
-            learner.tell(asked, {"part": "yes", "label": "CCAT", "pair": "first"}.get(chosen.rule, 1.0))
+            learner.tell(
+                asked, {"part": "yes", "label": "CCAT", "pair": "first", "pairwise": "incumbent"}.get(chosen.rule, 1.0)
+            )
             if chosen.perturb != "all":
                 np.testing.assert_array_equal(learner.weights(), before)
 

@@ -146,7 +146,7 @@ def test_defaults(some):
         if RULES[chosen.rule].asks:
             wanted = 0.3
         elif chosen.perturb is None:
-            wanted = 1.0
+            wanted = 0.3 if chosen.rule == "pairwise" else 1.0
         elif chosen.step == "adagrad":
             wanted = 0.3
         else:
