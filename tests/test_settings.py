@@ -187,7 +187,7 @@ def test_as_dict_has_every_setting():
 # What reaches the loop
 
 
-NO_QUESTIONS = {"about": codes.ABOUT_TOKEN, "ask": codes.UNSURE, "e0": 0.0, "e1": 0.0, "rehearse": 2}
+NO_QUESTIONS = {"about": codes.ABOUT_TOKEN, "ask": codes.UNSURE, "e0": 0.0, "e1": 0.0, "rehearse": 0}
 
 
 def without_keys(law):

@@ -278,7 +278,7 @@ class Learner(Optimizer):
 
     def _room_for_answers(self, wanted: int) -> int:
         """Grow the memory of answers, towards so many; returns how many there may be in all before the next call."""
-        if not self.settings.rehearse or not self._asks:
+        if not self._params.rehearse or not self._asks:
             return NO_END
         size = self.state.said.size
         if size <= self.answers:
@@ -290,7 +290,7 @@ class Learner(Optimizer):
         self.state = answering.with_room(self.state, size, width)
 
     def make_room_for(self, arrays: Mapping[str, NDArray[Any]]) -> None:
-        if self.settings.rehearse and self._asks and "said" in arrays and arrays["said"].size:
+        if self._params.rehearse and self._asks and "said" in arrays and arrays["said"].size:
             self._resize(arrays["said"].size)
 
     def _input(self, x: object) -> int:

@@ -21,6 +21,7 @@ class Rule:
     incumbent: str | None = None  # where the output stands that the candidate is compared with
     chooses: bool = False  # of the two it is enough to say which is better
     asks: bool = False  # learns from what an answer says under the model's own distribution (docs/answers.md)
+    rehearse: int = 0  # earlier answers usually gone over again after each new one: pairs gain nothing by it
 
 
 _LOSSES, _LOSS = "the losses of the two outputs", "the loss of the output"
@@ -39,9 +40,9 @@ RULES = {
         Rule("pairwise", codes.PAIRWISE, _PAIR, "pairs sampled at w and -w (Sokolov et al. 2016)", False, "-w", True),
         Rule("cross-entropy", codes.CROSS_ENTROPY, _LOSS, "first-order, by 1 - loss (Sokolov et al. 2016)", False),
         Rule("supervised", codes.SUPERVISED, "the correct output", "full information: the upper bound", False),
-        Rule("part", codes.PART, "yes or no", "is this part of the output right?", False, asks=True),
-        Rule("label", codes.LABEL, "the name of the right label", "which label is it?", False, asks=True),
+        Rule("part", codes.PART, "yes or no", "is this part of the output right?", False, asks=True, rehearse=2),
+        Rule("label", codes.LABEL, "the name of the right label", "which label is it?", False, asks=True, rehearse=2),
         Rule("pair", codes.PAIR, "first, second or tie", "which of two outputs is better?", False, asks=True),
-        Rule("rate", codes.RATE, "a loss from 0 to 1", "how bad is this output?", False, asks=True),
+        Rule("rate", codes.RATE, "a loss from 0 to 1", "how bad is this output?", False, asks=True, rehearse=2),
     )
 }

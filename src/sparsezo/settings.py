@@ -99,11 +99,12 @@ class Settings:
         "part, label, pair: how often raters are believed to err: E, or for part E0,E1 (a yes that is wrong, a no).",
         word=_but("0", "error {}"),
     )
-    rehearse: int = option(
-        2,
+    rehearse: int | None = option(
+        None,
         "part, label, pair, rate: earlier answers gone over again after each new one.",
         least=0,
-        word=_but(2, "rehearsing {}"),
+        word=lambda value: f"rehearsing {value}",
+        shown=f"{RULES['part'].rehearse}; {RULES['pair'].rehearse} for pair",
     )
 
     def __post_init__(self) -> None:
@@ -144,7 +145,7 @@ class Settings:
             raise UsageError(f"`{given[0]}` belongs to part, label, pair and rate, not to rule {self.rule}")
         if self.about != "token" and self.rule not in _OF_PARTS:
             raise UsageError(f"`about` {self.about} belongs to part and label; rule {self.rule} shows whole outputs")
-        if self.rehearse > _MOST_REHEARSED:
+        if self.rehearsed > _MOST_REHEARSED:
             raise UsageError(f"`rehearse` {shown(self.rehearse)}: must be at most {_MOST_REHEARSED:,}")
         if self.rule == "rate" and e0 + e1 > 0:
             raise UsageError(f"`rater_error` {self.rater_error}: rule rate takes losses, which are not right or wrong")
@@ -170,6 +171,11 @@ class Settings:
         """Only h / mu^2 counts, for weights that start at 0 (docs/theory.md, "Scale")."""
         return RULES[self.rule].zeroth_order and self.criterion == "map" and self.step == "constant"
 
+    @property
+    def rehearsed(self) -> int:
+        """``rehearse``, or what the rule usually has."""
+        return RULES[self.rule].rehearse if self.rehearse is None else self.rehearse
+
     def step_params(self) -> StepParams:
         """As the compiled loop wants them."""
         import numpy as np
@@ -193,14 +199,15 @@ class Settings:
             ask=ASK[self.ask],
             e0=e0,
             e1=e1,
-            rehearse=self.rehearse,
+            rehearse=self.rehearsed,
             keys=np.array([random.stream_key(self.seed, stream) for stream in random.STREAMS], np.uint64),
         )
 
     def as_dict(self) -> dict[str, Any]:
         """Without what the rule has no use for."""
         none = () if RULES[self.rule].asks else _OF_ANSWERS
-        return {name: value for name, value in asdict(self).items() if name in SETTINGS and name not in none}
+        values = asdict(self) | {"rehearse": self.rehearsed}
+        return {name: value for name, value in values.items() if name in SETTINGS and name not in none}
 
     def __str__(self) -> str:
         """The signature that tables, plots and saved models carry."""
@@ -222,12 +229,20 @@ def learner_name(values: Mapping[str, Any]) -> str:
     return " ".join(_words(values, "annealed {:g}", signature=False))
 
 
+def usually_rehearsed(values: Mapping[str, Any]) -> int:
+    """By the rule of these settings."""
+    rule = values.get("rule", Settings.rule)
+    return RULES[rule].rehearse if rule in RULES else 0
+
+
 def _words(values: Mapping[str, Any], annealed: str, *, signature: bool) -> list[str]:
     words = []
     for name in (*LEARNER_KEYS, "seed"):
         about, value = SETTINGS[name].about, values.get(name, SETTINGS[name].default)
         if name == "gamma":  # criterion and gamma are one thing to say
             word = annealed.format(value) if values.get("criterion") == "annealed" else None
+        elif name == "rehearse" and value == usually_rehearsed(values):
+            word = None
         else:
             say = about.sign if signature and about.sign is not None else about.word
             word = None if value is None else say(value)

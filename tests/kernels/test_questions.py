@@ -310,3 +310,27 @@ def test_the_most_probable_path_of_a_chain():
         room = np.zeros((R, K), np.float32), np.zeros((R, K), np.int16)
         events.best_of_chain(chain_of(P, R, K, K - 1), R, K, *room, y)
         assert y.tolist() == twins.viterbi(P, R, K, K - 1)[0]
+
+
+@pytest.mark.parametrize("order", [1, 2])
+@pytest.mark.parametrize("tags", TAG_SETS)
+def test_what_the_model_holds_all_but_impossible_leaves_no_nan(tags, order):
+    """Probabilities down to float32's last: 1 / 1e-40 is not finite there."""
+    R = 4
+    for size in range(10, 80, 5):
+        task, S, *_ = made(tags, order, R, seed=size, size=float(size))
+        asked = [(codes.PART, 0, answer) for answer in (codes.YES, codes.NO)]
+        asked += [(codes.LABEL, 0, answer) for answer in range(task.n_tags)]
+        asked += [(codes.PAIR, 0, answer) for answer in (codes.FIRST, codes.SECOND, codes.TIE)]
+        if TAG_SETS[tags][2]:
+            asked += [(codes.PART, codes.ABOUT_CHUNK, answer) for answer in (codes.YES, codes.NO)]
+        y, other = np.full(R, task.n_tags - 1, np.int32), np.zeros(R, np.int32)
+        for first in range(R):
+            for last in range(first, R):
+                q = np.array([first, 0, last, 0], np.int32)
+                for kind, about, answer in asked:
+                    D = np.zeros(S.shape, np.float32)
+                    got = evidence(task, 0, S, kind, about, q, y, other, answer, 0.0, 0.0, D)
+                    assert np.isfinite(got), (size, kind, about, answer)
+                    assert np.isfinite(D).all(), (size, kind, about, answer)
+                    assert np.abs(D).max() <= R + 0.01, (size, kind, about, answer)

@@ -27,7 +27,7 @@ from sparsezo.reports.reading import declared_learners
 from sparsezo.reports.render import PlainTable
 from sparsezo.reports.results import LearnerRuns, MeanCurve, ReportedExperiment, Spread
 from sparsezo.reports.tables import NOTHING, count_text, spread_text
-from sparsezo.settings import SETTINGS
+from sparsezo.settings import SETTINGS, usually_rehearsed
 
 PHASE = "fixed"
 _ROUND = ("1", "2", "3", "5")  # first digits of looks that tables show
@@ -46,7 +46,13 @@ _TIME = {  # rule -> (key of seconds, how many such answers a step takes)
     "symmetric": ("rate", 2),
 }
 _WORDS = {"ask": "asked at {}", "rehearse": "rehearsing {}", "about": "about {}s"}
-_PLAIN = {name: SETTINGS[name].default for name in _WORDS}
+
+
+def _varied(declared: Mapping[str, Any]) -> dict[str, Any]:
+    """What of these options is not as it is by default."""
+    plain = {name: SETTINGS[name].default for name in _WORDS} | {"rehearse": usually_rehearsed(declared)}
+    given = {name: declared[name] for name in _WORDS if declared.get(name) is not None}
+    return {name: value for name, value in given.items() if value != plain[name]}
 
 
 def of_answers(experiment: ReportedExperiment) -> bool:
@@ -100,7 +106,7 @@ class Line:
     @property
     def variant(self) -> dict[str, Any]:
         """What differs from the rule as it is by default."""
-        return {name: value for name, plain in _PLAIN.items() if (value := self.declared.get(name, plain)) != plain}
+        return _varied(self.declared)
 
     @property
     def plain(self) -> bool:
@@ -140,7 +146,7 @@ def _title(item: Mapping[str, Any], experiment: ReportedExperiment) -> str:
     words = [str(item.get("rule"))]
     words += [str(item["perturb"])] if item.get("perturb") else []
     words += ["with baseline"] if item.get("baseline") else []
-    words += [_WORDS[name].format(item[name]) for name, plain in _PLAIN.items() if item.get(name, plain) != plain]
+    words += [_WORDS[name].format(value) for name, value in _varied(item).items()]
     feedback, error = str(item.get("feedback", "exact")), str(item.get("rater_error", "0"))
     if feedback != "exact":
         words.append(f"{feedback}, {'not known' if error == '0' else f'believed {error}'}")

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from sparsezo.kernels.jit import kernel
 
 ANYTHING = -1
+_LEAST = np.float32(1e-37)  # a probability below it is none: its inverse would not be finite
 
 
 @kernel
@@ -62,6 +63,8 @@ def given_event(E: Any, R: Any, K: Any, start: Any, shown: Any, wanted: Any, g: 
                     p = np.float32(0)
                 out[i, a * K + b] = p
                 total += p
+            if total < _LEAST:
+                total = np.float32(0)
             inverse = np.float32(1) / total if total > 0 else np.float32(0)
             for a in range(K):
                 out[i, a * K + b] *= inverse
@@ -70,6 +73,8 @@ def given_event(E: Any, R: Any, K: Any, start: Any, shown: Any, wanted: Any, g: 
     for b in range(K):
         out[R, b] = E[R, b] * g[here, b]
         total += out[R, b]
+    if total < _LEAST:
+        total = np.float32(0)
     inverse = np.float32(1) / total if total > 0 else np.float32(0)
     for b in range(K):
         out[R, b] *= inverse
