@@ -112,6 +112,8 @@ class Settings:
         if not (isinstance(self.seed, int) and 0 <= self.seed < 2**63):
             raise UsageError(f"`seed` {shown(self.seed)}: must be a whole number from 0 to 2^63 - 1")
         rule = RULES[self.rule]
+        if rule.asks and self.rehearse is None:
+            object.__setattr__(self, "rehearse", rule.rehearse)
         if rule.zeroth_order:
             if self.perturb is None or self.mu is None:
                 raise UsageError(f"rule {self.rule} perturbs the weights: give `perturb` and `mu`")
@@ -145,7 +147,7 @@ class Settings:
             raise UsageError(f"`{given[0]}` belongs to part, label, pair and rate, not to rule {self.rule}")
         if self.about != "token" and self.rule not in _OF_PARTS:
             raise UsageError(f"`about` {self.about} belongs to part and label; rule {self.rule} shows whole outputs")
-        if self.rehearsed > _MOST_REHEARSED:
+        if (self.rehearse or 0) > _MOST_REHEARSED:
             raise UsageError(f"`rehearse` {shown(self.rehearse)}: must be at most {_MOST_REHEARSED:,}")
         if self.rule == "rate" and e0 + e1 > 0:
             raise UsageError(f"`rater_error` {self.rater_error}: rule rate takes losses, which are not right or wrong")
@@ -171,11 +173,6 @@ class Settings:
         """Only h / mu^2 counts, for weights that start at 0 (docs/theory.md, "Scale")."""
         return RULES[self.rule].zeroth_order and self.criterion == "map" and self.step == "constant"
 
-    @property
-    def rehearsed(self) -> int:
-        """``rehearse``, or what the rule usually has."""
-        return RULES[self.rule].rehearse if self.rehearse is None else self.rehearse
-
     def step_params(self) -> StepParams:
         """As the compiled loop wants them."""
         import numpy as np
@@ -199,15 +196,14 @@ class Settings:
             ask=ASK[self.ask],
             e0=e0,
             e1=e1,
-            rehearse=self.rehearsed,
+            rehearse=self.rehearse or 0,
             keys=np.array([random.stream_key(self.seed, stream) for stream in random.STREAMS], np.uint64),
         )
 
     def as_dict(self) -> dict[str, Any]:
         """Without what the rule has no use for."""
         none = () if RULES[self.rule].asks else _OF_ANSWERS
-        values = asdict(self) | {"rehearse": self.rehearsed}
-        return {name: value for name, value in values.items() if name in SETTINGS and name not in none}
+        return {name: value for name, value in asdict(self).items() if name in SETTINGS and name not in none}
 
     def __str__(self) -> str:
         """The signature that tables, plots and saved models carry."""

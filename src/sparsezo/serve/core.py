@@ -58,7 +58,8 @@ class Core:
         about: Mapping[str, Any] | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        settings = replace(settings, rehearse=0)  # an answer taken back would cost all that was gone over since
+        if RULES[settings.rule].asks:
+            settings = replace(settings, rehearse=0)  # an answer taken back would cost all that was gone over since
         self.contents = Contents(kind, task, data, settings, W)
         self.folder = Path(log_path)
         self.source, self.clock = source, clock
