@@ -5,6 +5,7 @@ true, and how much traffic it stands. Needs CoNLL-2000 (train.txt.gz) and sparse
     python benchmarks/crowd.py teach conll2000/train.txt.gz --answers 6000 --warm 100 -o warm.json
     python benchmarks/crowd.py coverage conll2000/train.txt.gz --runs 100 -o coverage.json
     python benchmarks/crowd.py load conll2000/train.txt.gz --people 50 --seconds 20 [--kills 10]
+    python benchmarks/crowd.py draw cold.json warm.json -o crowd.png
 """
 
 from __future__ import annotations
@@ -267,13 +268,34 @@ def load(args: argparse.Namespace) -> dict[str, Any]:
     }
 
 
+def draw(args: argparse.Namespace) -> dict[str, Any]:
+    """What ``teach`` found, one line a file."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(6.4, 4), layout="constrained")
+    axes = figure.add_subplot()
+    ends = {}
+    for path in [args.train, *args.more]:
+        curve = [point for point in json.loads(Path(path).read_text())["curve"] if point[0] >= 100]
+        name = Path(path).stem
+        axes.plot(*zip(*curve, strict=True), label=name)
+        ends[name] = curve[-1]
+    axes.set(xscale="log", xlabel="answers (log scale), one in ten wrong", ylabel="F1 on held-out sentences")
+    axes.grid(alpha=0.3)
+    axes.legend(loc="lower right")
+    figure.savefig(args.output, dpi=150)
+    return ends
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     commands = parser.add_subparsers(required=True)
-    for name, function in (("teach", teach), ("coverage", coverage), ("load", load)):
+    for name, function in (("teach", teach), ("coverage", coverage), ("load", load), ("draw", draw)):
         command = commands.add_parser(name, help=function.__doc__)
         command.set_defaults(function=function)
-        command.add_argument("train")
+        command.add_argument("train", metavar="FILE")
+        if name == "draw":
+            command.add_argument("more", nargs="*")
         command.add_argument("-o", "--output", type=Path)
         command.add_argument("--answers", type=int, default=6000 if name == "teach" else 1000)
         command.add_argument("--seed", type=int, default=0)
@@ -288,7 +310,7 @@ def main() -> None:
     args = parser.parse_args()
     found = args.function(args)
     text = json.dumps(found, indent=1)
-    if args.output:
+    if args.output and args.function is not draw:
         args.output.write_text(text + "\n")
     print(json.dumps({name: value for name, value in found.items() if name not in ("curve", "people")}, indent=1))
 

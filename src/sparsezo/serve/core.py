@@ -27,8 +27,21 @@ from sparsezo.serve.choosing import Chooser
 from sparsezo.serve.desk import Desk, Entry
 from sparsezo.serve.errors import Refused
 from sparsezo.serve.folder import Contents
+from sparsezo.serve.grades import Grades
 from sparsezo.serve.lessons import Lessons, Snapshot
-from sparsezo.serve.log import BELIEF, PAUSE, RESUME, AuditRow, EventRow, Log, LookRow, PersonRow, Row, TokenRow
+from sparsezo.serve.log import (
+    BELIEF,
+    PAUSE,
+    RESUME,
+    RETRACTION,
+    AuditRow,
+    EventRow,
+    Log,
+    LookRow,
+    PersonRow,
+    Row,
+    TokenRow,
+)
 from sparsezo.serve.options import LEASE_SECONDS, MAX_AHEAD
 from sparsezo.serve.tokens import Person
 from sparsezo.serve.watching import AUDITED, Watch
@@ -111,6 +124,7 @@ class Core:
         self._tokens = {row.person: row for row in log.tokens()}
         self._replies: dict[int, tuple[Future[None], dict[str, Any]]] = {}
         self.beliefs: dict[int, tuple[float, float]] = {}
+        self.grades = Grades()
         self.paused = self._writing = False
         for event in log.events():
             self._heed(event)
@@ -212,8 +226,17 @@ class Core:
     def _heed(self, event: EventRow) -> None:
         if event.what in (PAUSE, RESUME):
             self.paused = event.what == PAUSE
+        elif event.kind == "rate":
+            self._grade(event)
         elif event.what == BELIEF and event.e0 is not None and event.e1 is not None:
             self.beliefs[event.person] = event.e0, event.e1
+
+    def _grade(self, event: EventRow) -> None:
+        """A person's grades so far, those taken back left out."""
+        said = event
+        if event.what == RETRACTION:
+            said = next(each for each in reversed(self.desk.history[event.person]) if each.seq == event.undoes)
+        self.grades.add(event.person, float(json.loads(said.answer or "0")), 1 if said is event else -1)
 
     def _apply(self, rows: Sequence[Row]) -> None:
         """Rows that are on disk now: the model learns from them."""

@@ -51,7 +51,8 @@ def teach(learner: Learner, event: EventRow, question: Question) -> None:
     """One answer of the log."""
     if event.answer is None or event.e0 is None or event.e1 is None:
         raise UsageError(f"event {event.seq} of the log is an answer without an answer")
-    learner.learn_from(question, json.loads(event.answer), kind=event.kind, error=(event.e0, event.e1))
+    answer = json.loads(event.answer) if event.taught is None else event.taught
+    learner.learn_from(question, answer, kind=event.kind, error=(event.e0, event.e1))
 
 
 class Lessons:

@@ -46,7 +46,8 @@ CREATE TABLE questions (
     believed REAL, sum TEXT NOT NULL);
 CREATE TABLE events (
     seq INTEGER PRIMARY KEY, at REAL NOT NULL, what TEXT NOT NULL, person INTEGER NOT NULL, question INTEGER,
-    kind TEXT, answer TEXT, e0 REAL, e1 REAL, seconds REAL, nonce TEXT, note TEXT, undoes INTEGER, sum TEXT NOT NULL);
+    kind TEXT, answer TEXT, e0 REAL, e1 REAL, seconds REAL, nonce TEXT, note TEXT, undoes INTEGER,
+    taught REAL, sum TEXT NOT NULL);
 CREATE TABLE looks (number INTEGER PRIMARY KEY, at REAL NOT NULL, answers INTEGER NOT NULL, metric TEXT NOT NULL,
     value REAL NOT NULL, sum TEXT NOT NULL);
 """
@@ -114,6 +115,7 @@ class EventRow:
     nonce: str | None = None
     note: str | None = None
     undoes: int | None = None  # retraction: the event that is taken back
+    taught: float | None = None  # rate: the loss that was learned from, the person's own scale taken out
 
     table: ClassVar[str] = "events"
 

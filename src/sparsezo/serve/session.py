@@ -127,6 +127,8 @@ class Session(Reports, Exports):
             if repeat is None:
                 e0, e1 = self.error_of(person.id, kind)
                 given = {"kind": kind, "answer": text, "e0": e0, "e1": e1, "seconds": seconds, "nonce": nonce}
+                if kind == "rate":
+                    given["taught"] = self.grades.standard(person.id, said)
                 done = self._put(self._event(ANSWER, person.id, entry.id, **given))
                 mine = self.desk.answers_by[person.id]
                 reply = {"id": id, "saved": True, "answer": answer, "answers": self.desk.answers, "mine": mine}
