@@ -208,9 +208,9 @@ def test_the_best_output_is_shown_as_often_as_the_tagger_is_unsure(K):
     R, n = 4, 3000
     task, S, paths, p, _ = made(K, 2, R, **{3: {"seed": 11, "size": 4.0}, 4: {"seed": 13, "size": 8.0}}[K])
     y, other, q = np.zeros(R, np.int32), np.zeros(R, np.int32), np.zeros(4, np.int32)
-    assert look(task, 0, S, codes.RATE, 0, True, KEY, 0, q, y, other) == 1
+    assert look(task, 0, S, codes.RATE, 0, codes.AT_RANDOM, KEY, 0, q, y, other) == 1
     assert (y == paths[p.argmax()]).all()
-    chances = [look(task, 0, S, codes.RATE, 0, False, KEY, step, q, y, other) for step in range(n)]
+    chances = [look(task, 0, S, codes.RATE, 0, codes.UNSURE, KEY, step, q, y, other) for step in range(n)]
     (chance,) = {each for each in chances if each > 0}
     assert 0.02 < chance < 0.98
     assert np.mean([each > 0 for each in chances]) == pytest.approx(chance, abs=5 * np.sqrt(chance * (1 - chance) / n))
