@@ -29,7 +29,7 @@ def test_answers_to_a_question_and_to_its_repetition_are_of_one_question():
     found = estimated([answer(1, 7, first, "yes"), answer(2, 8, second, "no"), answer(3, 9, question(3), "yes")])
     assert found.twice == 1
     assert found.agreement == {7: 0.0, 8: 0.0}
-    assert {person: each.answers for person, each in found.rates.items()} == {7: 1, 8: 1, 9: 1}
+    assert found.rates == {}  # one question is not enough to say who errs
     assert found.alpha is not None
 
 

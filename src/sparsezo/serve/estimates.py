@@ -47,6 +47,7 @@ class Estimated:
 
     @property
     def known(self) -> bool:
+        """Whether there is enough to say who errs how often."""
         return len(self.rates) >= LEAST_PEOPLE and self.twice >= LEAST_TWICE
 
     def beliefs(self, believed: dict[int, tuple[float, float]]) -> dict[int, tuple[float, float]]:
@@ -79,9 +80,10 @@ def estimated(answers: Sequence[tuple[EventRow, QuestionRow]]) -> Estimated:
     rows = [(place[person], k, yes) for k, number in enumerate(numbers) for person, yes in said[number].items()]
     columns = [np.array(column) for column in zip(*rows, strict=True)] if rows else [np.zeros(0, np.int64)] * 3
     chance = np.array([believed[number] for number in numbers], np.float64)
-    found = error_rates(columns[0], columns[1], columns[2].astype(np.bool_), chance, len(people)) if rows else []
     twice = [list(each.values()) for each in said.values() if len(each) > 1]
-    return Estimated(dict(zip(people, found, strict=True)), _agreement(said), alpha(twice), len(twice))
+    enough = len(people) >= LEAST_PEOPLE and len(twice) >= LEAST_TWICE
+    found = error_rates(columns[0], columns[1], columns[2].astype(np.bool_), chance, len(people)) if enough else []
+    return Estimated(dict(zip(people, found, strict=False)), _agreement(said), alpha(twice), len(twice))
 
 
 def _agrees(event: EventRow, row: QuestionRow) -> bool | None:

@@ -29,7 +29,6 @@ _LOOSE = 1.0  # spread of the calibration's two parameters about "as the model s
 _EDGE = 1e-4  # of a chance that the model gives
 _STEPS = 40  # of Newton's method, at most
 _SETTLED = 1e-4
-_APART = 1e-4  # of the points that second derivatives are taken from
 
 
 def alpha(units: Iterable[Sequence[Hashable]]) -> float | None:
@@ -112,7 +111,11 @@ class _Hidden:
         self.person, self.question, self.yes, self.n_people = person, question, yes, n_people
         self.logit = np.log(chance / (1 - chance))
         self.usual = np.array([_USUAL] * (2 * n_people) + [0.0, 1.0])
-        self.spread = np.array([_SPREAD] * (2 * n_people) + [_LOOSE, _LOOSE])
+        # what was believed before, as a precision: each parameter's own, and that a person's two are alike
+        self.before = np.diag([1 / _SPREAD**2] * (2 * n_people) + [1 / _LOOSE**2] * 2)
+        for a, b in ((k, n_people + k) for k in range(n_people)):
+            self.before[[a, b], [a, b]] += 1 / _TIED**2
+            self.before[[a, b], [b, a]] -= 1 / _TIED**2
 
     def right(self, at: Numbers) -> Numbers:
         """Pr(the right answer is yes), of each question, given what was said."""
@@ -122,52 +125,49 @@ class _Hidden:
         said = np.bincount(self.question, np.log(for_yes / for_no), minlength=len(self.logit))
         return _sigma(at[-2] + at[-1] * self.logit + said)
 
-    def gradient(self, at: Numbers) -> Numbers:
-        """Of the logarithm of the likelihood and of what was believed before."""
+    def slopes(self, at: Numbers) -> Numbers:
+        """Questions x parameters: the derivatives of the logarithm of each question's likelihood."""
+        n = self.n_people
         rates, right = _rate(at[:-2]), self.right(at)
-        e0, e1 = np.split(rates, 2)
-        of_yes = right[self.question]
-        of_no = 1 - of_yes
-        wrong = self.yes == 0
-        for_e1 = self._sums(of_yes * wrong) / e1 - self._sums(of_yes * self.yes) / (1 - e1)
-        for_e0 = self._sums(of_no * self.yes) / e0 - self._sums(of_no * wrong) / (1 - e0)
         inner = rates * (1 - rates / _WORST)  # d rate / d parameter
-        off = right - _sigma(at[-2] + at[-1] * self.logit)
-        likelihood = np.concatenate([np.concatenate([for_e0, for_e1]) * inner, [off.sum(), off @ self.logit]])
-        first, second = at[: self.n_people], at[self.n_people : -2]
-        apart = np.concatenate([first - second, second - first, [0.0, 0.0]])
-        slope: Numbers = likelihood - (at - self.usual) / self.spread**2 - apart / _TIED**2
-        return slope
+        e0, e1 = rates[:n][self.person], rates[n:][self.person]
+        of_yes = right[self.question]
+        for_e0 = (1 - of_yes) * np.where(self.yes, 1 / e0, -1 / (1 - e0)) * inner[:n][self.person]
+        for_e1 = of_yes * np.where(self.yes, -1 / (1 - e1), 1 / e1) * inner[n:][self.person]
+        found = np.zeros((len(self.logit), len(at)))
+        np.add.at(found, (self.question, self.person), for_e0)
+        np.add.at(found, (self.question, n + self.person), for_e1)
+        found[:, -2] = right - _sigma(at[-2] + at[-1] * self.logit)
+        found[:, -1] = found[:, -2] * self.logit
+        return found
 
-    def _sums(self, values: Numbers) -> Numbers:
-        sums: Numbers = np.bincount(self.person, values, minlength=self.n_people).astype(np.float64)
-        return sums
+    def step(self, at: Numbers) -> tuple[Numbers, Numbers]:
+        """(gradient, curvature) of the logarithm of the likelihood and of what was believed before.
+
+        The curvature is that of the slopes' squares, which is what it is in the mean (Berndt, Hall, Hall and Hausman).
+        """
+        slopes = self.slopes(at)
+        gradient: Numbers = slopes.sum(axis=0) - self.before @ (at - self.usual)
+        curvature: Numbers = slopes.T @ slopes + self.before
+        return gradient, curvature
 
     def solved(self) -> tuple[Numbers, Numbers]:
         """The most likely parameters, and their covariance."""
         at = self.usual.copy()
-        slope = self.gradient(at)
+        gradient, curvature = self.step(at)
         damping = 1.0
         for _ in range(_STEPS):
-            step = np.linalg.solve(self._curvature(at) + damping * np.eye(len(at)), slope)
-            step *= min(1.0, 1.0 / max(np.abs(step).max(), 1e-12))
-            slope_there = self.gradient(at + step)
-            if step @ (slope + slope_there) >= 0:  # it went up, by the trapezium rule
-                at, slope, damping = at + step, slope_there, damping / 5
+            move = np.linalg.solve(curvature + damping * np.eye(len(at)), gradient)
+            move *= min(1.0, 1.0 / max(np.abs(move).max(), 1e-12))
+            there = self.step(at + move)
+            if move @ (gradient + there[0]) >= 0:  # it went up, by the trapezium rule
+                at, (gradient, curvature), damping = at + move, there, damping / 5
             else:
                 damping *= 10
-            if np.abs(step).max() < _SETTLED:
+            if np.abs(move).max() < _SETTLED:
                 break
-        covariance: Numbers = np.linalg.inv(self._curvature(at)).astype(np.float64)
+        covariance: Numbers = np.linalg.inv(curvature).astype(np.float64)
         return at, covariance
-
-    def _curvature(self, at: Numbers) -> Numbers:
-        """Minus the second derivatives, made to be positive where the likelihood is not yet round."""
-        points = np.eye(len(at)) * _APART
-        second = np.array([self.gradient(at - each) - self.gradient(at + each) for each in points]) / (2 * _APART)
-        values, vectors = np.linalg.eigh((second + second.T) / 2)
-        positive: Numbers = (vectors * np.maximum(np.abs(values), 1 / _SPREAD**2)) @ vectors.T
-        return positive
 
 
 def _sigma(values: Numbers) -> Numbers:
