@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import datetime
+import functools
 import itertools
 import json
-from collections.abc import Iterator
+import threading
+from collections.abc import Iterator, Sequence
 from typing import Any
 
+from sparsezo.decoding import Decoder
 from sparsezo.raters import parse_error
 from sparsezo.serve.core import Core
 from sparsezo.serve.estimates import Estimated, audited, estimated, forecast_of
-from sparsezo.serve.log import ANSWER, EventRow
+from sparsezo.serve.log import ANSWER, EventRow, QuestionRow
 from sparsezo.serve.tokens import Person
 from sparsezo.serve.wording import as_said, question_id, worded
 
@@ -25,6 +28,11 @@ class Reports(Core):
     _audit_seen: tuple[float, dict[str, Any] | None] = (-_AUDIT_SECONDS, None)
     _estimated = Estimated()
     _foreseen: tuple[Any, dict[str, Any] | None] = (None, None)
+
+    def _start(self, dev: Any) -> None:
+        self._read: list[tuple[EventRow, QuestionRow]] = []  # answers that were estimated from
+        self._auditing = threading.Lock()
+        super()._start(dev)
 
     def recent(self, person: Person, n: int = 20) -> list[dict[str, Any]]:
         """The person's last answers, newest first, those taken back included."""
@@ -43,6 +51,7 @@ class Reports(Core):
         }
 
     def status(self, person: Person | None = None) -> dict[str, Any]:
+        audit = self._audited()
         with self.lock:
             number = None if person is None else person.id
             today, per_minute = self._speed(number)
@@ -56,7 +65,7 @@ class Reports(Core):
                 "curve": self.watch.curve(),
                 "metric": self.watch.metric,
                 "dev": self.watch.newest(),
-                "audit": self._audited(),
+                "audit": audit,
                 "forecast": self._forecast(),
                 "alpha": self._estimated.alpha,
                 "labels": list(self.offered.get(("label", self.contents.settings.about), ())),
@@ -102,15 +111,15 @@ class Reports(Core):
 
     def _estimate(self) -> float | None:
         """In the watching thread. What learning believes of people changes by events, so a replay knows of it."""
+        self._read += self.log.answers(self._read[-1][0].seq if self._read else 0)  # the lock is for those who answer
         with self.lock:
-            answers = [pair for pair in self.log.answers() if pair[1].audit is None]
-            believed = dict(self.beliefs)
-        self._estimated = estimated(answers)
+            undone, believed = set(self.desk.undone), dict(self.beliefs)
+        self._read = [pair for pair in self._read if pair[0].seq not in undone]
+        self._estimated = estimated([pair for pair in self._read if pair[1].audit is None])
         for person, (e0, e1) in self._estimated.beliefs(believed).items():
             self.believe(person, e0, e1)
-        with self.lock:
-            self._audit_seen = -_AUDIT_SECONDS, None
-            found = self._audited()
+        self._audit_seen = -_AUDIT_SECONDS, None
+        found = self._audited()
         return None if found is None or found["asked"] < _LEAST_AUDITS else found["accuracy"]
 
     def _speed(self, person: int | None) -> tuple[int, float]:
@@ -127,15 +136,23 @@ class Reports(Core):
     def audit_table(self) -> list[dict[str, Any]]:
         """Every answer to an audit question beside what the present model says of the same part."""
         with self.lock:
-            return list(self._audit_rows())
+            answers = [(event, self.desk.row(event.question or 0)) for event in self.desk.audit_answers()]
+        with self._auditing:
+            return list(self._audit_rows(answers))
 
-    def _audit_rows(self) -> Iterator[dict[str, Any]]:
-        for event in self.desk.audit_answers():
-            row = self.desk.row(event.question or 0)
+    @functools.cached_property
+    def _auditor(self) -> Decoder:
+        """With scratch of its own: others decode meanwhile."""
+        return Decoder(self.learner.problem)
+
+    def _audit_rows(self, answers: Sequence[tuple[EventRow, QuestionRow]]) -> Iterator[dict[str, Any]]:
+        """Without the session's lock: those who answer need not wait for it."""
+        W = self._weights()[1] if answers else None
+        for event, row in answers:
             question, answer = row.question(), json.loads(event.answer or "null")
             given = {"id": question_id(row.id), "x": row.x, "person": event.person, "at": event.at, "answer": answer}
-            if row.kind == "label":
-                output = self.decoder.one(self.learner.state.W, row.x)
+            if row.kind == "label" and W is not None:
+                output = self._auditor.one(W, row.x)
                 model = self.contents.serving.label_in(self.contents.task, question, output)
             else:
                 first, second = (self.learner.probability(question, each) for each in ("first", "second"))
@@ -149,7 +166,7 @@ class Reports(Core):
         at, found = self._audit_seen
         if self.clock() - at < _AUDIT_SECONDS:
             return found
-        rows = [row for row in self._audit_rows() if row["answer"] != "tie"]
+        rows = [row for row in self.audit_table() if row["answer"] != "tie"]
         about = self.contents.settings.about
         labels = len(self.offered.get(("label", about), ())) or 2
         found = audited(rows, labels, self._estimated, sum(parse_error(self.contents.settings.rater_error)) / 2)
