@@ -226,6 +226,7 @@ def load(args: argparse.Namespace) -> dict[str, Any]:
                     while time.perf_counter() < end:
                         try:
                             question = learner.ask()
+                            time.sleep(generator.uniform(0.5, 1.5) * args.think)
                             began = time.perf_counter()
                             learner.tell(question, gold.answer(question, 0.1, generator))
                             took.append(time.perf_counter() - began)
@@ -305,6 +306,7 @@ def main() -> None:
         command.add_argument("--sentences", type=int, default=2000)
         command.add_argument("--people", type=int, default=50)
         command.add_argument("--seconds", type=float, default=20)
+        command.add_argument("--think", type=float, default=0.08, help="seconds that a person looks at a question")
         command.add_argument("--kills", type=int, default=0)
         command.add_argument("--scratch", help="a folder for what is written on the way")
     args = parser.parse_args()

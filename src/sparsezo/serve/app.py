@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
@@ -27,7 +27,7 @@ from sparsezo.errors import SparsezoError, UsageError
 from sparsezo.serve import calls
 from sparsezo.serve.assets import assets, page
 from sparsezo.serve.errors import Refused
-from sparsezo.serve.guard import LOOPBACK, OPEN_API, Guard
+from sparsezo.serve.guard import LOOPBACK, OPEN_API, Guard, Quick
 
 if TYPE_CHECKING:
     from sparsezo.serve.session import Session
@@ -110,7 +110,56 @@ def create_app(session: Session, hosts: Iterable[str] | None = LOOPBACK) -> Guar
     _administration(app, threads)
     _refusals(app)
     _documentation(app)
-    return Guard(app, session, hosts)
+    quick = {"/api/ask": _quick(calls.Ask, _ask(threads)), "/api/tell": _quick(calls.Tell, _tell(threads))}
+    return Guard(app, session, hosts, quick)
+
+
+def _ask(threads: Threads) -> Callable[[Any, Any], Awaitable[dict[str, Any]]]:
+    async def ask(person: Any, call: calls.Ask) -> dict[str, Any]:
+        return {"questions": await threads.do(threads.session.ask, person, call.n, tuple(call.holding))}
+
+    return ask
+
+
+def _tell(threads: Threads) -> Callable[[Any, Any], Awaitable[dict[str, Any]]]:
+    async def tell(person: Any, call: calls.Tell) -> dict[str, Any]:
+        args = call.id, call.answer, call.seconds, call.nonce
+        found: dict[str, Any] = await threads.do(threads.session.tell, person, *args)
+        return found
+
+    return tell
+
+
+def _quick(model: type[BaseModel], call: Callable[[Any, Any], Awaitable[dict[str, Any]]]) -> Quick:
+    """The two calls that everybody makes all the time, without FastAPI's routes; None: for FastAPI to refuse."""
+
+    async def answer(person: Any, body: bytes) -> tuple[int, dict[str, str], bytes] | None:
+        try:
+            given = model.model_validate_json(body)
+        except ValidationError:
+            return None
+        try:
+            found = Reply(await call(person, given))
+        except Refused as error:
+            found = refusal(error)
+        except Exception as error:
+            found = failure(error)
+        return found.status_code, dict(found.headers), bytes(found.body)
+
+    return answer
+
+
+def refusal(error: Refused) -> Reply:
+    wait = _RETRY_SECONDS.get(error.code)
+    headers = None if wait is None else {"retry-after": str(wait)}
+    return Reply({"error": error.code, "reason": error.reason}, _STATUS.get(error.code, 409), headers)
+
+
+def failure(error: Exception) -> Reply:
+    if isinstance(error, UsageError):
+        return Reply({"error": "bad-request", "reason": str(error)}, 422)
+    _log.error("%s", error, exc_info=None if isinstance(error, SparsezoError) else error)
+    return Reply({"error": "failed", "reason": _FAILED}, 500)
 
 
 def _pages(app: FastAPI) -> None:
@@ -144,17 +193,17 @@ def _constant(content: str) -> Callable[[], Any]:
 def _answering(app: FastAPI, threads: Threads) -> None:
     session, do = threads.session, threads.do
 
+    asked, told = _ask(threads), _tell(threads)
+
     @app.post("/api/ask", responses={**_REFUSALS, 200: {"model": calls.Questions}})
     async def ask(call: calls.Ask, request: Request) -> Reply:
         """Questions for this person. Nobody else gets them until they are answered, skipped or left for too long."""
-        found = await do(session.ask, request.state.person, call.n, tuple(call.holding))
-        return Reply({"questions": found})
+        return Reply(await asked(request.state.person, call))
 
     @app.post("/api/tell", responses={**_REFUSALS, 200: {"model": calls.Told}})
     async def tell(call: calls.Tell, request: Request) -> Reply:
         """An answer. The reply comes when it is on disk."""
-        args = call.id, call.answer, call.seconds, call.nonce
-        return Reply(await do(session.tell, request.state.person, *args))
+        return Reply(await told(request.state.person, call))
 
     @app.post("/api/skip", responses={**_REFUSALS, 200: {"model": calls.Saved}})
     async def skip(call: calls.Skip, request: Request) -> Reply:
@@ -224,9 +273,7 @@ def _refusals(app: FastAPI) -> None:
 
     @app.exception_handler(Refused)
     async def refused(_: Request, error: Refused) -> Reply:
-        wait = _RETRY_SECONDS.get(error.code)
-        headers = None if wait is None else {"retry-after": str(wait)}
-        return no(_STATUS.get(error.code, 409), error.code, error.reason, headers)
+        return refusal(error)
 
     @app.exception_handler(RequestValidationError)
     async def invalid(_: Request, error: RequestValidationError) -> Reply:
@@ -239,14 +286,9 @@ def _refusals(app: FastAPI) -> None:
         code = {404: "not-found", 405: "no-such-method"}.get(error.status_code, "bad-request")
         return no(error.status_code, code, str(error.detail), dict(error.headers or {}))
 
-    @app.exception_handler(UsageError)
-    async def wrong(_: Request, error: UsageError) -> Reply:
-        return no(422, "bad-request", str(error))
-
     @app.exception_handler(SparsezoError)
     async def failed(_: Request, error: SparsezoError) -> Reply:
-        _log.error("%s", error)
-        return no(500, "failed", _FAILED)
+        return failure(error)
 
     @app.exception_handler(Exception)
     async def broken(_: Request, error: Exception) -> Reply:

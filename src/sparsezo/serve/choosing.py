@@ -63,7 +63,7 @@ class Chooser:
         if own["audit"] is None:
             own["believed"] = self._believed(question)
         row = QuestionRow.of(question, **own)
-        return row, row.audit is None and not self.sure(row)
+        return row, row.audit is None and not self._knows(question, own["believed"])
 
     def _for_second(self, person: int) -> QuestionRow | None:
         seen, busy = self._desk.seen[person], None
@@ -109,12 +109,15 @@ class Chooser:
     def sure(self, row: QuestionRow) -> bool:
         """Whether the model knows what the answer will be."""
         question = row.question()
-        p = self._believed(question)
+        return self._knows(question, self._believed(question))
+
+    def _knows(self, question: Question, p: float | None) -> bool:
+        """p: its probability of what is shown."""
         if p is None:
             return False
-        if row.kind == "pair":
+        if question.kind == "pair":
             return max(p, self._learner.probability(question, "second")) > SURE
-        return p > SURE or (row.kind == "part" and 1 - p > SURE)
+        return p > SURE or (question.kind == "part" and 1 - p > SURE)
 
     def go_on_from(self, step: int) -> None:
         """After a start: the learner's own order goes on where it was."""

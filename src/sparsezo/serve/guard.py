@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import Awaitable, Callable, Iterable, MutableMapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMapping
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -20,6 +20,7 @@ Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 ASGI = Callable[[Message, Receive, Send], Awaitable[None]]
 Headers = list[tuple[bytes, bytes]]
+Quick = Callable[[Any, bytes], Awaitable[tuple[int, dict[str, str], bytes] | None]]  # (person, body) -> reply
 
 MOST_BYTES = 64 * 1024  # of a request's body
 BODY_SECONDS = 10.0  # for all of it to come
@@ -62,8 +63,14 @@ class Buckets:
 class Guard:
     """An ASGI app before another one. ``hosts``: names that a request may call us by; None: any."""
 
-    def __init__(self, app: ASGI, session: Session, hosts: Iterable[str] | None = LOOPBACK) -> None:
-        self.app, self.session = app, session
+    def __init__(
+        self,
+        app: ASGI,
+        session: Session,
+        hosts: Iterable[str] | None = LOOPBACK,
+        quick: Mapping[str, Quick] | None = None,
+    ) -> None:
+        self.app, self.session, self.quick = app, session, quick or {}
         self.hosts = None if hosts is None else frozenset(hosts)
         self.buckets = Buckets()
         self.body_seconds = BODY_SECONDS
@@ -82,6 +89,10 @@ class Guard:
             return await _refuse(send, 408, "too-slow", "the request's body did not come in time")
         if body is None:
             return await _refuse(send, 413, "too-large", f"a request may have {MOST_BYTES} bytes")
+        quick = self.quick.get(scope["path"]) if scope["method"] == "POST" else None
+        found = None if quick is None else await quick(scope["state"]["person"], body)
+        if found is not None:
+            return await _answer(send, *found)
         return await self.app(scope, _again(body, receive), send)
 
     def _refusal(self, scope: Message) -> tuple[int, str, str] | None:
@@ -151,6 +162,12 @@ def _with_headers(send: Send, path: str) -> Send:
         await send(message)
 
     return sent
+
+
+async def _answer(send: Send, status: int, headers: Mapping[str, str], content: bytes) -> None:
+    pairs: Headers = [(name.encode(), value.encode()) for name, value in headers.items()]
+    await send({"type": "http.response.start", "status": status, "headers": pairs})
+    await send({"type": "http.response.body", "body": content})
 
 
 async def _refuse(send: Send, status: int, code: str, reason: str) -> None:

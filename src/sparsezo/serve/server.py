@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import socket
+import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +26,7 @@ HEAD_SECONDS = 10.0  # for a request's head to come, from a connection's start o
 MOST_HEAD_BYTES = 32 * 1024
 MOST_CONNECTIONS = 4000  # idle ones too; above this many, 503
 _BACKLOG = 2048
+_SWITCH_SECONDS = 0.0005  # that a thread may keep others from running: Python's own 5 ms add up where dozens answer
 _ANY = ("0.0.0.0", "::", "")  # every address of this machine
 
 
@@ -109,6 +111,7 @@ def serve(
 ) -> None:
     """Until it is stopped. The session stays open: whoever opened it closes it."""
     _more_files()
+    sys.setswitchinterval(_SWITCH_SECONDS)
     server = Server(session, host, port)
     with server.socket:
         ready(server.url)  # it listens already: who connects now is answered in a moment
