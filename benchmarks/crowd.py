@@ -168,13 +168,14 @@ def coverage(args: argparse.Namespace) -> dict[str, Any]:
 
     gold = Gold(args.train)
     chunking = kind("chunking")
-    held: dict[str, list[int]] = {"once": [0] * 10, "always": [0] * 10}
+    held: dict[str, list[int]] = {name: [0] * 10 for name in ("once", "always", "below", "above")}
     off: list[float] = []
     with tempfile.TemporaryDirectory(dir=args.scratch) as folder:
-        sample = gold.write(Path(folder) / "sample.txt", DEV, DEV + args.sentences, tagged=True)
+        # as many sentences that nobody is asked about, with the same features, say what the truth is
+        sample = gold.write(Path(folder) / "sample.txt", DEV, DEV + 2 * args.sentences, tagged=True)
         loaded = chunking.load(Files((str(sample),), None, None, {"only": "NP"}))
-        task, data = loaded.task, loaded.data.train
-        problem, right = task.problem(data, learn=False), np.asarray(task.gold(data).tags)
+        task, data, unseen = loaded.task, loaded.data.train[: args.sentences], loaded.data.train[args.sentences :]
+        problem, right = task.problem(unseen, learn=False), np.asarray(task.gold(unseen).tags)
         for run in range(args.runs):
             settings = Settings.complete({"rule": "part", "seed": run, "rater_error": "0.05"}, task.defaults)
             generator = random.Random(run)
@@ -193,11 +194,13 @@ def coverage(args: argparse.Namespace) -> dict[str, Any]:
                     audit = session.status()["audit"]
                     tenth = n // (args.answers // 10) - 1
                     held["once"][tenth] += audit["low"] <= truth <= audit["high"]
+                    held["below"][tenth] += truth < audit["low"]
+                    held["above"][tenth] += truth > audit["high"]
                     held["always"][tenth] += audit["always_low"] <= truth <= audit["always_high"]
                 for k, each in enumerate(session.people()):
                     off += [each[name] - ERRORS[k] for name in ("e0", "e1") if each[name] is not None]
             subprocess.run(["rm", "-rf", str(place)], check=True)
-            print(run + 1, held["once"], file=sys.stderr)
+            print(run + 1, held["once"], held["below"], held["above"], file=sys.stderr)
     rmse = float(np.sqrt(np.mean(np.square(off)))) if off else None
     return {"runs": args.runs, "held": held, "error_rates_rmse": rmse, "answers": args.answers, "audit": args.audit}
 
