@@ -59,7 +59,7 @@ class Answers:
     def request(self, asked: Proposal | Question) -> dict[str, Any]:
         """What a scorer is told."""
         of_question = tuple(asked.choices) if isinstance(asked, Question) else ()
-        choices = tuple(_OUTPUTS) if self._rule in ("comparison", "preference") else of_question
+        choices = tuple(_OUTPUTS) if RULES[self._rule].chooses else of_question
         return {
             "task": self._task.name,
             "rule": self._rule,

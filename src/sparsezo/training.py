@@ -149,7 +149,7 @@ class Training:
 
     def learn(self, progress: Callable[[Progress], None] | None = None) -> Model:
         """Learn to the end. On KeyboardInterrupt, or where a scorer fails, the checkpoint is written first."""
-        advance: Callable[[int, int | None], None] = self._from_gold
+        advance: Callable[[int, int | None], None] = functools.partial(self.learner.run, self.gold)
         size = 1000
         if self.scorer is None:
             self.learner.run(self.gold, 0)  # compiles, where that is still to do, before the clock starts
@@ -162,12 +162,6 @@ class Training:
                 self._save()
                 raise
         return self._model()
-
-    def _from_gold(self, steps: int, answers: int | None) -> None:
-        if answers is None:
-            self.learner.run(self.gold, steps)
-        else:
-            self.learner.run(self.gold, steps, answers)
 
     def _from_scorer(self, scorer: Scorer, signals: DeferredSignals) -> Callable[[int, int | None], None]:
         """A signal is heard while an answer is waited for: the question is then taken back."""

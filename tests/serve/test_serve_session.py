@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from sessions import Clock, answered, made, opened, same_as_replay, someone, weights
+from sessions import RULES, Clock, answered, made, opened, same_as_replay, someone, weights
 
 from sparsezo.errors import SparsezoError, UsageError
 from sparsezo.learner import predict
@@ -567,3 +567,12 @@ def test_many_threads_at_once_lose_nothing_and_double_nothing(tmp_path):
         events = [event for event in session.log.events() if event.what == "answer"]
         assert len(events) == len({event.question for event in events}) == session.desk.answers == 120
         assert same_as_replay(session)
+
+
+@pytest.mark.parametrize("name", RULES)
+def test_warming_up_leaves_no_trace(tmp_path, name):
+    with opened(tmp_path / "s", name) as session:
+        before = session.learner.to_bytes()
+        session.warm_up()
+        assert session.learner.to_bytes() == before
+        assert session.log.events() == session.log.questions() == []

@@ -52,24 +52,22 @@ def look(inputs: Any, task: Any, params: Any, N: Any, x: Any, step: Any, state: 
     return np.float64(chance)
 
 
-@inlined_kernel
-def learn(inputs: Any, task: Any, params: Any, x: Any, answer: Any, state: Any, work: Any) -> Any:
-    """Climb: the question is in work.q, work.y, work.incumbent. Returns the answer's likelihood, or nan."""
-    protocol.scores(inputs, x, state.W, work.S)
-    args = (params.rule, params.about, work.q, work.y, work.incumbent, answer, params.e0, params.e1, work.D)
-    likelihood = np.float64(protocol.evidence(task, x, work.S, *args))
-    if likelihood > 0:
-        protocol.move(inputs, x, params.h, params.h, work.D, work.U, False, state.W, state.q)
-        state.counts[UPDATES] += 1
-    return likelihood
-
-
 @kernel
 def likelihood(inputs: Any, task: Any, params: Any, x: Any, answer: Any, state: Any, work: Any) -> Any:
-    """Of an answer, under the present weights; nothing is learned."""
+    """Of an answer, under the present weights, and its logarithm's gradient in work.D; nothing is learned."""
     protocol.scores(inputs, x, state.W, work.S)
     args = (params.rule, params.about, work.q, work.y, work.incumbent, answer, params.e0, params.e1, work.D)
     return np.float64(protocol.evidence(task, x, work.S, *args))
+
+
+@inlined_kernel
+def learn(inputs: Any, task: Any, params: Any, x: Any, answer: Any, state: Any, work: Any) -> Any:
+    """Climb: the question is in work.q, work.y, work.incumbent. Returns the answer's likelihood, or nan."""
+    found = likelihood(inputs, task, params, x, answer, state, work)
+    if found > 0:
+        protocol.move(inputs, x, params.h, params.h, work.D, work.U, False, state.W, state.q)
+        state.counts[UPDATES] += 1
+    return found
 
 
 def with_room(state: State, size: int, width: int) -> State:

@@ -26,7 +26,7 @@ LEAST_PROBABILITY = 0.1  # of an output, as cross-entropy has it: a step is at m
 @inlined_kernel
 def perturbs(rule: Any) -> Any:
     """Whether the rule is zeroth-order: it learns from what perturbed weights do."""
-    return rule < FIRST_ORDER
+    return rule in (TWO_POINT, SYMMETRIC, COMPARISON, PREFERENCE, BASELINE)
 
 
 @inlined_kernel

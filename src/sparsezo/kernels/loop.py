@@ -19,7 +19,6 @@ from sparsezo.kernels.codes import (
     BASELINE,
     CROSS_ENTROPY,
     EXACT,
-    FIRST_ORDER,
     PAIRWISE,
     SCORE,
     SUPERVISED,
@@ -339,9 +338,7 @@ def run(inputs: Any, task: Any, gold: Any, params: Any, N: Any, stop: Any, answe
             F_plus, F_incumbent = told(params, step, F_plus, F_incumbent, same)
         c = coefficient(params.rule, params.h, params.mu, F_plus, F_incumbent, count_step(params, loss, F_plus, state))
         if c != 0:
-            if params.rule == FIRST_ORDER:
-                protocol.score_gradient(task, x, work.S, work.y, work.D)
-            elif params.rule == SUPERVISED:
+            if params.rule == SUPERVISED:
                 protocol.supervise(gold, task, x, work.S, work.D)
             elif not perturbs(params.rule):
                 R = protocol.rows(inputs, x)

@@ -11,14 +11,13 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import Awaitable, Callable, Coroutine, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeVar
 
 from fastapi import FastAPI, Path, Query, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import HTMLResponse, Response, StreamingResponse
-from fastapi.routing import APIRoute
 from pydantic import BaseModel, ValidationError
 from starlette.exceptions import HTTPException
 
@@ -51,6 +50,7 @@ _REFUSALS: dict[int | str, dict[str, Any]] = {
 _ADMIN = {**_REFUSALS, 403: {"model": calls.Refusal, "description": "Not an administrator's token"}}
 _FAILED = "the service could not do this; its log says why"
 _log = logging.getLogger("sparsezo.serve")
+T = TypeVar("T")
 
 
 class Reply(Response):
@@ -62,23 +62,6 @@ class Reply(Response):
         return json.dumps(content, separators=(",", ":")).encode()
 
 
-class Short(APIRoute):
-    """A call that takes one model and the request: FastAPI's own way to both costs three times what a session does."""
-
-    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-        model: type[BaseModel] = get_type_hints(self.endpoint)["call"]
-
-        async def handle(request: Request) -> Response:
-            try:
-                call = model.model_validate_json(await request.body())
-            except ValidationError as error:
-                raise RequestValidationError(error.errors(include_context=False, include_url=False)) from None
-            reply: Response = await self.endpoint(call, request)
-            return reply
-
-        return handle
-
-
 class Threads:
     """A session's calls, in threads of their own."""
 
@@ -86,7 +69,7 @@ class Threads:
         self.session = session
         self.pool = ThreadPoolExecutor(THREADS, "serve")
 
-    async def do(self, call: Callable[..., Any], *args: Any) -> Any:
+    async def do(self, call: Callable[..., T], *args: Any) -> T:
         return await asyncio.get_running_loop().run_in_executor(self.pool, call, *args)
 
 
@@ -102,44 +85,65 @@ def create_app(session: Session, hosts: Iterable[str] | None = LOOPBACK) -> Guar
         redoc_url=None,
         redirect_slashes=False,
     )
-    app.router.route_class = Short
-    _answering(app, threads)  # first, since routes are tried in order
-    app.router.route_class = APIRoute
+    made = _calls(threads)
+    for path, call in made.items():  # first, since routes are tried in order
+        _documented(app, path, call)
     _looking(app, threads)
     _pages(app)
     _administration(app, threads)
     _refusals(app)
     _documentation(app)
-    quick = {"/api/ask": _quick(calls.Ask, _ask(threads)), "/api/tell": _quick(calls.Tell, _tell(threads))}
-    return Guard(app, session, hosts, quick)
+    return Guard(app, session, hosts, {path: _quick(call) for path, call in made.items()})
 
 
-def _ask(threads: Threads) -> Callable[[Any, Any], Awaitable[dict[str, Any]]]:
+class Call(NamedTuple):
+    """One of the calls that a page makes all the time. ``do``: of the person and the call; its words are the API's."""
+
+    takes: type[BaseModel]
+    gives: type[BaseModel]
+    do: Callable[[Any, Any], Awaitable[dict[str, Any]]]
+
+
+def _calls(threads: Threads) -> dict[str, Call]:
+    session, do = threads.session, threads.do
+
     async def ask(person: Any, call: calls.Ask) -> dict[str, Any]:
-        return {"questions": await threads.do(threads.session.ask, person, call.n, tuple(call.holding))}
+        """Questions for this person. Nobody else gets them until they are answered, skipped or left for too long."""
+        return {"questions": await do(session.ask, person, call.n, tuple(call.holding))}
 
-    return ask
-
-
-def _tell(threads: Threads) -> Callable[[Any, Any], Awaitable[dict[str, Any]]]:
     async def tell(person: Any, call: calls.Tell) -> dict[str, Any]:
-        args = call.id, call.answer, call.seconds, call.nonce
-        found: dict[str, Any] = await threads.do(threads.session.tell, person, *args)
-        return found
+        """An answer. The reply comes when it is on disk."""
+        return await do(session.tell, person, call.id, call.answer, call.seconds, call.nonce)
 
-    return tell
+    async def skip(person: Any, call: calls.Skip) -> dict[str, Any]:
+        """No answer: another time (skip), or nobody could say (cannot-tell)."""
+        return await do(session.skip, person, call.id, call.why, call.nonce)
+
+    async def flag(person: Any, call: calls.Flag) -> dict[str, Any]:
+        """Something is wrong with this question; a note says what."""
+        return await do(session.flag, person, call.id, call.note)
+
+    async def undo(person: Any, call: calls.Undo) -> dict[str, Any]:
+        """Take an answer back; its question comes again, to be answered."""
+        return {"question": await do(session.undo, person, call.id)}
+
+    return {
+        "/api/ask": Call(calls.Ask, calls.Questions, ask),
+        "/api/tell": Call(calls.Tell, calls.Told, tell),
+        "/api/skip": Call(calls.Skip, calls.Saved, skip),
+        "/api/flag": Call(calls.Flag, calls.Saved, flag),
+        "/api/undo": Call(calls.Undo, calls.OneQuestion, undo),
+    }
 
 
-def _quick(model: type[BaseModel], call: Callable[[Any, Any], Awaitable[dict[str, Any]]]) -> Quick:
-    """The two calls that everybody makes all the time, without FastAPI's routes; None: for FastAPI to refuse."""
+def _quick(call: Call) -> Quick:
+    """Past FastAPI's routes, which cost several times what a session does."""
 
-    async def answer(person: Any, body: bytes) -> tuple[int, dict[str, str], bytes] | None:
+    async def answer(person: Any, body: bytes) -> tuple[int, dict[str, str], bytes]:
         try:
-            given = model.model_validate_json(body)
-        except ValidationError:
-            return None
-        try:
-            found = Reply(await call(person, given))
+            found = Reply(await call.do(person, call.takes.model_validate_json(body)))
+        except ValidationError as error:
+            found = invalid(error.errors(include_context=False, include_url=False))
         except Refused as error:
             found = refusal(error)
         except Exception as error:
@@ -147,6 +151,23 @@ def _quick(model: type[BaseModel], call: Callable[[Any, Any], Awaitable[dict[str
         return found.status_code, dict(found.headers), bytes(found.body)
 
     return answer
+
+
+def _documented(app: FastAPI, path: str, made: Call) -> None:
+    """In the schema, and other methods are refused as everywhere; what comes here by POST, ``Guard`` has answered."""
+
+    async def endpoint(call: Any, request: Request) -> Reply:
+        return Reply(await made.do(request.state.person, call))
+
+    endpoint.__annotations__["call"] = made.takes
+    endpoint.__name__, endpoint.__doc__ = made.do.__name__, made.do.__doc__
+    app.post(path, responses={**_REFUSALS, 200: {"model": made.gives}})(endpoint)
+
+
+def invalid(errors: Sequence[Any]) -> Reply:
+    first = errors[0]
+    where = ".".join(str(each) for each in first["loc"])
+    return Reply({"error": "bad-request", "reason": f"{where}: {first['msg']}" if where else first["msg"]}, 422)
 
 
 def refusal(error: Refused) -> Reply:
@@ -188,37 +209,6 @@ def _constant(content: str) -> Callable[[], Any]:
         return HTMLResponse(content)
 
     return shown
-
-
-def _answering(app: FastAPI, threads: Threads) -> None:
-    session, do = threads.session, threads.do
-
-    asked, told = _ask(threads), _tell(threads)
-
-    @app.post("/api/ask", responses={**_REFUSALS, 200: {"model": calls.Questions}})
-    async def ask(call: calls.Ask, request: Request) -> Reply:
-        """Questions for this person. Nobody else gets them until they are answered, skipped or left for too long."""
-        return Reply(await asked(request.state.person, call))
-
-    @app.post("/api/tell", responses={**_REFUSALS, 200: {"model": calls.Told}})
-    async def tell(call: calls.Tell, request: Request) -> Reply:
-        """An answer. The reply comes when it is on disk."""
-        return Reply(await told(request.state.person, call))
-
-    @app.post("/api/skip", responses={**_REFUSALS, 200: {"model": calls.Saved}})
-    async def skip(call: calls.Skip, request: Request) -> Reply:
-        """No answer: another time (skip), or nobody could say (cannot-tell)."""
-        return Reply(await do(session.skip, request.state.person, call.id, call.why, call.nonce))
-
-    @app.post("/api/flag", responses={**_REFUSALS, 200: {"model": calls.Saved}})
-    async def flag(call: calls.Flag, request: Request) -> Reply:
-        """Something is wrong with this question; a note says what."""
-        return Reply(await do(session.flag, request.state.person, call.id, call.note))
-
-    @app.post("/api/undo", responses={**_REFUSALS, 200: {"model": calls.OneQuestion}})
-    async def undo(call: calls.Undo, request: Request) -> Reply:
-        """Take an answer back; its question comes again, to be answered."""
-        return Reply({"question": await do(session.undo, request.state.person, call.id)})
 
 
 def _looking(app: FastAPI, threads: Threads) -> None:
@@ -276,10 +266,8 @@ def _refusals(app: FastAPI) -> None:
         return refusal(error)
 
     @app.exception_handler(RequestValidationError)
-    async def invalid(_: Request, error: RequestValidationError) -> Reply:
-        first = error.errors()[0]
-        where = ".".join(str(each) for each in first["loc"])
-        return no(422, "bad-request", f"{where}: {first['msg']}" if where else first["msg"])
+    async def unlike(_: Request, error: RequestValidationError) -> Reply:
+        return invalid(error.errors())
 
     @app.exception_handler(HTTPException)
     async def other(_: Request, error: HTTPException) -> Reply:

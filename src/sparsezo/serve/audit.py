@@ -42,8 +42,9 @@ def share(k: int, n: int, level: float = LEVEL) -> Share:
     if n == 0:
         return Share(math.nan, 0.0, 1.0)
     tail = (1 - level) / 2
-    low = 0.0 if k == 0 else _root(lambda p: _at_least(k, n, p) - tail)
-    high = 1.0 if k == n else _root(lambda p: tail - (1 - _at_least(k + 1, n, p)))
+    so_many, more = _at_least(k, n), _at_least(k + 1, n)
+    low = 0.0 if k == 0 else _root(lambda p: so_many(p) - tail)
+    high = 1.0 if k == n else _root(lambda p: tail - (1 - more(p)))
     return Share(k / n, low, high)
 
 
@@ -95,16 +96,12 @@ def _clip(value: float) -> float:
     return min(1.0, max(0.0, value))
 
 
-def _at_least(k: int, n: int, p: float) -> float:
-    """Pr(k or more of n)."""
-    if k <= 0:
-        return 1.0
-    if k > n:
-        return 0.0
+def _at_least(k: int, n: int) -> Callable[[float], float]:
+    """p -> Pr(k or more of n), each with chance p."""
     at = np.arange(k, n + 1)
     factorial = np.concatenate([[0.0], np.log(np.arange(1, n + 1)).cumsum()])
     ways = factorial[n] - factorial[at] - factorial[n - at]
-    return float(np.exp(ways + at * math.log(p) + (n - at) * math.log1p(-p)).sum())
+    return lambda p: float(np.exp(ways + at * math.log(p) + (n - at) * math.log1p(-p)).sum())
 
 
 def _root(function: Callable[[float], float], low: float = 0.0, high: float = 1.0) -> float:

@@ -139,12 +139,14 @@ class Core:
         self.watch = Watch(contents.task, metric, dev, log.looks(), self._weights, self._look, self._estimate)
 
     def warm_up(self) -> None:
-        """Load what is compiled, so that the first who asks does not wait for it."""
+        """Load what is compiled, or compile it, so that the first who asks or answers does not wait for it."""
         with self.lock:
             question = self.learner.ask()
             self.learner.unask(question)
-            choices = self.offered[question.kind, question.about] or {0.0: 0}
-            self.learner.probability(question, next(iter(choices)))
+            answer = next(iter(self.offered[question.kind, question.about] or {0.0: 0}))
+            self.learner.probability(question, answer)
+            self.decoder.one(self.learner.state.W, question.x)
+            Learner(self.learner.problem, self.learner.settings).learn_from(question, answer)  # which nobody keeps
 
     # Leaving
 

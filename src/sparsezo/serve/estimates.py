@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter, defaultdict
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -116,8 +116,7 @@ def audited(rows: Sequence[dict[str, Any]], labels: int, found: Estimated, belie
     Corrected by what is known of the raters' errors; before that, by what is believed of all of them.
     """
     n, right = len(rows), sum(row["answer"] == row["model"] for row in rows)
-    by: Counter[Hashable] = Counter(row["person"] for row in rows)
-    error = found.error(by)  # type: ignore[arg-type]
+    error = found.error(Counter(row["person"] for row in rows))
     if error is None and believed > 0:
         error = Share(believed, believed, believed)
     once = accuracy(right, n, error=error, labels=labels)

@@ -20,7 +20,7 @@ Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 ASGI = Callable[[Message, Receive, Send], Awaitable[None]]
 Headers = list[tuple[bytes, bytes]]
-Quick = Callable[[Any, bytes], Awaitable[tuple[int, dict[str, str], bytes] | None]]  # (person, body) -> reply
+Quick = Callable[[Any, bytes], Awaitable[tuple[int, dict[str, str], bytes]]]  # (person, body) -> reply
 
 MOST_BYTES = 64 * 1024  # of a request's body
 BODY_SECONDS = 10.0  # for all of it to come
@@ -90,9 +90,8 @@ class Guard:
         if body is None:
             return await _refuse(send, 413, "too-large", f"a request may have {MOST_BYTES} bytes")
         quick = self.quick.get(scope["path"]) if scope["method"] == "POST" else None
-        found = None if quick is None else await quick(scope["state"]["person"], body)
-        if found is not None:
-            return await _answer(send, *found)
+        if quick is not None:
+            return await _answer(send, *await quick(scope["state"]["person"], body))
         return await self.app(scope, _again(body, receive), send)
 
     def _refusal(self, scope: Message) -> tuple[int, str, str] | None:

@@ -86,6 +86,7 @@ def modules(programs, request) -> Path:
 @pytest.fixture
 def real(tmp_path):
     with opened(tmp_path / "session") as session:
+        session.warm_up()  # a page waits for an answer to be saved, not for a compiler
         yield session
 
 

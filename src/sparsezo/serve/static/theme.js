@@ -3,31 +3,34 @@
   "use strict";
   const KEY = "sparsezo.theme";
   const root = document.documentElement;
+  const system = matchMedia("(prefers-color-scheme: dark)");
   const read = () => {
     try {
-      return localStorage.getItem(KEY);
+      const kept = localStorage.getItem(KEY);
+      return kept === "light" || kept === "dark" ? kept : null;
     } catch {
       return null; // no storage: the system's choice
     }
   };
-  const kept = read();
-  if (kept === "light" || kept === "dark") root.dataset.theme = kept;
-  const dark = () =>
-    root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
+  let chosen = read();
+  const dark = () => (chosen ?? (system.matches ? "dark" : "light")) === "dark";
+  const show = () => {
+    root.dataset.theme = dark() ? "dark" : "light";
+    const button = document.getElementById("theme");
+    if (!button) return; // the page is not there yet
+    button.textContent = dark() ? "Light" : "Dark";
+    button.setAttribute("aria-label", dark() ? "Change to light colours" : "Change to dark colours");
+  };
+  show();
+  system.addEventListener("change", show);
 
   document.addEventListener("DOMContentLoaded", () => {
-    const button = document.getElementById("theme");
-    const name = () => {
-      button.textContent = dark() ? "Light" : "Dark";
-      button.setAttribute("aria-label", dark() ? "Change to light colours" : "Change to dark colours");
-    };
-    name();
-    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", name);
-    button.addEventListener("click", () => {
-      root.dataset.theme = dark() ? "light" : "dark";
-      name();
+    show();
+    document.getElementById("theme").addEventListener("click", () => {
+      chosen = dark() ? "light" : "dark";
+      show();
       try {
-        localStorage.setItem(KEY, root.dataset.theme);
+        localStorage.setItem(KEY, chosen);
       } catch {
         // for this page only, then
       }

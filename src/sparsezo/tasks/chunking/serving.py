@@ -11,20 +11,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sparsezo.identity import known_by
 from sparsezo.questions import Question
-from sparsezo.storage.container import damage, read_container, write_container
 from sparsezo.storage.texts import joined, parted
 from sparsezo.tasks.chunking.conll import Corpus, Listed
 from sparsezo.tasks.chunking.options import PLAIN
 from sparsezo.tasks.chunking.show import in_words
 from sparsezo.tasks.chunking.tags import IOB2, OUTSIDE, spelled
+from sparsezo.tasks.keeping import identity_of, read_inputs, write_inputs
 
 if TYPE_CHECKING:
     from sparsezo.tasks.chunking.task import Chunking
 
 AUDIT = "label"  # the kind of question that an audit asks
-_FILE, _KIND = "inputs.szo", "sentences"
+_KIND = "sentences"
 ANSWERED, GUESS = "answered", "guess"
 ENDING = "conll"  # of the corpus
 
@@ -44,19 +43,15 @@ def to_arrays(data: Corpus) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
 
 
 def keep(folder: Path, data: Corpus) -> str:
-    """Returns what they are known by."""
-    meta, arrays = to_arrays(data)
-    write_container(folder / _FILE, _KIND, meta, arrays)
-    return known_by(arrays)
+    return write_inputs(folder, _KIND, to_arrays(data))
 
 
 def identity(data: Corpus) -> str:
-    return known_by(to_arrays(data)[1])
+    return identity_of(to_arrays(data))
 
 
 def kept(folder: Path, task: Chunking) -> Corpus:
-    meta, arrays = read_container(folder / _FILE, _KIND)
-    with damage(folder / _FILE):
+    with read_inputs(folder, _KIND) as (meta, arrays):
         words = parted(arrays["words"], arrays["words_start"])
         columns = tuple([words[i] for i in arrays[f"column.{k}"].tolist()] for k in range(meta["columns"]))
         listed = None

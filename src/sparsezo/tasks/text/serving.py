@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sparsezo.identity import known_by
 from sparsezo.questions import Question
-from sparsezo.storage.container import damage, read_container, write_container
 from sparsezo.storage.texts import joined, parted
+from sparsezo.tasks.keeping import identity_of, read_inputs, write_inputs
 from sparsezo.tasks.text.documents import Documents
 from sparsezo.tasks.text.task import Prepared
 
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
     from sparsezo.tasks.text.task import TextClassification
 
 AUDIT = "label"  # the kind of question that an audit asks
-_FILE, _KIND = "inputs.szo", "documents"
+_KIND = "documents"
 ANSWERED, GUESS = "answered", "guess"
 ENDING = "tsv"  # of the corpus
 
@@ -42,21 +41,17 @@ def to_arrays(data: Prepared) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
 
 
 def keep(folder: Path, data: Prepared) -> str:
-    """Returns what they are known by."""
-    meta, arrays = to_arrays(data)
-    write_container(folder / _FILE, _KIND, meta, arrays)
-    return known_by(arrays)
+    return write_inputs(folder, _KIND, to_arrays(data))
 
 
 def identity(data: Prepared) -> str:
-    return known_by(to_arrays(data)[1])
+    return identity_of(to_arrays(data))
 
 
 def kept(folder: Path, task: TextClassification) -> Prepared:
     from scipy.sparse import csr_array
 
-    meta, arrays = read_container(folder / _FILE, _KIND)
-    with damage(folder / _FILE):
+    with read_inputs(folder, _KIND) as (meta, arrays):
         texts = parted(arrays["texts"], arrays["texts_start"]) if "texts" in arrays else None
         documents = Documents(
             tuple(meta["paths"]), arrays["file_of"], arrays["lines"], None, texts, tokenised=meta["tokenised"]
