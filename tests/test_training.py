@@ -99,7 +99,8 @@ def forward(run):
     """Learning as it is, but calls that do not go forward are few: a run that never ends fails, it does not hang."""
     calls = []
 
-    def checked(learner, gold, steps):
+    def checked(learner, gold, steps, answers=None):
+        assert answers is None
         assert steps == int(steps) >= 0
         calls.append(steps)
         assert calls.count(0) < 20, "it never ends"
@@ -447,7 +448,7 @@ def test_a_run_that_was_stopped_before_its_first_step_looks_at_the_start_once(da
     task, parts = data
     options = {"evaluate_every": 50, "checkpoint": tmp_path / "checkpoint"}
 
-    def run(_learner, _gold, steps):
+    def run(_learner, _gold, steps, _answers=None):
         if steps:
             raise KeyboardInterrupt
 

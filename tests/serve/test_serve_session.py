@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import random
 import threading
 from dataclasses import replace
@@ -19,6 +20,7 @@ from sparsezo.serve.log import Log
 from sparsezo.serve.replay import replay
 from sparsezo.serve.session import Session
 from sparsezo.settings import Settings
+from sparsezo.tasks.chunking import metric
 from sparsezo.tasks.registry import kind
 
 
@@ -337,6 +339,53 @@ def test_the_audit_set_is_never_learned_from(tmp_path):
         assert found["low"] <= found["accuracy"] <= found["high"]
         assert (found["always_low"], found["always_high"]) != (found["low"], found["high"])
         assert same_as_replay(session)
+
+
+def test_sentences_audited_whole_say_how_good_chunks_are(tmp_path):
+    """People name every token's tag (always B-NP here), and chunks are counted when a sentence is whole."""
+    with opened(tmp_path / "s", audit=2, audit_whole=3, max_ahead=1, clock=Clock()) as session:
+        ann, meta = someone(session), session.log.meta
+        _, data = made("chunking")
+        lengths = np.diff(data.offsets)
+        sentences = meta["audit_inputs"]
+        rows = session.log.audit()
+        parts = {(row.x, json.loads(row.numbers)[0]) for row in rows}
+        assert meta["audit_parts"] == 2
+        assert len(sentences) == 3
+        assert parts >= {(x, i) for x in sentences for i in range(lengths[x])}
+        assert len(parts) == len(rows)  # nothing is asked twice
+        while session.chooser._left:
+            question = session.ask(ann)[0]
+            audit = session.desk.row(int(question["id"][1:])).audit is not None
+            assert audit or question["shown"]["words"] not in [words_of(data, x) for x in sentences]
+            session.tell(ann, question["id"], "B-NP" if audit else "yes")
+        session.clock.now += 10
+        found = session.status()["audit"]
+        assert found["asked"] == 2  # the accuracy is of the parts drawn one by one
+        output = predict(session.learner.problem, session.learner.state.W)
+        said = [(int(data.offsets[x]) + i, int(data.offsets[x]) + i + 1) for x in sentences for i in range(lengths[x])]
+        tags = [made("chunking")[0].tags[k] for k in output]
+        chunks = {each[:2] for each in metric.chunks(tags, data.offsets)}
+        mine = {each for each in chunks if np.searchsorted(data.offsets, each[0], "right") - 1 in sentences}
+        both = len(mine & {*said})
+        assert found["chunks"]["sentences"] == 3
+        assert found["chunks"]["precision"]["value"] == (both / len(mine) if mine else None)
+        assert found["chunks"]["recall"]["value"] == both / len(said)
+        assert found["chunks"]["f1"]["value"] == pytest.approx(2 * both / (len(mine) + len(said)))
+        json.dumps(found, allow_nan=False)
+        session.undo(ann)  # a sentence of which something is open does not count
+        session.clock.now += 10
+        assert session.status()["audit"]["chunks"]["sentences"] == 2
+        assert same_as_replay(session)
+
+
+def words_of(data, x):
+    return data.columns[0][data.offsets[x] : data.offsets[x + 1]]
+
+
+def test_only_chunks_are_audited_whole(tmp_path):
+    with pytest.raises(UsageError, match="`audit_whole` 3: only chunks are counted in whole sentences"):
+        opened(tmp_path / "s", "text", audit_whole=3)
 
 
 def test_an_audit_answer_can_be_taken_back(tmp_path):

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from sparsezo.errors import UsageError
-from sparsezo.serve.audit import Share, accuracy, sequence, share
+from sparsezo.serve.audit import Share, accuracy, of_chunks, sequence, share
 from sparsezo.serve.forecast import forecast
 from sparsezo.serve.people import alpha, error_rates
 
@@ -64,6 +64,23 @@ def test_a_sequence_ends_where_the_mixture_is_twenty_times_as_likely():
     assert found.low < share(k, n).low < share(k, n).high < found.high
     assert sequence(0, 5).low == 0
     assert sequence(5, 5).high == 1
+
+
+def test_precision_recall_and_f1_of_chunks():
+    found = of_chunks(correct=30, predicted=40, gold=50)
+    assert found["precision"] == share(30, 40)
+    assert found["recall"] == share(30, 50)
+    assert found["f1"].value == pytest.approx(60 / 90)
+    both = share(30, 60)  # of the 60 chunks that either has
+    assert found["f1"].low == pytest.approx(2 * both.low / (1 + both.low))
+    assert found["f1"].low < found["f1"].value < found["f1"].high
+
+
+def test_chunks_where_a_side_has_none():
+    none = of_chunks(correct=0, predicted=0, gold=7)
+    assert none["precision"].as_dict() == {"value": None, "low": 0.0, "high": 1.0}
+    assert (none["recall"].value, none["f1"].value) == (0, 0)
+    assert of_chunks(correct=0, predicted=0, gold=0)["f1"].as_dict()["value"] is None
 
 
 @pytest.mark.parametrize(("labels", "error"), [(2, 0.1), (3, 0.25), (9, 0.02)])

@@ -76,11 +76,11 @@ def test_a_cut_off_or_damaged_archive(tmp_path, ending):
 @pytest.mark.parametrize("kind", [OSError, EOFError, lzma.LZMAError, zlib.error])
 def test_what_cannot_be_read_on_is_said_with_the_line_after_the_last_good_one(monkeypatch, kind):
     class Failing(io.BytesIO):
-        def readline(self, size=-1):
-            line = super().readline(size)
-            if line == b"three\n":
+        def read1(self, size=-1):
+            found = super().read1(10)
+            if found == b"ree\n":
                 raise kind("bad sector")
-            return line
+            return found
 
     monkeypatch.setattr(files, "open_bytes", lambda path: Failing(b"one\ntwo\nthree\n"))
     lines = numbered_lines("some.gz")
@@ -88,6 +88,46 @@ def test_what_cannot_be_read_on_is_said_with_the_line_after_the_last_good_one(mo
     with pytest.raises(DataError) as caught:
         next(lines)
     assert str(caught.value) == "some.gz:3: cannot be read on (bad sector); is the file cut off?"
+
+
+class Pieces(io.BytesIO):
+    """Gives what it has in pieces of one size, as a slow pipe does."""
+
+    def __init__(self, content, size):
+        super().__init__(content)
+        self.size = size
+
+    def read1(self, size=-1):
+        return super().read1(self.size)
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 7, 1000])
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"\n",
+        b"\xef\xbb\xbf",
+        b"\xef\xbb\xbf\nb",
+        b"a",
+        b"a\n",
+        b"a\n\n\nb\r\nc\r\r\n\rd\n",
+        "å\nbø\n\u2028x\x0cy\x85z\n".encode(),
+        b"a\n\n",
+    ],
+)
+def test_lines_are_the_same_in_whatever_pieces_a_file_comes(content, size):
+    plain = content.removeprefix(b"\xef\xbb\xbf")
+    expected = [line.decode().rstrip("\r\n") for line in io.BytesIO(plain)]
+    assert list(numbered_lines("some.txt", Pieces(content, size))) == list(enumerate(expected, 1))
+
+
+@pytest.mark.parametrize("size", [1, 5, 1000])
+def test_lines_before_one_that_is_no_text_are_given(size):
+    lines = numbered_lines("some.txt", Pieces(b"one\r\ntwo\nthr\xffee\nfour\n", size))
+    assert [next(lines), next(lines)] == [(1, "one"), (2, "two")]
+    with pytest.raises(DataError, match=r"^some\.txt:3: is not UTF-8 text"):
+        next(lines)
 
 
 @pytest.mark.parametrize("ending", [".gz", ".xz"])

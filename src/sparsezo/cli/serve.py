@@ -140,6 +140,7 @@ def _session(
         W=contents.W,
         dev=dev,
         audit=options.audits(len(contents.data)),
+        audit_whole=options.audits_whole(len(contents.data), chunks=contents.has_chunks),
         overlap=options.overlap,
         lease_seconds=options.lease_seconds,
         source=_source(options.source),
@@ -180,9 +181,9 @@ def _known(kind: TaskKind, values: Mapping[str, Any], folder: Path) -> tuple[Con
     log = Log(folder / LOG)
     known = log.meta.get("inputs", [])
     log.close()
-    for name, value in given(values, {"audit": None, "overlap": None}).items():
-        if log.meta[name] != value:
-            raise UsageError(f"`{name}` {value}: the session in {folder} has {log.meta[name]}; leave it out")
+    for name, value in given(values, {"audit": None, "audit_whole": None, "overlap": None}).items():
+        if log.meta.get(name, 0) != value:
+            raise UsageError(f"`{name}` {value}: the session in {folder} has {log.meta.get(name, 0)}; leave it out")
     if values["inputs"] and known and _sums(values["inputs"]) != known:
         raise UsageError(f"{folder}: is a session about other inputs; name another folder with `log`")
     dev = values["dev"]

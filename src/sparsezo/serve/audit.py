@@ -31,8 +31,9 @@ class Share:
     low: float
     high: float
 
-    def as_dict(self) -> dict[str, float]:
-        return {"value": self.value, "low": self.low, "high": self.high}
+    def as_dict(self) -> dict[str, float | None]:
+        """A share of nothing has no value."""
+        return {"value": None if math.isnan(self.value) else self.value, "low": self.low, "high": self.high}
 
 
 def share(k: int, n: int, level: float = LEVEL) -> Share:
@@ -64,6 +65,17 @@ def sequence(k: int, n: int, level: float = LEVEL) -> Share:
     low = 0.0 if k == 0 else _root(lambda p: -beyond(p), 0.0, value)
     high = 1.0 if k == n else _root(beyond, value, 1.0)
     return Share(value, low, high)
+
+
+def of_chunks(correct: int, predicted: int, gold: int) -> dict[str, Share]:
+    """Precision, recall and F1. Of all chunks that either side has, the share J that both have is a share like any
+    other, and F1 = 2 J / (1 + J) grows with it, so J's interval is F1's."""
+    both = share(correct, predicted + gold - correct)
+    return {
+        "precision": share(correct, predicted),
+        "recall": share(correct, gold),
+        "f1": Share(*(2 * each / (1 + each) for each in (both.value, both.low, both.high))),
+    }
 
 
 def accuracy(right: int, n: int, *, error: Share | None = None, labels: int = 2, always: bool = False) -> Share:

@@ -64,6 +64,7 @@ class Core:
         W: NDArray[Any] | None = None,
         dev: Any = None,
         audit: int = 0,
+        audit_whole: int = 0,
         overlap: float = 0.0,
         lease_seconds: float = LEASE_SECONDS,
         max_ahead: int = MAX_AHEAD,
@@ -83,25 +84,30 @@ class Core:
         self.offered = problem.questions
         self.learner = Learner(problem, settings, W)  # what does not go together is refused before a log is made
         with contextlib.ExitStack() as held:
-            self.log = self._opened(held, audit, overlap, about or {})
+            self.log = self._opened(held, audit, audit_whole, overlap, about or {})
             held.callback(self.log.close)
             self._start(dev)
             held.callback(self._stop)
             self._held = held.pop_all()
 
-    def _opened(self, held: contextlib.ExitStack, audit: int, overlap: float, about: Mapping[str, Any]) -> Log:
+    def _opened(
+        self, held: contextlib.ExitStack, audit: int, whole: int, overlap: float, about: Mapping[str, Any]
+    ) -> Log:
         contents = self.contents
         self.folder.mkdir(parents=True, exist_ok=True)
         held.enter_context(locked(self.folder, "is serving from it"))
         if not folders.is_log(self.folder):
             seed = secrets.randbits(32)
-            chosen = contents.serving.audit_parts(contents.task, contents.data, audit, random.Random(seed))
-            _check_audit(len({x for x, _, _ in chosen}), len(contents.data), audit)
+            chance = random.Random(seed)
+            parts = contents.serving.audit_parts(contents.task, contents.data, audit, chance)
+            inputs, more = _whole(contents, whole, parts, chance)
+            _check_audit({x for x, _, _ in parts} | {*inputs}, len(contents.data), audit)
             rows = [
                 AuditRow(place, x, json.dumps(numbers), json.dumps(outputs))
-                for place, (x, numbers, outputs) in enumerate(chosen)
+                for place, (x, numbers, outputs) in enumerate([*parts, *more])
             ]
-            meta = {"audit": audit, "audit_seed": seed, "overlap": overlap, "made": self.clock(), **about}
+            meta = {"audit": audit, "audit_whole": whole, "audit_parts": len(parts), "audit_inputs": inputs}
+            meta |= {"audit_seed": seed, "overlap": overlap, "made": self.clock(), **about}
             return folders.make(self.folder, contents, meta, rows)
         log = Log(self.folder / folders.LOG)
         if log.meta["known_by"] != folders.identity(contents):
@@ -283,8 +289,23 @@ def _check(contents: Contents, overlap: float, source: Sequence[str] | None) -> 
         raise UsageError(f"`source` has {len(source):,} lines for {n:,} {contents.kind.inputs}; give one for each")
 
 
-def _check_audit(inputs: int, n: int, audit: int) -> None:
-    if audit < 0 or inputs > n // 2:
+Part = tuple[int, list[int], list[Any]]  # of the audit set: input, a question's numbers, outputs
+
+
+def _whole(contents: Contents, n: int, parts: Sequence[Part], chance: random.Random) -> tuple[list[int], list[Part]]:
+    """(inputs drawn to be audited whole, those of their parts that are not to be asked about anyway)"""
+    if n == 0:
+        return [], []
+    if not contents.has_chunks:
+        raise UsageError(f"`audit_whole` {n}: only chunks are counted in whole sentences; leave it out")
+    inputs = sorted(chance.sample(range(len(contents.data)), min(n, len(contents.data))))
+    known = {(x, *numbers) for x, numbers, _ in parts}
+    found: list[Part] = contents.serving.parts_of(contents.data, inputs)
+    return inputs, [part for part in found if (part[0], *part[1]) not in known]
+
+
+def _check_audit(inputs: set[int], n: int, audit: int) -> None:
+    if audit < 0 or len(inputs) > n // 2:
         raise UsageError(
-            f"`audit` {audit}: it would set {inputs:,} of {n:,} inputs aside, and half must be left to learn from"
+            f"`audit` {audit}: it would set {len(inputs):,} of {n:,} inputs aside, and half must be left to learn from"
         )

@@ -36,6 +36,7 @@ class Entry:
     lessee: int
     until: float
     audit: bool
+    part: Hashable  # what it is about
     state: str = OPEN
     closed_by: EventRow | None = None
     had: set[int] = field(default_factory=set)  # people who ever had it
@@ -78,7 +79,8 @@ class Desk:
     # Questions
 
     def add(self, row: QuestionRow, until: float, *, unsure: bool = False) -> Entry:
-        entry = Entry(row, row.id, row.person, until, row.audit is not None, had={row.person}, unsure=unsure)
+        audit = row.audit is not None
+        entry = Entry(row, row.id, row.person, until, audit, part(row), had={row.person}, unsure=unsure)
         self.entries[row.id] = self.open[row.id] = entry
         self.questions = max(self.questions, row.id)
         self.seen[row.person].add(content(row))
@@ -103,7 +105,7 @@ class Desk:
 
     def busy(self) -> set[Hashable]:
         """Parts that somebody is being asked about."""
-        return {part(entry.row) for entry in self.open.values() if entry.row is not None}
+        return {entry.part for entry in self.open.values()}
 
     # Events
 

@@ -46,6 +46,11 @@ class Contents:
     def serving(self) -> Any:
         return serving(self.kind)
 
+    @property
+    def has_chunks(self) -> bool:
+        """Whether outputs have chunks, which precision and recall are of."""
+        return hasattr(self.serving, "chunk_counts") and self.task.metric == "f1"
+
 
 def serving(kind: TaskKind) -> Any:
     """The task's own part of a session."""

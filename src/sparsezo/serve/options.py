@@ -8,6 +8,7 @@ from sparsezo.errors import UsageError
 from sparsezo.options import check_options, option
 
 AUDIT = 200  # parts, where there are inputs enough
+AUDIT_WHOLE = 10  # inputs, likewise
 LEASE_SECONDS = 600.0
 MAX_AHEAD = 3
 
@@ -19,6 +20,12 @@ class ServeOptions:
         "Parts set aside at random to measure the model by: asked about now and then, never learned from.",
         least=0,
         shown=f"{AUDIT}, at most a tenth of the inputs",
+    )
+    audit_whole: int | None = option(
+        None,
+        "Sentences set aside as well, and asked about whole once the parts are done: for F1 of chunks.",
+        least=0,
+        shown=f"{AUDIT_WHOLE} with chunks, at most a hundredth of the inputs",
     )
     overlap: float = option(0.0, "Share of the questions, drawn at random, that a second person is asked, too.")
     person: tuple[str, ...] | None = option(None, "Somebody who answers; may be given again.", shown="person-1")
@@ -43,3 +50,8 @@ class ServeOptions:
 
     def audits(self, inputs: int) -> int:
         return min(AUDIT, inputs // 10) if self.audit is None else self.audit
+
+    def audits_whole(self, inputs: int, *, chunks: bool) -> int:
+        if self.audit_whole is not None:
+            return self.audit_whole
+        return min(AUDIT_WHOLE, inputs // 100) if chunks and self.audit != 0 else 0

@@ -6,12 +6,15 @@ import datetime
 import functools
 import itertools
 import json
+import math
 import threading
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 from sparsezo.decoding import Decoder
 from sparsezo.raters import parse_error
+from sparsezo.serve.audit import of_chunks
 from sparsezo.serve.core import Core
 from sparsezo.serve.estimates import Estimated, audited, estimated, forecast_of
 from sparsezo.serve.log import ANSWER, EventRow, QuestionRow
@@ -157,21 +160,43 @@ class Reports(Core):
             else:
                 first, second = (self.learner.probability(question, each) for each in ("first", "second"))
                 model = "first" if first >= second else "second"
-            yield {**given, "first": question.numbers[0], "last": question.numbers[2], "model": model}
+            place = {"place": row.audit, "first": question.numbers[0], "last": question.numbers[2]}
+            yield {**given, **place, "model": model}
 
     def _audited(self) -> dict[str, Any] | None:
         """Ties say nothing of which is better, so they are left out. Worth a few milliseconds every other second."""
-        if not self.log.meta["audit"]:
+        if not (self.log.meta["audit"] or self.log.meta.get("audit_whole")):
             return None
         at, found = self._audit_seen
         if self.clock() - at < _AUDIT_SECONDS:
             return found
         rows = [row for row in self.audit_table() if row["answer"] != "tie"]
+        parts = [row for row in rows if row["place"] < self.log.meta.get("audit_parts", math.inf)]
         about = self.contents.settings.about
         labels = len(self.offered.get(("label", about), ())) or 2
-        found = audited(rows, labels, self._estimated, sum(parse_error(self.contents.settings.rater_error)) / 2)
+        found = audited(parts, labels, self._estimated, sum(parse_error(self.contents.settings.rater_error)) / 2)
+        found["chunks"] = self._audited_whole(rows)
         self._audit_seen = self.clock(), found
         return found
+
+    def _audited_whole(self, rows: Sequence[dict[str, Any]]) -> dict[str, Any] | None:
+        """Chunks of the sentences that people have said everything of, against the present model's."""
+        said: dict[int, dict[int, str]] = {x: {} for x in self.log.meta.get("audit_inputs", ())}
+        for row in rows:
+            if row["x"] in said:
+                said[row["x"]][row["first"]] = row["answer"]
+        lengths = self.learner.problem.output_start
+        whole = {x: tags for x, tags in said.items() if len(tags) == lengths[x + 1] - lengths[x]}
+        if not whole:
+            return None
+        counts, contents = Counter[str](), self.contents
+        with self._auditing:
+            W = self._weights()[1]
+            for x, tags in whole.items():
+                output = self._auditor.one(W, x)
+                found = contents.serving.chunk_counts(contents.task, [tags[i] for i in range(len(tags))], output)
+                counts.update(correct=found.correct, predicted=found.predicted, gold=found.gold)
+        return {"sentences": len(whole), **{name: each.as_dict() for name, each in of_chunks(**counts).items()}}
 
 
 def _iso(at: float) -> str:

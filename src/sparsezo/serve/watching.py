@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -16,6 +17,7 @@ from sparsezo.serve.log import LookRow
 AUDITED = "accuracy (audit)"  # what the curve is of where there is no dev
 _SLICE = 64  # inputs decoded at a time
 _FIRST, _GROWTH = 25, 1.1  # answers between looks: 25 at first, then a tenth more each time
+_SHARE = 0.1  # of the time that looking may take, since it takes it from those who answer
 
 
 class Watch:
@@ -39,7 +41,7 @@ class Watch:
         self.metric = metric
         self._curve = [[look.answers, look.value] for look in looks if look.metric == self.metric]
         self._dev = dev
-        self._wake, self._stopping = threading.Event(), False
+        self._wake, self._stopped = threading.Event(), threading.Event()
         self._looked = -1  # how many answers there were at the last look
         if dev is not None:
             self._decoder, self._gold = Decoder(task.problem(dev, learn=False)), task.gold(dev)
@@ -66,33 +68,38 @@ class Watch:
         while True:
             self._wake.wait()
             self._wake.clear()
-            if self._stopping:
+            if self._stopped.is_set():
                 return
             answers, W = self._weights()
             if not self._due(answers):
                 continue
+            began = time.monotonic()
             try:
-                value = self.look(W) if self._dev is not None else None
-                estimated = self._estimate()
-                self._looked = answers
-                value = estimated if self.metric == AUDITED else value
-                if value is not None and not self._stopping:
-                    self._curve = [*(each for each in self._curve if each[0] < answers), [answers, value]]
-                    self._keep(answers, self.metric, value)
+                self._look_after(answers, W)
             except SparsezoError:
                 return  # the session has ended
+            self._stopped.wait((time.monotonic() - began) * (1 - _SHARE) / _SHARE)
+
+    def _look_after(self, answers: int, W: NDArray[Any]) -> None:
+        value = self.look(W) if self._dev is not None else None
+        estimated = self._estimate()
+        self._looked = answers
+        value = estimated if self.metric == AUDITED else value
+        if value is not None and not self._stopped.is_set():
+            self._curve = [*(each for each in self._curve if each[0] < answers), [answers, value]]
+            self._keep(answers, self.metric, value)
 
     def look(self, W: NDArray[Any]) -> float | None:
         """None where the session ended meanwhile."""
         problem = self._decoder.problem
         out = np.empty(int(problem.output_start[-1]), np.int32)
         for first in range(0, len(problem), _SLICE):
-            if self._stopping:
+            if self._stopped.is_set():
                 return None
             self._decoder.decode(W, first, min(first + _SLICE, len(problem)), out)
         return float(self._task.quality(problem, self._gold, out))
 
     def stop(self) -> None:
-        self._stopping = True
+        self._stopped.set()
         self._wake.set()
         self._thread.join()

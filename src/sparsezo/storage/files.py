@@ -11,7 +11,6 @@ written through, and of a symbolic link the file that it points to is replaced.
 from __future__ import annotations
 
 import contextlib
-import functools
 import gzip
 import io
 import lzma
@@ -33,6 +32,7 @@ READ_ERRORS = (OSError, EOFError, lzma.LZMAError, zlib.error)  # of plain and pa
 _ENDINGS: dict[str, Any] = {".gz": gzip.open, ".xz": lzma.open}
 _MAGIC: dict[bytes, Any] = {b"\x1f\x8b": gzip.open, b"\xfd7zXZ\x00": lzma.open}
 _MOST_MAGIC = max(map(len, _MAGIC))
+_BLOCK = 1 << 17  # bytes read at a time
 _MOST_LINKS = 40  # one after the other, as the system has it
 _taken: Any = None  # the standard input that was read already
 
@@ -162,20 +162,47 @@ def numbered_lines(path: str | os.PathLike[str], stream: IO[bytes] | None = None
     number = 0
     with open_bytes(path) if stream is None else contextlib.nullcontext(stream) as source:
         try:
-            lines = iter(functools.partial(source.readline, limits.LINE + 1), b"")
-            for number, raw in enumerate(lines, start=1):
-                if number == 1:
-                    raw = raw.removeprefix(b"\xef\xbb\xbf")
-                    if not raw:  # nothing but the mark
-                        return
-                if len(raw) > limits.LINE:
-                    refuse_line(path, number)
-                    raw += b"" if raw.endswith(b"\n") else source.readline()
-                yield number, raw.decode("utf-8").rstrip("\r\n")
+            for block in _whole_lines(source, path):
+                large = len(block) > limits.LINE
+                for line in _texts(block if number else block.removeprefix(b"\xef\xbb\xbf")):
+                    number += 1
+                    if large and len(line.encode()) >= limits.LINE:
+                        refuse_line(path, number)
+                    yield number, line
         except UnicodeDecodeError as error:
-            raise DataError(f"{path}:{number}", f"is not UTF-8 text ({error.reason}); convert it first") from None
+            raise DataError(f"{path}:{number + 1}", f"is not UTF-8 text ({error.reason}); convert it first") from None
         except READ_ERRORS as error:
             raise DataError(f"{path}:{number + 1}", f"cannot be read on ({error}); is the file cut off?") from None
+
+
+def _whole_lines(source: IO[bytes], path: str | os.PathLike[str]) -> Iterator[bytes]:
+    """What there is, as it comes, cut where lines end."""
+    rest, lines, long = [b""], 0, 0
+    while found := cast(Any, source).read1(_BLOCK):
+        end = found.rfind(b"\n") + 1
+        if end:
+            block = b"".join([*rest, found[:end]])
+            lines += block.count(b"\n")
+            yield block
+            rest, found = [], found[end:]
+        rest.append(found)
+        long = len(found) if end else long + len(found)
+        if long > limits.LINE:
+            refuse_line(path, lines + 1)
+    if block := b"".join(rest):
+        yield block
+
+
+def _texts(block: bytes) -> Iterator[str]:
+    """Line by line, up to one that is no text."""
+    try:
+        text = block.decode("utf-8")
+    except UnicodeDecodeError:
+        for raw in io.BytesIO(block):
+            yield raw.decode("utf-8").rstrip("\r\n")
+        return
+    lines = text.removesuffix("\n").split("\n") if text else []
+    yield from [line.rstrip("\r") for line in lines] if "\r" in text else lines
 
 
 def refuse_line(path: str | os.PathLike[str], number: int) -> None:

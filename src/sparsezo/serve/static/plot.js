@@ -43,9 +43,19 @@ const within = (of, show) =>
 export function auditLine(audit) {
   if (!audit) return "";
   if (typeof audit.text === "string") return audit.text;
-  if (!audit.asked) return "Audit: none answered yet.";
   const share = audit.accuracy ?? audit.right / audit.asked;
-  return `Audit: right in ${percent(share)}${within(audit, percent)}, from ${count(audit.asked)} answers.`;
+  const parts = audit.asked
+    ? `Audit: right in ${percent(share)}${within(audit, percent)}, from ${count(audit.asked)} answers.`
+    : "Audit: none answered yet.";
+  return audit.chunks ? `${parts} ${chunkLine(audit.chunks)}` : parts;
+}
+
+function chunkLine(chunks) {
+  const said = ["precision", "recall", "F1"].map((name) => {
+    const of = chunks[name.toLowerCase()];
+    return `${name} ${Number.isFinite(of.value) ? percent(of.value) : "unknown"}${within(of, percent)}`;
+  });
+  return `Chunks of ${count(chunks.sentences)} whole sentences: ${said.join(", ")}.`;
 }
 
 export function forecastLine(forecast, metric) {

@@ -14,7 +14,7 @@ Templates of the same text share their attributes (templates.py).
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
 
@@ -51,11 +51,14 @@ class AttributeIndex:
     layout: Layout
     vocabularies: tuple[dict[str, int], ...]  # one a source of the layout: value to code
     tables: tuple[_Keys, ...]  # one a group of the layout
+    _fitted: list[tuple[Corpus, NDArray[np.int32]]] = field(default_factory=list, repr=False)  # until it is asked for
 
     @classmethod
     def fit(cls, corpus: Corpus, templates: Sequence[Template], min_count: int = 1) -> AttributeIndex:
-        """The attributes that occur at least ``min_count`` times."""
-        return cls.fit_transform(corpus, templates, min_count)[0]
+        """The attributes that occur at least ``min_count`` times. The first ``rows`` of this corpus are ready."""
+        index, ids = cls.fit_transform(corpus, templates, min_count)
+        index._fitted.append((corpus, ids))
+        return index
 
     @classmethod
     def fit_transform(
@@ -105,7 +108,8 @@ class AttributeIndex:
 
     def rows(self, corpus: Corpus) -> Rows:
         """One a token: the attributes that training has seen."""
-        ids = self.transform(corpus)
+        ready = bool(self._fitted) and self._fitted[0][0] is corpus
+        ids = self._fitted.pop()[1] if ready else self.transform(corpus)
         known = ids >= 0
         return Rows(ids[known], known.sum(axis=1), None)
 

@@ -14,9 +14,10 @@ from numpy.typing import NDArray
 from sparsezo.questions import Question
 from sparsezo.storage.texts import joined, parted
 from sparsezo.tasks.chunking.conll import Corpus, Listed
+from sparsezo.tasks.chunking.metric import ChunkCounts, score_chunks
 from sparsezo.tasks.chunking.options import PLAIN
 from sparsezo.tasks.chunking.show import in_words
-from sparsezo.tasks.chunking.tags import IOB2, OUTSIDE, spelled
+from sparsezo.tasks.chunking.tags import OUTSIDE, in_iob2, spelled
 from sparsezo.tasks.keeping import identity_of, read_inputs, write_inputs
 
 if TYPE_CHECKING:
@@ -79,11 +80,22 @@ def audit_parts(task: Chunking, data: Corpus, n: int, chance: random.Random) -> 
     return [(x, [i, 0, i, 0], []) for x, i in zip(sentences.tolist(), places.tolist(), strict=True)]
 
 
+def parts_of(data: Corpus, sentences: Sequence[int]) -> list[tuple[int, list[int], list[Any]]]:
+    """All their tokens, as ``audit_parts`` has them."""
+    lengths = np.diff(data.offsets).tolist()
+    return [(x, [i, 0, i, 0], []) for x in sentences for i in range(lengths[x])]
+
+
+def chunk_counts(task: Chunking, said: Sequence[str], output: NDArray[np.int32]) -> ChunkCounts:
+    """Of one sentence: what people said of each token against what an output has."""
+    return score_chunks(said, [task.tags[k] for k in output.tolist()], np.array([0, len(said)]))
+
+
 def label_in(task: Chunking, question: Question, output: NDArray[np.int32]) -> str:
     """What an output says of the token in question, as people name it: an I that starts a chunk is its B."""
     tags = [task.tags[k] for k in output.tolist()]
     if task.scheme != PLAIN:
-        tags = spelled(tags, np.array([0, len(tags)]), IOB2)
+        tags = in_iob2(tags)
     return str(tags[question.numbers[0]])
 
 

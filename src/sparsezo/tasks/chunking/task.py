@@ -164,7 +164,8 @@ class Chunking:
         if self.order == 1:
             bigrams = None if self.bigrams is None else self.bigrams.rows(data)
             rows, row_start = order_1(rows, bigrams, data.offsets, len(self.index), len(self.tags), start)
-        factored = FACTORED_ROWS if self.bigrams is None else 0  # with rows for every tag K would be large
+        # with rows for every tag K would be large, and who asks questions has no use for it
+        factored = FACTORED_ROWS if self.bigrams is None and not asks else 0
         size = (self.n_features, self.n_labels)
         inputs = sparse_inputs(row_start, rows.row_ptr(), rows.columns, rows.values, *size, learn, factored)
         kind, chunk_type = self._kinds()
