@@ -88,6 +88,7 @@ def test_an_audit_is_corrected_by_what_is_known_or_else_by_what_is_believed():
     assert (plain["asked"], plain["right"], plain["accuracy"], plain["error"]) == (100, 80, 0.8, None)
     believed = audited(rows, 3, Estimated(), 0.1)
     assert believed["accuracy"] > 0.85
+    assert believed["error"] == {"value": 0.1, "low": 0.0, "high": 0.2}  # which nobody knows yet
     rates = {k: ErrorRates(100, SURELY, SURELY, Share(0.2, 0.15, 0.25)) for k in range(3)}
     known = audited(rows, 3, Estimated(rates, twice=LEAST_TWICE), 0.1)
     assert known["error"] == {"value": 0.2, "low": 0.15, "high": 0.25}
