@@ -15,7 +15,14 @@ EXTRAS = {  # pip's name of the extra -> the modules that it brings
     "rerank": ("sacrebleu",),
     "report": ("matplotlib", "jinja2"),
     "data": ("pooch",),
-    "serve": ("fastapi", "uvicorn", "jinja2", "httptools", *(() if sys.platform == "win32" else ("uvloop",))),
+    "serve": (
+        "fastapi",
+        "uvicorn",
+        "jinja2",
+        "httptools",
+        "threadpoolctl",
+        *(() if sys.platform == "win32" else ("uvloop",)),
+    ),
 }
 _PACKAGES = {"sklearn": "scikit-learn"}
 

@@ -14,6 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
 
+import numpy as np
 from numpy.typing import NDArray
 
 from sparsezo.decoding import Decoder
@@ -136,6 +137,7 @@ class Core:
             self._heed(event)
         self._looks = len(log.looks())
         self._background = ThreadPoolExecutor(1, "sparsezo snapshots")
+        self._reserved: Future[None] | None = None  # with the first answer: who only looks takes no memory
         self._writer = Writer(log, self._apply)
         self.decoder = Decoder(self.learner.problem)
         named = contents.task.metric == contents.kind.metric
@@ -253,6 +255,8 @@ class Core:
             for row in rows:
                 if isinstance(row, EventRow) and row.question is not None:
                     self.desk.release(row.question)
+            if self._reserved is None:
+                self._reserved = self._background.submit(self.lessons.reserve)
             if self.lessons.due and not self._writing:
                 self._writing = True
                 self._background.submit(self._write, self.lessons.snapshot())
@@ -260,8 +264,11 @@ class Core:
             self.watch.answered(self.lessons.count)
 
     def _weights(self) -> tuple[int, NDArray[Any]]:
+        room = np.empty_like(self.learner.state.W)
+        room.fill(0)  # new memory is slow at first, and nobody should wait for that
         with self.lock:
-            return self.lessons.count, self.learner.state.W.copy()
+            np.copyto(room, self.learner.state.W)
+            return self.lessons.count, room
 
     def _look(self, answers: int, metric: str, value: float) -> None:
         with self.lock:

@@ -113,8 +113,8 @@ def _agreement(said: dict[int, dict[int, bool]]) -> dict[int, float]:
 def audited(rows: Sequence[dict[str, Any]], labels: int, found: Estimated, believed: float) -> dict[str, Any]:
     """Of the audit set: n asked, right under the present model, and the model's accuracy with its interval.
 
-    Corrected by what is known of the raters' errors; before that, by what is believed of all of them, from none to twice
-    as many.
+    Corrected by what is known of the raters' errors; before that, by what is believed of all of them, give or take as
+    much again.
     """
     n, right = len(rows), sum(row["answer"] == row["model"] for row in rows)
     error = found.error(Counter(row["person"] for row in rows))

@@ -56,7 +56,7 @@ def teach(learner: Learner, event: EventRow, question: Question) -> None:
 
 
 class Lessons:
-    """Not safe by itself: the session's lock is held around every call but ``write``."""
+    """Not safe by itself: the session's lock is held around every call but ``write`` and ``reserve``."""
 
     def __init__(
         self, learner: Learner, log: Log, W: NDArray[Any] | None, folder: Path, question: Callable[[int], Question]
@@ -64,6 +64,7 @@ class Lessons:
         self.learner, self._log, self._W, self._folder, self._question = learner, log, W, folder, question
         self.count = self.seq = 0
         self._in_memory: list[Snapshot] = []
+        self._rooms: list[Mapping[str, NDArray[Any]]] = []  # memory of snapshots that are not needed any more
         self._disk = threading.Lock()
         self._written = 0  # the count of the newest on disk
         self._written_at = time.monotonic()
@@ -85,8 +86,9 @@ class Lessons:
         teach(self.learner, event, question)
         self.count, self.seq = self.count + 1, event.seq
         if self.count % IN_MEMORY == 0:
-            oldest = self._in_memory.pop(0) if len(self._in_memory) == _KEPT_IN_MEMORY else None
-            self._in_memory.append(self.snapshot(oldest))
+            if len(self._in_memory) == _KEPT_IN_MEMORY:
+                self._rooms.append(_room(self._in_memory.pop(0)))
+            self._in_memory.append(self.snapshot())
 
     def _forget(self, seq: int) -> None:
         """As if that answer had never been; all others that the log has now count."""
@@ -112,18 +114,24 @@ class Lessons:
 
     # Snapshots
 
-    def snapshot(self, room: Snapshot | None = None) -> Snapshot:
-        """``room``: one that is not needed any more; new memory for so many weights takes ten times as long."""
+    def snapshot(self) -> Snapshot:
         state = self.learner.state
-        arrays: dict[str, NDArray[Any]] = {
-            "counts": state.counts[list(_COUNTS)],
-            "loss": state.sums[[loop.LOSS]],
-        }
-        for name in ("W", "q"):
-            mine = getattr(state, name)
-            arrays[name] = np.empty_like(mine) if room is None else room.arrays[name]
-            np.copyto(arrays[name], mine)
+        room = self._rooms.pop() if self._rooms else self._new_room()
+        for name, its in room.items():
+            np.copyto(its, getattr(state, name))
+        arrays = {"counts": state.counts[list(_COUNTS)], "loss": state.sums[[loop.LOSS]], **room}
         return Snapshot(self.seq, self.count, arrays)
+
+    def reserve(self) -> None:
+        """Memory for all snapshots that will be taken; new memory takes ten times as long as old, and people wait."""
+        while len(self._rooms) + len(self._in_memory) <= _KEPT_IN_MEMORY:
+            self._rooms.append(self._new_room())
+
+    def _new_room(self) -> dict[str, NDArray[Any]]:
+        room = {name: np.empty_like(getattr(self.learner.state, name)) for name in ("W", "q")}
+        for each in room.values():
+            each.fill(0)
+        return room
 
     @property
     def due(self) -> bool:
@@ -143,6 +151,7 @@ class Lessons:
             meta = {"seq": taken.seq, "lessons": taken.count, "log": self._log.meta["id"]}
             write_container(self._folder / f"{taken.seq:010d}{_ENDING}", "snapshot", meta, taken.arrays)
             self._written, self._written_at = taken.count, time.monotonic()
+            self._rooms.append(_room(taken))
             for old in sorted(self._folder.glob(f"*{_ENDING}"))[:-_KEPT_ON_DISK]:
                 old.unlink(missing_ok=True)
 
@@ -173,3 +182,7 @@ class Lessons:
         if arrays["counts"].shape != (len(_COUNTS),) or arrays["loss"].shape != (1,):
             raise ValueError("of another layout")
         return Snapshot(int(meta["seq"]), int(meta["lessons"]), arrays)
+
+
+def _room(snapshot: Snapshot) -> dict[str, NDArray[Any]]:
+    return {name: snapshot.arrays[name] for name in ("W", "q")}

@@ -176,8 +176,8 @@ class Log:
         if not self.path.is_file():
             raise DataError(str(self.path), "there is no log; check the path")
         with self._ours():
-            self._writer, self._reader = self._connect(), self._connect()
-            self._writing, self._reading = threading.Lock(), threading.Lock()
+            self._writer, self._reader, self._scanner = self._connect(), self._connect(), self._connect()
+            self._writing, self._reading, self._scanning = (threading.Lock() for _ in range(3))
             found = self._writer.execute("PRAGMA quick_check(1)").fetchone()[0]
             if found != "ok":
                 raise DamagedError(str(self.path), found, MEND)
@@ -286,8 +286,8 @@ class Log:
         names = ", ".join([*(f"e.{each.name}" for each in fields(EventRow)), "e.sum"])
         theirs = ", ".join([*(f"q.{each.name}" for each in fields(QuestionRow)), "q.sum"])
         split = len(fields(EventRow)) + 1
-        with self._ours(), self._reading:
-            rows = self._reader.execute(
+        with self._ours(), self._scanning:  # it may take long, and others read one row at a time meanwhile
+            rows = self._scanner.execute(
                 f"SELECT {names}, {theirs} FROM events e JOIN questions q ON q.id = e.question WHERE e.what = ? "
                 "AND e.seq > ? AND e.seq NOT IN (SELECT undoes FROM events WHERE what = ?) ORDER BY e.seq",
                 (ANSWER, after, RETRACTION),
@@ -302,7 +302,7 @@ class Log:
                 yield event, row.question()
 
     def close(self) -> None:
-        for each in (self._reader, self._writer):
+        for each in (self._reader, self._scanner, self._writer):
             each.close()
 
 

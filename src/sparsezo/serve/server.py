@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import socket
 import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import uvicorn
+from threadpoolctl import threadpool_limits
 
 from sparsezo.errors import UsageError
 from sparsezo.serve.app import create_app
@@ -112,8 +114,9 @@ def serve(
     """Until it is stopped. The session stays open: whoever opened it closes it."""
     _more_files()
     sys.setswitchinterval(_SWITCH_SECONDS)
+    gc.freeze()  # what is there now stays: else all of it is gone through now and then while everybody waits
     server = Server(session, host, port)
-    with server.socket:
+    with server.socket, threadpool_limits(1):  # BLAS's threads wait for each other by turning in circles
         ready(server.url)  # it listens already: who connects now is answered in a moment
         server.run(sockets=[server.socket])
 
