@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import gc
 import inspect
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -91,14 +93,26 @@ def run_serve(kind: TaskKind, values: Mapping[str, Any]) -> None:
     extras.need("serve", kind.reading_extra, kind.metric_extra if values["dev"] else None)
     folder = _folder(kind, values)
     show.note_compiling()
-    with _session(kind, values, options, settings, folder) as session:
-        links = _links(session, options)
+    with _nothing_collected():
         from sparsezo.serve.server import serve
 
+        session = _session(kind, values, options, settings, folder)
+    with session:
+        links = _links(session, options)
         try:
             serve(session, options.host, options.port, lambda url: _introduce(session, url, links, values["open"]))
         finally:
             show.note(f"stopped: {session.status()['answers']:,} answers in {folder}; the same command goes on")
+
+
+@contextlib.contextmanager
+def _nothing_collected() -> Iterator[None]:
+    """What a start makes stays, so going through all of it for what could be freed only takes time."""
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
 
 
 def _settings(kind: TaskKind, values: Mapping[str, Any]) -> Settings:

@@ -9,6 +9,7 @@ Everything that a session does may wait for a disk or for a model, so it is done
 from __future__ import annotations
 
 import asyncio
+import functools
 import json
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Sequence
@@ -26,7 +27,7 @@ from sparsezo.errors import SparsezoError, UsageError
 from sparsezo.serve import calls
 from sparsezo.serve.assets import assets, page
 from sparsezo.serve.errors import Refused
-from sparsezo.serve.guard import LOOPBACK, OPEN_API, Guard, Quick
+from sparsezo.serve.guard import API_PAGE, API_SCHEMA, LOOPBACK, Guard, Quick
 
 if TYPE_CHECKING:
     from sparsezo.serve.session import Session
@@ -284,24 +285,26 @@ def _refusals(app: FastAPI) -> None:
 
 
 def _documentation(app: FastAPI) -> None:
-    """Without Swagger's page, which is loaded from elsewhere: the schema, and a plain page of it."""
-    schema = app.openapi()
-    bearer = {"type": "http", "scheme": "bearer", "description": "The part of a person's link after #"}
-    schema["components"]["securitySchemes"] = {"token": bearer}
-    for path, methods in schema["paths"].items():
-        for operation in methods.values():
-            if path.startswith("/api/"):
-                operation["security"] = [{"token": []}]
-    content = page("api.html.j2", schema=schema, operations=_operations(schema))
-    for path, reply in zip(sorted(OPEN_API), (HTMLResponse(content), Reply(schema)), strict=True):
-        app.add_api_route(path, _ready(reply), methods=["GET"], include_in_schema=False)
+    """Without Swagger's page, which is loaded from elsewhere: the schema, and a plain page of it, when asked for."""
 
+    @functools.cache
+    def schema() -> dict[str, Any]:
+        made = app.openapi()
+        bearer = {"type": "http", "scheme": "bearer", "description": "The part of a person's link after #"}
+        made["components"]["securitySchemes"] = {"token": bearer}
+        for path, methods in made["paths"].items():
+            for operation in methods.values():
+                if path.startswith("/api/"):
+                    operation["security"] = [{"token": []}]
+        return made
 
-def _ready(reply: Response) -> Callable[[], Any]:
-    async def shown() -> Response:
-        return Response(reply.body, media_type=reply.media_type)
+    @app.get(API_SCHEMA, include_in_schema=False)
+    async def as_json() -> Reply:
+        return Reply(schema())
 
-    return shown
+    @app.get(API_PAGE, include_in_schema=False)
+    async def as_page() -> HTMLResponse:
+        return HTMLResponse(page("api.html.j2", schema=schema(), operations=_operations(schema())))
 
 
 def _operations(schema: dict[str, Any]) -> list[dict[str, Any]]:

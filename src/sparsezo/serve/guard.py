@@ -29,7 +29,8 @@ BURST = 240.0  # calls that may come at once
 _MOST_TOKEN = 200  # characters
 
 LOOPBACK = frozenset({"127.0.0.1", "localhost", "[::1]"})
-OPEN_API = frozenset({"/api/openapi.json", "/api/docs"})  # without data, so without a token
+API_SCHEMA, API_PAGE = "/api/openapi.json", "/api/docs"
+OPEN_API = frozenset({API_SCHEMA, API_PAGE})  # without data, so without a token
 
 _POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; "
