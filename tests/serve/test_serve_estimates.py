@@ -79,6 +79,9 @@ def test_the_audits_error_is_that_of_those_who_answered_it():
     found = Estimated(rates, twice=LEAST_TWICE)
     assert found.error(Counter({1: 3, 2: 1})).value == pytest.approx((0.3 + 0.4) / 4)
     assert found.error(Counter({1: 3, 5: 1})) is None
+    unsure = {k: ErrorRates(100, SURELY, SURELY, Share(0.1, 0.04, 0.18)) for k in range(4)}
+    together = Estimated(unsure, twice=LEAST_TWICE).error(Counter(range(4)))  # what is not known of four people evens out
+    assert (together.low, together.high) == (pytest.approx(0.1 - 0.06 / 2), pytest.approx(0.1 + 0.08 / 2))
     assert Estimated(rates, twice=LEAST_TWICE - 1).error(Counter({1: 3})) is None
 
 

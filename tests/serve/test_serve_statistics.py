@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import itertools
 import math
+from dataclasses import astuple, replace
 
 import numpy as np
 import pytest
 
 from sparsezo.errors import UsageError
-from sparsezo.serve.audit import Share, accuracy, of_chunks, sequence, share
+from sparsezo.serve.audit import ChunkAudit, Share, accuracy, chunk_audit, sequence, share
 from sparsezo.serve.forecast import forecast
 from sparsezo.serve.people import alpha, error_rates
+from sparsezo.tasks.chunking import metric
 
 
 def binomial(k, n, p):
@@ -67,7 +69,7 @@ def test_a_sequence_ends_where_the_mixture_is_twenty_times_as_likely():
 
 
 def test_precision_recall_and_f1_of_chunks():
-    found = of_chunks(correct=30, predicted=40, gold=50)
+    found = ChunkAudit(correct=30, predicted=40, gold=50, true_correct=30, true_gold=50).shares()
     assert found["precision"] == share(30, 40)
     assert found["recall"] == share(30, 50)
     assert found["f1"].value == pytest.approx(60 / 90)
@@ -77,10 +79,42 @@ def test_precision_recall_and_f1_of_chunks():
 
 
 def test_chunks_where_a_side_has_none():
-    none = of_chunks(correct=0, predicted=0, gold=7)
+    none = ChunkAudit(0, 0, 7, 0, 7).shares()
     assert none["precision"].as_dict() == {"value": None, "low": 0.0, "high": 1.0}
     assert (none["recall"].value, none["f1"].value) == (0, 0)
-    assert of_chunks(correct=0, predicted=0, gold=0)["f1"].as_dict()["value"] is None
+    assert ChunkAudit(0, 0, 0, 0, 0).shares()["f1"].as_dict()["value"] is None
+
+
+def test_chunks_are_corrected_for_raters_who_err():
+    """Sentences of 20 tokens, a model that is right about most, raters who name another tag now and then."""
+    generator, error, tags = np.random.default_rng(3), 0.1, np.array(["B-NP", "I-NP", "O"])
+
+    def sentence():
+        gold = ["O"]
+        for _ in range(20):
+            gold.append(str(generator.choice(tags[[0, 2]] if gold[-1] == "O" else tags)))
+        return gold[1:]
+
+    def noisy(right, rate):
+        return [str(generator.choice(tags[tags != tag])) if generator.random() < rate else tag for tag in right]
+
+    def chunks(given):
+        return set(metric.chunks(given, np.array([0, len(given)])))
+
+    counts, true = [], np.zeros(3)
+    for _ in range(1500):
+        gold = sentence()
+        model, said = noisy(gold, 0.05), noisy(gold, error)
+        ours, theirs = chunks(model), chunks(said)
+        counts.append(chunk_audit(theirs, ours, "".join(tag[0] for tag in said), [error] * 20, 3))
+        true += [len(ours & chunks(gold)), len(ours), len(chunks(gold))]
+    found = ChunkAudit(*(sum(each) for each in zip(*map(astuple, counts), strict=True)))
+    plain = replace(found, true_correct=found.correct, true_gold=found.gold).shares()
+    correct, predicted, gold = true
+    for name, right in (("precision", correct / predicted), ("recall", correct / gold)):
+        assert found.shares()[name].value == pytest.approx(right, abs=0.03)
+        assert plain[name].value < right - 0.1
+    assert found.shares()["f1"].value == pytest.approx(2 * correct / (predicted + gold), abs=0.03)
 
 
 @pytest.mark.parametrize(("labels", "error"), [(2, 0.1), (3, 0.25), (9, 0.02)])

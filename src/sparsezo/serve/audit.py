@@ -11,7 +11,7 @@ accuracy as the chance: an audited part is no matter of what was asked or learne
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -67,15 +67,57 @@ def sequence(k: int, n: int, level: float = LEVEL) -> Share:
     return Share(value, low, high)
 
 
-def of_chunks(correct: int, predicted: int, gold: int) -> dict[str, Share]:
-    """Precision, recall and F1. Of all chunks that either side has, the share J that both have is a share like any
-    other, and F1 = 2 J / (1 + J) grows with it, so J's interval is F1's."""
-    both = share(correct, predicted + gold - correct)
-    return {
-        "precision": share(correct, predicted),
-        "recall": share(correct, gold),
-        "f1": Share(*(2 * each / (1 + each) for each in (both.value, both.low, both.high))),
-    }
+@dataclass(frozen=True)
+class ChunkAudit:
+    """Of sentences of which raters have named every tag: chunks, counted as they stand and as they would stand
+    had nobody erred."""
+
+    correct: int  # that raters and the model both have
+    predicted: int
+    gold: int  # that raters have
+    true_correct: float
+    true_gold: float
+
+    def shares(self) -> dict[str, Share]:
+        """Precision, recall and F1 of what would stand. Of all chunks that either side has, the share J that both have
+        is a share like any other, and F1 = 2 J / (1 + J) grows with it, so J's interval is F1's."""
+        both = share(self.correct, self.predicted + self.gold - self.correct)
+        f1 = Share(*(2 * each / (1 + each) for each in (both.value, both.low, both.high)))
+        kept = self.true_correct / self.correct if self.correct else 1.0
+        gold = self.gold / self.true_gold if self.true_gold > 0 else 1.0
+        total = (self.predicted + self.gold) / max(self.predicted + self.true_gold, 1e-9)
+        return {
+            "precision": _times(share(self.correct, self.predicted), kept),
+            "recall": _times(share(self.correct, self.gold), kept * gold),
+            "f1": _times(f1, kept * total),
+        }
+
+
+def chunk_audit(
+    theirs: set[tuple[int, int, str]], ours: set[tuple[int, int, str]], said: str, errors: Sequence[float], labels: int
+) -> ChunkAudit:
+    """Of one sentence. theirs, ours: (first, last + 1, type) of the raters' chunks and the model's; said: B, I or O of
+    each token, as raters have it; errors: how often whoever named that tag errs.
+
+    A chunk that raters have, too, stands for 1 over the chance that they have it if it is right (Horvitz and Thompson):
+    its tags are right (B or I will do where none goes before), and the one after it does not go on with it. The number
+    of chunks is that of B, each named rightly or by error.
+    """
+    wrong = [min(each, _MOST_LOST) for each in errors]
+    weight = 0.0
+    for first, last, _ in theirs & ours:
+        alone = first == 0 or said[first - 1] == "O"
+        chance = math.prod(1 - each for each in wrong[first:last])
+        chance *= (1 - wrong[first] + alone * wrong[first] / (labels - 1)) / (1 - wrong[first])
+        chance *= 1 - wrong[last] / (labels - 1) if last < len(said) else 1.0
+        weight += 1 / chance
+    gold = sum(_corrected(float(tag == "B"), error, labels) for tag, error in zip(said, errors, strict=True))
+    return ChunkAudit(len(theirs & ours), len(ours), len(theirs), weight, gold)
+
+
+def _times(found: Share, factor: float) -> Share:
+    values = (found.value, found.low, found.high)
+    return Share(*(each if math.isnan(each) else min(1.0, each * factor) for each in values))
 
 
 def accuracy(right: int, n: int, *, error: Share | None = None, labels: int = 2, always: bool = False) -> Share:

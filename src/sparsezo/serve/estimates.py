@@ -7,6 +7,7 @@ found.rates[person].e0, found.alpha, found.error
 from __future__ import annotations
 
 import json
+import math
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -39,11 +40,15 @@ class Estimated:
         total = sum(by.values())
         if not self.known or not total or any(person not in self.rates for person in by):
             return None
-        value, low, high = (
-            sum(n * getattr(self.rates[person].error, end) for person, n in by.items()) / total
-            for end in ("value", "low", "high")
-        )
-        return Share(value, low, high)
+        theirs = [(n / total, self.rates[person].error) for person, n in by.items()]
+        value = sum(share * each.value for share, each in theirs)
+        below = math.hypot(*(share * (each.value - each.low) for share, each in theirs))  # doubts about different people
+        above = math.hypot(*(share * (each.high - each.value) for share, each in theirs))
+        return Share(value, max(0.0, value - below), min(1.0, value + above))
+
+    def error_of(self, person: int, believed: float) -> float:
+        """How often somebody errs; what is believed of everybody where it is not known."""
+        return self.rates[person].error.value if self.known and person in self.rates else believed
 
     @property
     def known(self) -> bool:

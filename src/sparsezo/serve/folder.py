@@ -49,7 +49,7 @@ class Contents:
     @property
     def has_chunks(self) -> bool:
         """Whether outputs have chunks, which precision and recall are of."""
-        return hasattr(self.serving, "chunk_counts") and self.task.metric == "f1"
+        return hasattr(self.serving, "chunks_in") and self.task.metric == "f1"
 
 
 def serving(kind: TaskKind) -> Any:

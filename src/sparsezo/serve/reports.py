@@ -8,13 +8,15 @@ import itertools
 import json
 import math
 import threading
-from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import astuple
 from typing import Any
+
+from numpy.typing import NDArray
 
 from sparsezo.decoding import Decoder
 from sparsezo.raters import parse_error
-from sparsezo.serve.audit import of_chunks
+from sparsezo.serve.audit import ChunkAudit, chunk_audit
 from sparsezo.serve.core import Core
 from sparsezo.serve.estimates import Estimated, audited, estimated, forecast_of
 from sparsezo.serve.log import ANSWER, EventRow, QuestionRow
@@ -181,22 +183,30 @@ class Reports(Core):
 
     def _audited_whole(self, rows: Sequence[dict[str, Any]]) -> dict[str, Any] | None:
         """Chunks of the sentences that people have said everything of, against the present model's."""
-        said: dict[int, dict[int, str]] = {x: {} for x in self.log.meta.get("audit_inputs", ())}
+        said: dict[int, dict[int, dict[str, Any]]] = {x: {} for x in self.log.meta.get("audit_inputs", ())}
         for row in rows:
             if row["x"] in said:
-                said[row["x"]][row["first"]] = row["answer"]
+                said[row["x"]][row["first"]] = row
         lengths = self.learner.problem.output_start
-        whole = {x: tags for x, tags in said.items() if len(tags) == lengths[x + 1] - lengths[x]}
+        said = {x: each for x, each in said.items() if len(each) == lengths[x + 1] - lengths[x]}
+        whole = {x: [each[i] for i in range(len(each))] for x, each in said.items()}
         if not whole:
             return None
-        counts, contents = Counter[str](), self.contents
         with self._auditing:
             W = self._weights()[1]
-            for x, tags in whole.items():
-                output = self._auditor.one(W, x)
-                found = contents.serving.chunk_counts(contents.task, [tags[i] for i in range(len(tags))], output)
-                counts.update(correct=found.correct, predicted=found.predicted, gold=found.gold)
-        return {"sentences": len(whole), **{name: each.as_dict() for name, each in of_chunks(**counts).items()}}
+            found = [self._audited_sentence(x, tokens, W) for x, tokens in whole.items()]
+        total = ChunkAudit(*(sum(each) for each in zip(*map(astuple, found), strict=True)))
+        return {"sentences": len(whole), **{name: each.as_dict() for name, each in total.shares().items()}}
+
+    def _audited_sentence(self, x: int, tokens: Sequence[dict[str, Any]], W: NDArray[Any]) -> ChunkAudit:
+        """``tokens``: what was said of each."""
+        task, serving = self.contents.task, self.contents.serving
+        believed = sum(parse_error(self.contents.settings.rater_error)) / 2
+        output = [task.tags[k] for k in self._auditor.one(W, x).tolist()]
+        said = [each["answer"] for each in tokens]
+        errors = [self._estimated.error_of(each["person"], believed) for each in tokens]
+        theirs, ours = set(serving.chunks_in(said)), set(serving.chunks_in(output))
+        return chunk_audit(theirs, ours, "".join(tag[0] for tag in said), errors, len(task.tags))
 
 
 def _iso(at: float) -> str:

@@ -8,12 +8,15 @@ installed, and a missing browser fails; elsewhere the test is skipped with a lin
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import random
 import shutil
 import subprocess
 import sys
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -24,6 +27,11 @@ from sessions import opened
 from stand_in import StandIn
 
 from sparsezo.serve.server import Server
+from sparsezo.serve.session import Session
+from sparsezo.settings import Settings
+from sparsezo.tasks.chunking.generate import chunking_corpus
+from sparsezo.tasks.chunking.task import Chunking
+from sparsezo.tasks.registry import kind
 
 PACKAGES = {"playwright-core": "1.65.0", "axe-core": "4.14.0"}
 DEBIAN = {"chromium": "chromium", "node": "nodejs", "npm": "npm"}  # program -> its package
@@ -43,7 +51,8 @@ SITES = {  # scenario of run.mjs -> its service
     "part": {"kinds": "chunk"},
     "strangers": {},
 }
-SHOTS = {"kinds": "chunk,pair,tagged,rate", "ann": "Ann"}
+SHOTS = {"kinds": "pair,tagged"}  # and a session that is taught for the pictures
+ERRORS = {"Ann": 0.03, "Bob": 0.08, "Eve": 0.2}  # of those who teach it
 
 
 def lacking(what: str) -> None:
@@ -90,11 +99,40 @@ def real(tmp_path):
         yield session
 
 
+@contextlib.contextmanager
+def taught(folder: Path) -> Iterator[Session]:
+    """A session about generated sentences in which three people, who err as they do, have given 3,000 answers."""
+    task, corpus = Chunking.fit(chunking_corpus(3000, 7), only="NP")
+    inputs, dev = corpus[500:], corpus[:500]
+    settings = Settings.complete({"rule": "part", "rater_error": "0.05"}, task.defaults)
+    given = {"audit": 100, "audit_whole": 3, "overlap": 0.15, "dev": dev}
+    with Session(kind("chunking"), task, inputs, settings, folder, **given) as session:
+        people = {name: session.person(session.add_person(name)["token"]) for name in ERRORS}
+        chance = random.Random(0)
+        for _ in range(3000):
+            name = chance.choice(list(people))
+            row = session.desk.row(int((question := session.ask(people[name])[0])["id"][1:]))
+            right = inputs.tags[inputs.offsets[row.x] + question["shown"]["first"]]
+            if chance.random() < ERRORS[name]:
+                right = chance.choice([tag for tag in task.tags if tag != right])
+            answer = right if question["kind"] == "label" else "yes" if right == question["shown"]["tag"] else "no"
+            session.tell(people[name], question["id"], answer, seconds=round(chance.uniform(0.8, 4), 1))
+        session._estimate()
+        yield session
+
+
 @pytest.fixture
-def services(real):
+def services(real, tmp_path):
     """scenario -> (its session, its address)"""
-    wanted = {**SITES, "shots": SHOTS} if os.environ.get("SPARSEZO_SHOTS") else SITES
-    sessions = {name: StandIn(**options) for name, options in wanted.items()} | {"real": real}
+    with contextlib.ExitStack() as stack:
+        wanted, more = SITES, {"real": real}
+        if os.environ.get("SPARSEZO_SHOTS"):
+            wanted = {**SITES, "shots": SHOTS}
+            more["taught"] = stack.enter_context(taught(tmp_path / "taught"))
+        yield from serving({name: StandIn(**options) for name, options in wanted.items()} | more)
+
+
+def serving(sessions):
     servers = {name: Server(session) for name, session in sessions.items()}
     threads = [threading.Thread(target=each.run, kwargs={"sockets": [each.socket]}) for each in servers.values()]
     for thread in threads:
@@ -107,6 +145,13 @@ def services(real):
         server.socket.close()
 
 
+def links(session: Session) -> dict[str, str]:
+    return {
+        "person": session.add_person("Ann")["token"],
+        "admin": session.add_person("admin", admin=True)["token"],
+    }
+
+
 def test_the_pages_do_what_they_should(programs, modules, services, real):
     shots = os.environ.get("SPARSEZO_SHOTS")
     given = {
@@ -114,6 +159,7 @@ def test_the_pages_do_what_they_should(programs, modules, services, real):
         "chromium": programs["chromium"],
         "sites": {name: url for name, (_, url) in services.items()},
         "token": real.add_person("Ann")["token"],
+        "taught": links(services["taught"][0]) if "taught" in services else None,
         "shots": str(Path(shots).resolve()) if shots else None,
     }
     done = run(programs["node"], str(Path(__file__).with_name("run.mjs")), json.dumps(given))

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from sparsezo.questions import Question
 from sparsezo.storage.texts import joined, parted
 from sparsezo.tasks.chunking.conll import Corpus, Listed
-from sparsezo.tasks.chunking.metric import ChunkCounts, score_chunks
+from sparsezo.tasks.chunking.metric import chunks
 from sparsezo.tasks.chunking.options import PLAIN
 from sparsezo.tasks.chunking.show import in_words
 from sparsezo.tasks.chunking.tags import OUTSIDE, in_iob2, spelled
@@ -86,9 +86,9 @@ def parts_of(data: Corpus, sentences: Sequence[int]) -> list[tuple[int, list[int
     return [(x, [i, 0, i, 0], []) for x in sentences for i in range(lengths[x])]
 
 
-def chunk_counts(task: Chunking, said: Sequence[str], output: NDArray[np.int32]) -> ChunkCounts:
-    """Of one sentence: what people said of each token against what an output has."""
-    return score_chunks(said, [task.tags[k] for k in output.tolist()], np.array([0, len(said)]))
+def chunks_in(tags: Sequence[str]) -> list[tuple[int, int, str]]:
+    """(first, last + 1, type) of the chunks of one sentence."""
+    return chunks(tags, np.array([0, len(tags)]))
 
 
 def label_in(task: Chunking, question: Question, output: NDArray[np.int32]) -> str:
