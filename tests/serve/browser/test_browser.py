@@ -101,15 +101,15 @@ def real(tmp_path):
 
 @contextlib.contextmanager
 def taught(folder: Path) -> Iterator[Session]:
-    """A session about generated sentences in which three people, who err as they do, have given 3,000 answers."""
+    """A session about generated sentences in which three people, who err as they do, have given 6,000 answers."""
     task, corpus = Chunking.fit(chunking_corpus(3000, 7), only="NP")
     inputs, dev = corpus[500:], corpus[:500]
     settings = Settings.complete({"rule": "part", "rater_error": "0.05"}, task.defaults)
-    given = {"audit": 100, "audit_whole": 3, "overlap": 0.15, "dev": dev}
+    given = {"audit": 100, "audit_whole": 10, "overlap": 0.1, "dev": dev}
     with Session(kind("chunking"), task, inputs, settings, folder, **given) as session:
         people = {name: session.person(session.add_person(name)["token"]) for name in ERRORS}
         chance = random.Random(0)
-        for _ in range(3000):
+        for _ in range(6000):
             name = chance.choice(list(people))
             row = session.desk.row(int((question := session.ask(people[name])[0])["id"][1:]))
             right = inputs.tags[inputs.offsets[row.x] + question["shown"]["first"]]
