@@ -94,18 +94,15 @@ def _score_gradient(task: Any, x: Any, S: Any, y: Any, D: Any) -> None:
     D[y[0], 0] += 1.0
 
 
-@implements(protocol.probability, RankTask)
-def _probability(task: Any, x: Any, S: Any, y: Any) -> Any:
-    return task.scratch.p[y[0]]
+@implements(protocol.log_probability, RankTask)
+def _log_probability(task: Any, x: Any, S: Any, y: Any) -> Any:
+    return np.log(task.scratch.p[y[0]])
 
 
 @implements(protocol.supervise, RankGold)
 def _supervise(gold: Any, task: Any, x: Any, S: Any, D: Any) -> None:
-    """Minimum risk: D = -d E[Delta] / dS, D_j = -p_j (Delta_j - E[Delta])."""
-    mean = protocol.risk(gold, task, x, S, 1.0)
-    losses = gold.losses[gold.offsets[x] : gold.offsets[x + 1]]
-    for j in range(losses.size):
-        D[j, 0] = -task.scratch.p[j] * (losses[j] - mean)
+    """Minimum risk: several candidates may be right, so there is no gold whose likelihood to climb."""
+    protocol.risk_gradient(gold, task, x, S, 1.0, D)
 
 
 @implements(protocol.delta, RankGold)
@@ -120,6 +117,16 @@ def _risk(gold: Any, task: Any, x: Any, S: Any, gamma: Any) -> Any:
     mean = 0.0
     for j in range(losses.size):
         mean += losses[j] * task.scratch.p[j]
+    return mean
+
+
+@implements(protocol.risk_gradient, RankGold)
+def _risk_gradient(gold: Any, task: Any, x: Any, S: Any, gamma: Any, D: Any) -> Any:
+    """D_j = -gamma p_j (Delta_j - E[Delta])."""
+    mean = protocol.risk(gold, task, x, S, gamma)
+    losses = gold.losses[gold.offsets[x] : gold.offsets[x + 1]]
+    for j in range(losses.size):
+        D[j, 0] = -gamma * task.scratch.p[j] * (losses[j] - mean)
     return mean
 
 
