@@ -119,7 +119,7 @@ class Settings:
                 raise UsageError(f"rule {self.rule} perturbs the weights: give `perturb` and `mu`")
         elif self.perturb is not None or self.mu is not None:
             raise UsageError(f"rule {self.rule} perturbs nothing: leave out `perturb` and `mu`")
-        elif self.criterion != "map":
+        elif self.criterion != "map" and self.rule != "supervised":
             raise UsageError(f"rule {self.rule} has a criterion of its own: leave out `criterion` {self.criterion}")
         if self.step == "adagrad" and self.perturb == "all":
             raise UsageError(

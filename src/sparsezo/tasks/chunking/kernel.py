@@ -17,7 +17,8 @@ from sparsezo.kernels.jit import kernel
 from sparsezo.kernels.protocol import implements
 from sparsezo.tasks.chunking import chains
 from sparsezo.tasks.chunking.events import shown_pairs
-from sparsezo.tasks.chunking.expected_f1 import LANES, expected_f1, node_table
+from sparsezo.tasks.chunking.expected_accuracy import expected_accuracy_gradient
+from sparsezo.tasks.chunking.expected_f1 import LANES, expected_f1, expected_f1_gradient, node_table
 
 
 class ChunkScratch(NamedTuple):
@@ -137,9 +138,9 @@ def _score_gradient(task: Any, x: Any, S: Any, y: Any, D: Any) -> None:
     _path_minus_marginals(task, x, y, D)
 
 
-@implements(protocol.probability, ChunkTask)
-def _probability(task: Any, x: Any, S: Any, y: Any) -> Any:
-    return chains.path_probability(task.scratch.E, task.tokens[x], task.n_tags, y)
+@implements(protocol.log_probability, ChunkTask)
+def _log_probability(task: Any, x: Any, S: Any, y: Any) -> Any:
+    return chains.log_path_probability(task.scratch.E, task.tokens[x], task.n_tags, y)
 
 
 @implements(protocol.supervise, ChunkGold)
@@ -180,8 +181,9 @@ def _one_minus_accuracy(y: Any, z: Any, R: Any) -> Any:
     return wrong / R
 
 
-@implements(protocol.risk, ChunkGold)
-def _risk(gold: Any, task: Any, x: Any, S: Any, gamma: Any) -> Any:
+@kernel
+def _annealed_chain(task: Any, x: Any, S: Any, gamma: Any) -> None:
+    """The chain of p_{w,gamma} in scratch.E."""
     expand(task, x, S)
     P = S if task.order == 2 else task.scratch.P
     R, K = task.tokens[x], task.n_tags
@@ -190,8 +192,34 @@ def _risk(gold: Any, task: Any, x: Any, S: Any, gamma: Any) -> Any:
     for i in range(R):
         for j in range(K * K):
             M[i, j] = gamma * P[i, j]
-    room = task.scratch
-    chains.relative(M, R, K, task.start, room.best, room.E)
+    chains.relative(M, R, K, task.start, task.scratch.best, task.scratch.E)
+
+
+@implements(protocol.risk_gradient, ChunkGold)
+def _risk_gradient(gold: Any, task: Any, x: Any, S: Any, gamma: Any, D: Any) -> Any:
+    _annealed_chain(task, x, S, gamma)
+    R, K, room = task.tokens[x], task.n_tags, task.scratch
+    z = gold.tags[gold.offsets[x] : gold.offsets[x + 1]]
+    DP = D if task.order == 2 else room.P
+    DP[:R] = 0
+    if task.chunks:
+        args = (task.kind, task.chunk_type, task.nodes, task.weights, room.forward, room.now, room.after, room.p, DP)
+        good = expected_f1_gradient(room.E, R, K, task.start, z, *args)
+    else:
+        good = expected_accuracy_gradient(room.E, R, K, task.start, z, room.Q, room.now, room.after, room.p, DP)
+    for i in range(R):
+        for j in range(K * K):
+            DP[i, j] *= DP.dtype.type(gamma)
+    if task.order == 1:
+        chains.contract(DP, R, K, task.bigram_attributes, D)
+    return 1.0 - good
+
+
+@implements(protocol.risk, ChunkGold)
+def _risk(gold: Any, task: Any, x: Any, S: Any, gamma: Any) -> Any:
+    _annealed_chain(task, x, S, gamma)
+    R, K, room = task.tokens[x], task.n_tags, task.scratch
+    M = room.M
     z = gold.tags[gold.offsets[x] : gold.offsets[x + 1]]
     if not task.chunks:
         M[:R] = 0
@@ -258,7 +286,7 @@ def chunk_task(
         p=room(2, K),
         now=room(3, K, LANES),
         after=room(3, K, LANES),
-        forward=room(most if rates and chunks else 0, 3, K, LANES),
+        forward=room(most if (risk or rates) and chunks else 0, 3, K, LANES),
         E2=room(most + 1, K * K),
         Q=room(most, K),
         unsure=room(most),

@@ -123,9 +123,9 @@ def _score_gradient(task: Any, x: Any, S: Any, y: Any, D: Any) -> None:
     _class_minus_p(task, y[0], D)
 
 
-@implements(protocol.probability, ClassTask)
-def _probability(task: Any, x: Any, S: Any, y: Any) -> Any:
-    return np.float64(task.scratch.p[y[0]])
+@implements(protocol.log_probability, ClassTask)
+def _log_probability(task: Any, x: Any, S: Any, y: Any) -> Any:
+    return np.log(np.float64(task.scratch.p[y[0]]))
 
 
 @implements(protocol.supervise, ClassGold)
@@ -151,3 +151,18 @@ def _risk(gold: Any, task: Any, x: Any, S: Any, gamma: Any) -> Any:
         else:
             wrong += weight
     return wrong / (right + wrong)
+
+
+@implements(protocol.risk_gradient, ClassGold)
+def _risk_gradient(gold: Any, task: Any, x: Any, S: Any, gamma: Any, D: Any) -> Any:
+    """D_k = gamma p(gold) (1{k is gold} - p_k)."""
+    risk = protocol.risk(gold, task, x, S, gamma)
+    _, top = _best(S, task.n_classes)
+    total = 0.0
+    for k in range(task.n_classes):
+        total += np.exp(gamma * (np.float64(S[0, k]) - np.float64(top)))
+    slope = gamma * (1 - risk)
+    for k in range(task.n_classes):
+        D[0, k] = -slope * np.exp(gamma * (np.float64(S[0, k]) - np.float64(top))) / total
+    D[0, gold.labels[x]] = slope * risk
+    return risk
