@@ -117,6 +117,13 @@ class Optimizer:
         return float(self.state.sums[loop.LOSS]) / max(int(known), 1)
 
     @property
+    def map_average_loss(self) -> float | None:
+        """The same of the best outputs at w + mu u, as the paper defines it, where ``average_loss`` is of risks."""
+        if self.settings.criterion == "map":
+            return None
+        return float(self.state.sums[loop.MAP_LOSS]) / max(self.step, 1)
+
+    @property
     def questions(self) -> int:
         """What a person has been asked: where two outputs are equal, or nothing is worth a question, nothing."""
         return int(self.state.counts[loop.QUESTIONS])

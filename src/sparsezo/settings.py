@@ -220,9 +220,12 @@ SETTINGS = described(Settings)  # name -> what the option is
 LEARNER_KEYS = tuple(name for name in SETTINGS if name != "seed")  # of a learner in TOML
 
 
-def learner_name(values: Mapping[str, Any]) -> str:
-    """The name of a learner with these settings, wherever they come from; what is missing is as by default."""
-    return " ".join(_words(values, "annealed {:g}", signature=False))
+def learner_name(values: Mapping[str, Any], gamma: bool = True) -> str:
+    """The name of a learner with these settings, wherever they come from; what is missing is as by default.
+
+    Without ``gamma`` one that is searched for is not named.
+    """
+    return " ".join(_words(values, "annealed {:g}" if gamma else "annealed", signature=False))
 
 
 def usually_rehearsed(values: Mapping[str, Any]) -> int:

@@ -279,7 +279,7 @@ def sampled_direction(problem, x, S, rule, y, other):
 
 
 def supervised_direction(problem, law, x, S):
-    """d log p(gold) / dS; minus the gradient of the expected loss if annealed, or where several outputs may be right."""
+    """d log p(gold) / dS; minus the gradient of the expected loss if annealed, or where several may be right."""
     if problem.right[x] is not None and law.criterion == codes.MAP:
         return score_direction(problem, x, S, problem.right[x])
     gamma = law.gamma if law.criterion == codes.ANNEALED else 1.0

@@ -215,7 +215,7 @@ def lane_leaders(_context: Any, S: Any, n: Any, value: Any, place: Any) -> Any:
 # Eight numbers as one value: what is written with them stays in registers
 
 
-class LanesType(types.Type):  # type: ignore[misc]
+class LanesType(types.Type):
     """Numba's type of eight float32 numbers."""
 
     def __init__(self) -> None:

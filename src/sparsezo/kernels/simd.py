@@ -152,8 +152,18 @@ def _fast() -> bool:
 
 FAST = _fast()
 if FAST:
-    from sparsezo.kernels.intrinsics import combine_lanes, dot_eights, dot_eights_twice, lane_leaders, prefetch_element
-    from sparsezo.kernels.intrinsics import add, fill, load, store, times
+    from sparsezo.kernels.intrinsics import (
+        add,
+        combine_lanes,
+        dot_eights,
+        dot_eights_twice,
+        fill,
+        lane_leaders,
+        load,
+        prefetch_element,
+        store,
+        times,
+    )
 else:
     combine_lanes, prefetch_element = plain_combine_lanes, plain_prefetch_element
     dot_eights, dot_eights_twice, lane_leaders = plain_dot_eights, plain_dot_eights_twice, plain_lane_leaders

@@ -121,7 +121,9 @@ def _every_claim(experiment: ReportedExperiment) -> list[Claim]:
     for quantity, at in losses:
         claims.append(_score_against_active(experiment, quantity, "learns faster than", at))
     claims.append(_score_against_active(experiment, test, "ends better on test than"))
-    return claims
+    from sparsezo.reports.annealed import annealed_claims  # it is made of what stands here
+
+    return [*claims, *annealed_claims(experiment, test)]
 
 
 def _losses(experiment: ReportedExperiment) -> list[tuple[Quantity, str]]:

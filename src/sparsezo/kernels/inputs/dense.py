@@ -218,7 +218,8 @@ def _mark_settled(inputs: Any, x: Any, Q: Any, Q_row: Any) -> None:
 def spanning_rows(features: Any, offsets: Any, basis: Any, ranks: Any, active: Any) -> None:
     """For each list, candidates whose rows span all of its rows, by Gram and Schmidt with the farthest row next.
 
-    active[x, m]: whether some candidate of the list has feature m. Columns are scaled to length 1 first, so that a feature of small numbers is not lost beside one of large numbers.
+    Columns are scaled to length 1 first, so that a feature of small numbers is not lost beside one of large numbers.
+    active[x, m]: whether some candidate of the list has feature m.
     """
     M = features.shape[1]
     most = 0

@@ -176,7 +176,7 @@ def log_path_probability(E: Any, R: Any, K: Any, y: Any) -> Any:
         p *= np.float64(E[i, y[i - 1] * K + y[i]])
         if p < 1e-200:
             total += np.log(p)
-            p = 1.0
+            p = np.float64(1)
     return total + np.log(p)
 
 

@@ -29,6 +29,7 @@ from sparsezo.tasks.chunking import chains
 
 _EXACT = 64  # nodes; beyond it the error is that of float32 long before the rule is exact
 _F = np.float32
+GOES_ON, ENDS, BEGINS = range(3)  # what z does at a token; where a chunk begins, another one ends
 
 
 @kernel
@@ -56,10 +57,23 @@ def node_table(most: int) -> tuple[NDArray[np.float32], NDArray[np.float64]]:
 
 @kernel
 def expected_f1(
-    E: Any, R: Any, K: Any, z: Any, kind: Any, chunk_type: Any, nodes: Any, weights: Any, now: Any, after: Any
+    E: Any,
+    R: Any,
+    K: Any,
+    z: Any,
+    kind: Any,
+    chunk_type: Any,
+    nodes: Any,
+    weights: Any,
+    edges: Any,
+    now: Any,
+    after: Any,
 ) -> Any:
-    """E[F1(y, z)] for y from the chain that ``chains.relative`` left in E. now, after: room, 3 x tags x LANES."""
-    n_z = chains.chunk_counts(z, z, R, kind, chunk_type)[0]
+    """E[F1(y, z)] for y from the chain that ``chains.relative`` left in E.
+
+    Room: edges, tokens; now, after, 3 x tags x LANES.
+    """
+    n_z = _mark_edges(z, R, kind, chunk_type, edges)
     if n_z == 0:
         return _no_chunk(E, R, K, kind, chunk_type, now[0, :, 0], after[0, :, 0])
     row = nodes_for(R + n_z) // LANES - 1
@@ -67,7 +81,10 @@ def expected_f1(
     total = 0.0
     for first in range(0, (row + 1) * LANES, LANES):
         t = load(nodes, row * nodes.shape[1] + first)
-        both = _pass_of_bio(E, R, z, kind, chunk_type, t) if bio else _pass(E, R, K, z, kind, chunk_type, t, now, after)
+        if bio:
+            both = _pass_of_bio(E, R, z, chunk_type, edges, t)
+        else:
+            both = _pass(E, R, K, z, kind, chunk_type, edges, t, now, after)
         store(now, 0, both)
         for j in range(LANES):
             total += weights[row, first + j] * np.float64(now[0, 0, j])
@@ -75,15 +92,27 @@ def expected_f1(
 
 
 @kernel
-def _pass(E: Any, R: Any, K: Any, z: Any, kind: Any, chunk_type: Any, t: Any, now: Any, after: Any) -> Any:
+def _mark_edges(z: Any, R: Any, kind: Any, chunk_type: Any, edges: Any) -> Any:
+    """edges[i]: what z does at token i, of BEGINS, ENDS (what was open before), and nothing; returns its chunks."""
+    n_z, before = 0, -1
+    for i in range(R):
+        k, own = kind[z[i]], chunk_type[z[i]]
+        begins = k == 1 or (k == 2 and own != before)
+        edges[i] = BEGINS if begins else (ENDS if k == 0 else GOES_ON)
+        n_z += begins
+        before = own if k != 0 else -1
+    return n_z
+
+
+@kernel
+def _pass(E: Any, R: Any, K: Any, z: Any, kind: Any, chunk_type: Any, edges: Any, t: Any, now: Any, after: Any) -> Any:
     """t^(n_z - 1) E[b t^(n_y)] at eight nodes t."""
     _first(K, z[0], kind, chunk_type, t, now)
-    power, chunks = fill(_F(1)), kind[z[0]] != 0
+    power, chunks = fill(_F(1)), edges[0] == BEGINS
     for i in range(1, R):
-        begins_z, ends_z = _edges(z, i, kind, chunk_type)
-        _forward(E[i], K, ends_z, begins_z, chunk_type[z[i]], kind, chunk_type, t, now, after)
+        _forward(E[i], K, edges[i], chunk_type[z[i]], kind, chunk_type, t, now, after)
         now, after = after, now
-        if begins_z:
+        if edges[i] == BEGINS:
             power = times(power, t) if chunks else power
             chunks = True
     both = fill(_F(0))
@@ -93,16 +122,16 @@ def _pass(E: Any, R: Any, K: Any, z: Any, kind: Any, chunk_type: Any, t: Any, no
 
 
 @kernel
-def _pass_of_bio(E: Any, R: Any, z: Any, kind: Any, chunk_type: Any, t: Any) -> Any:
+def _pass_of_bio(E: Any, R: Any, z: Any, chunk_type: Any, edges: Any, t: Any) -> Any:
     """``_pass`` for the tags B, I, O of one type, all in registers: the same sums in the same order."""
     zero = fill(_F(0))
-    opens = kind[z[0]] != 0 and chunk_type[z[0]] == chunk_type[0]
+    opens = edges[0] == BEGINS and chunk_type[z[0]] == chunk_type[0]
     all_b, all_i, all_o = t, t, fill(_F(1))
     open_b, open_i = (t, t) if opens else (zero, zero)
     found_b, found_i, found_o = zero, zero, zero
-    power, chunks = fill(_F(1)), kind[z[0]] != 0
+    power, chunks = fill(_F(1)), edges[0] == BEGINS
     for i in range(1, R):
-        begins_z, ends_z = _edges(z, i, kind, chunk_type)
+        begins_z, ends_z = edges[i] == BEGINS, edges[i] != GOES_ON
         e = E[i]
         ended_b = add(found_b, open_b) if ends_z else found_b
         ended_i = add(found_i, open_i) if ends_z else found_i
@@ -144,10 +173,9 @@ def _first(K: Any, z: Any, kind: Any, chunk_type: Any, t: Any, now: Any) -> None
 
 
 @kernel
-def _forward(
-    e: Any, K: Any, ends_z: Any, begins_z: Any, t_z: Any, kind: Any, chunk_type: Any, t: Any, now: Any, after: Any
-) -> None:
-    """One token on. A chunk of the path ends before every tag but an I that goes on with it; one of z by ``ends_z``."""
+def _forward(e: Any, K: Any, edge: Any, t_z: Any, kind: Any, chunk_type: Any, t: Any, now: Any, after: Any) -> None:
+    """One token on. A chunk of the path ends before every tag but an I that goes on with it; one of z by ``edge``."""
+    begins_z, ends_z = edge == BEGINS, edge != GOES_ON
     zero = fill(_F(0))
     for b in range(K):
         every, found = zero, zero
@@ -185,6 +213,7 @@ def expected_f1_gradient(
     chunk_type: Any,
     nodes: Any,
     weights: Any,
+    edges: Any,
     forward: Any,
     now: Any,
     after: Any,
@@ -193,13 +222,14 @@ def expected_f1_gradient(
 ) -> Any:
     """DP += d E[F1(y, z)] / dP for y from E's chain, any z; returns E[F1].
 
-    Room: forward, tokens x 3 x tags x LANES; now, after, 3 x tags x LANES; p, 2 x tags.
+    Room: edges, tokens; forward, tokens x 3 x tags x LANES; now, after, 3 x tags x LANES; p, 2 x tags.
     """
-    n_z = chains.chunk_counts(z, z, R, kind, chunk_type)[0]
+    n_z = _mark_edges(z, R, kind, chunk_type, edges)
     if n_z == 0:
         value = _no_chunk_gradient(E, R, K, start, kind, forward, now[0, :, 0], after[0, :, 0], DP)
     else:
-        value = _chunks_gradient(E, R, K, start, z, n_z, kind, chunk_type, nodes, weights, forward, now, after, DP)
+        tags, rooms = (z, n_z, kind, chunk_type, edges), (forward, now, after, DP)
+        value = _chunks_gradient(E, R, K, start, *tags, nodes, weights, *rooms)
     chains.add_marginals(E, R, K, start, p, _F(-value), DP)
     return value
 
@@ -214,6 +244,7 @@ def _chunks_gradient(
     n_z: Any,
     kind: Any,
     chunk_type: Any,
+    edges: Any,
     nodes: Any,
     weights: Any,
     forward: Any,
@@ -229,9 +260,7 @@ def _chunks_gradient(
         lanes = load(t, 0)
         _first(K, z[0], kind, chunk_type, lanes, forward[0])
         for i in range(1, R):
-            begins_z, ends_z = _edges(z, i, kind, chunk_type)
-            t_z = chunk_type[z[i]]
-            _forward(E[i], K, ends_z, begins_z, t_z, kind, chunk_type, lanes, forward[i - 1], forward[i])
+            _forward(E[i], K, edges[i], chunk_type[z[i]], kind, chunk_type, lanes, forward[i - 1], forward[i])
         for j in range(LANES):  # what each sum at the last token is worth
             share = 2 * weights[row, first + j] * np.float64(t[j]) ** (n_z - 1)
             for b in range(K):
@@ -239,9 +268,8 @@ def _chunks_gradient(
                 now[0, b, j], now[1, b, j], now[2, b, j] = _F(0), worth, worth
                 total += np.float64(worth) * (forward[R - 1, 1, b, j] + forward[R - 1, 2, b, j])
         for i in range(R - 1, 0, -1):
-            begins_z, ends_z = _edges(z, i, kind, chunk_type)
-            t_z = chunk_type[z[i]]
-            _backward(E[i], K, ends_z, begins_z, t_z, kind, chunk_type, t, forward[i - 1], now, after, DP[i])
+            sums, t_z = forward[i - 1], chunk_type[z[i]]
+            _backward(E[i], K, edges[i], t_z, kind, chunk_type, t, sums, now, after, DP[i])
             now, after = after, now
         for b in range(K):
             worth = _F(0)
@@ -252,19 +280,10 @@ def _chunks_gradient(
 
 
 @kernel
-def _edges(z: Any, i: Any, kind: Any, chunk_type: Any) -> Any:
-    """(whether a chunk of z begins at token i > 0, whether one that was open before it has ended)."""
-    before = chunk_type[z[i - 1]] if kind[z[i - 1]] != 0 else -1
-    begins = kind[z[i]] == 1 or (kind[z[i]] == 2 and chunk_type[z[i]] != before)
-    return begins, begins or kind[z[i]] == 0
-
-
-@kernel
 def _backward(
     e: Any,
     K: Any,
-    ends_z: Any,
-    begins_z: Any,
+    edge: Any,
     t_z: Any,
     kind: Any,
     chunk_type: Any,
@@ -278,6 +297,7 @@ def _backward(
 
     sums: those before it; d[ab] += what the paths through a, b are worth, all nodes together.
     """
+    begins_z, ends_z = edge == BEGINS, edge != GOES_ON
     for a in range(K):
         for j in range(LANES):
             before[0, a, j] = 0

@@ -15,10 +15,11 @@ from sparsezo.errors import UsageError
 from sparsezo.kernels import protocol
 from sparsezo.kernels.jit import kernel
 from sparsezo.kernels.protocol import implements
+from sparsezo.kernels.simd import LANES
 from sparsezo.tasks.chunking import chains
 from sparsezo.tasks.chunking.events import shown_pairs
 from sparsezo.tasks.chunking.expected_accuracy import expected_accuracy_gradient
-from sparsezo.tasks.chunking.expected_f1 import LANES, expected_f1, expected_f1_gradient, node_table
+from sparsezo.tasks.chunking.expected_f1 import expected_f1, expected_f1_gradient, node_table
 
 
 class ChunkScratch(NamedTuple):
@@ -30,7 +31,8 @@ class ChunkScratch(NamedTuple):
     back: NDArray[np.int16]
     E: NDArray[np.float32]  # tokens + 1 x tags^2
     p: NDArray[np.float32]  # 2 x tags
-    now: NDArray[np.float32]  # expected F1: 3 x tags x lanes
+    edges: NDArray[np.int8]  # expected F1: tokens
+    now: NDArray[np.float32]  # ... 3 x tags x lanes
     after: NDArray[np.float32]
     forward: NDArray[np.float32]  # its gradient: tokens x 3 x tags x lanes
     E2: NDArray[np.float32]  # as E, given an event
@@ -203,8 +205,9 @@ def _risk_gradient(gold: Any, task: Any, x: Any, S: Any, gamma: Any, D: Any) -> 
     DP = D if task.order == 2 else room.P
     DP[:R] = 0
     if task.chunks:
-        args = (task.kind, task.chunk_type, task.nodes, task.weights, room.forward, room.now, room.after, room.p, DP)
-        good = expected_f1_gradient(room.E, R, K, task.start, z, *args)
+        rooms = (room.edges, room.forward, room.now, room.after, room.p, DP)
+        args = (z, task.kind, task.chunk_type, task.nodes, task.weights, *rooms)
+        good = expected_f1_gradient(room.E, R, K, task.start, *args)
     else:
         good = expected_accuracy_gradient(room.E, R, K, task.start, z, room.Q, room.now, room.after, room.p, DP)
     for i in range(R):
@@ -225,7 +228,7 @@ def _risk(gold: Any, task: Any, x: Any, S: Any, gamma: Any) -> Any:
         M[:R] = 0
         chains.subtract_marginals(room.E, R, K, task.start, room.p, M)
         return _expected_error(M, R, K, z)
-    args = (z, task.kind, task.chunk_type, task.nodes, task.weights, room.now, room.after)
+    args = (z, task.kind, task.chunk_type, task.nodes, task.weights, room.edges, room.now, room.after)
     return 1.0 - expected_f1(room.E, R, K, *args)
 
 
@@ -284,6 +287,7 @@ def chunk_task(
         back=np.zeros((most, K), np.int16),
         E=room(most + 1, K * K),
         p=room(2, K),
+        edges=np.zeros(most, np.int8),
         now=room(3, K, LANES),
         after=room(3, K, LANES),
         forward=room(most if (risk or rates) and chunks else 0, 3, K, LANES),

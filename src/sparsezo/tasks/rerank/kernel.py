@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from sparsezo import bounds
 from sparsezo.errors import UsageError
 from sparsezo.kernels import protocol
+from sparsezo.kernels.exponential import exp_or_zero
 from sparsezo.kernels.jit import kernel
 from sparsezo.kernels.protocol import implements
 from sparsezo.kernels.random import uniform
@@ -137,7 +138,7 @@ def softmax(task: Any, S: Any, R: Any, gamma: Any) -> Any:
     top = argmax(S, R, task.scratch.value, task.scratch.place)[1]
     total = 0.0
     for j in range(R):
-        p[j] = np.exp(gamma * (S[j, 0] - top))
+        p[j] = exp_or_zero(gamma * (S[j, 0] - top))
         total += p[j]
     for j in range(R):
         p[j] /= total

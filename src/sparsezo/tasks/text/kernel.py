@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from sparsezo import bounds
 from sparsezo.errors import UsageError
 from sparsezo.kernels import protocol
-from sparsezo.kernels.exponential import exp_nonpositive
+from sparsezo.kernels.exponential import exp_nonpositive, exp_or_zero
 from sparsezo.kernels.jit import kernel
 from sparsezo.kernels.protocol import implements
 from sparsezo.kernels.random import uniform
@@ -145,7 +145,7 @@ def _risk(gold: Any, task: Any, x: Any, S: Any, gamma: Any) -> Any:
     _, top = _best(S, task.n_classes)
     right, wrong = 0.0, 0.0
     for k in range(task.n_classes):
-        weight = np.exp(gamma * (np.float64(S[0, k]) - np.float64(top)))
+        weight = exp_or_zero(gamma * (np.float64(S[0, k]) - np.float64(top)))
         if k == gold.labels[x]:
             right += weight
         else:
@@ -160,9 +160,9 @@ def _risk_gradient(gold: Any, task: Any, x: Any, S: Any, gamma: Any, D: Any) -> 
     _, top = _best(S, task.n_classes)
     total = 0.0
     for k in range(task.n_classes):
-        total += np.exp(gamma * (np.float64(S[0, k]) - np.float64(top)))
+        total += exp_or_zero(gamma * (np.float64(S[0, k]) - np.float64(top)))
     slope = gamma * (1 - risk)
     for k in range(task.n_classes):
-        D[0, k] = -slope * np.exp(gamma * (np.float64(S[0, k]) - np.float64(top))) / total
+        D[0, k] = -slope * exp_or_zero(gamma * (np.float64(S[0, k]) - np.float64(top))) / total
     D[0, gold.labels[x]] = slope * risk
     return risk
