@@ -199,7 +199,7 @@ def _above_out_of_domain(experiment: ReportedExperiment, quantity: Quantity) -> 
     for item in experiment.learners if low is not None else ():
         phase = item.best_phase(quantity.key)
         values = item.spread(phase, quantity.key) if phase else None
-        if not item.zeroth_order or low is None or phase is None or values is None:
+        if not item.zeroth_order or item.annealed or low is None or phase is None or values is None:
             continue
         aside = ""
         if high is not None and high > low:
