@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from dataclasses import FrozenInstanceError, replace
 from types import SimpleNamespace
@@ -420,8 +421,10 @@ def test_first_order_shows_one_output_and_takes_it_back_from_the_proposal(chunki
     proposal = told.ask(3)
     assert proposal.incumbent is None
     assert proposal.candidate.size == np.diff(problem.output_start)[3]
-    other = replace(changed.ask(3), candidate=(proposal.candidate + 1) % 3)
-    changed._open[other.step] = Asked(other)  # as if this one had been sampled
+    asked, y = changed.ask(3), (proposal.candidate + 1) % 3
+    # as if this one had been sampled, just as likely as it is
+    other = replace(asked, candidate=y, log_chance=changed._drawn(3, asked.step, y, None))
+    changed._open[other.step] = Asked(other)
     c, move = move_of(told, proposal, 1.0)
     _, move_other = move_of(changed, other, 1.0)
     assert c == -1.0
@@ -691,3 +694,69 @@ def test_there_is_room_for_every_input(chunking):
         assert array.dtype == (np.int32 if name in ("y", "incumbent", "q") else np.float64)
     smallest = workspace_of(SimpleNamespace(max_rows=0, max_columns=0, **{**sizes, "max_outputs": 0}))
     assert {array.shape for array in smallest} == {(1, L), (L,), (1,), (4,)}
+
+
+# Late answers of the rules that sample
+
+
+@pytest.mark.parametrize("rule", ["first-order", "pairwise", "cross-entropy"])
+def test_a_late_answer_is_weighed_by_how_likely_its_output_was(chunking, rule):
+    _, problem, _, _ = chunking
+    settings, W = Settings(rule, None, 0.5, None, seed=4), some_weights(problem)
+    answer = (0.75, 0.25) if rule == "pairwise" else 0.25
+    prompt, late = Learner(problem, settings, W), Learner(problem, settings, W)
+    proposal = late.ask(3)
+    full = prompt.tell(prompt.ask(3), answer).c
+    before = late.state.W.copy()
+    late.state.W += np.random.default_rng(1).normal(0, 0.05, before.shape).astype(before.dtype)  # others have answered
+    now = late._drawn(3, proposal.step, proposal.candidate, proposal.incumbent)
+    info = late.tell(proposal, answer)
+    if rule == "cross-entropy":
+        assert info.c / full == pytest.approx(max(np.exp(now), 0.1) / max(np.exp(proposal.log_chance), 0.1))
+    else:
+        assert info.c / full == pytest.approx(np.exp(now - proposal.log_chance))
+        assert info.c != full
+
+
+def test_a_proposal_keeps_how_likely_it_was_through_json_and_bytes(chunking):
+    _, problem, _, _ = chunking
+    learner = Learner(problem, Settings("first-order", None, 0.5, None), some_weights(problem))
+    proposal = learner.ask(2)
+    assert proposal.log_chance < 0
+    assert Proposal.from_json(json.loads(json.dumps(proposal.as_json()))).log_chance == proposal.log_chance
+    again = Learner.from_bytes(learner.to_bytes(), problem)
+    (reopened,) = again.open_proposals
+    assert reopened.log_chance == proposal.log_chance
+    assert again.tell(reopened, 0.5).c == learner.tell(proposal, 0.5).c == -0.25
+    perturbed = Learner(problem, Settings("preference", "score", 0.1, 0.5)).ask(2)
+    assert perturbed.log_chance is None
+    assert "log_chance" not in perturbed.as_json()
+
+
+@pytest.mark.parametrize("wrong", [None, 0.5, "much"])
+def test_an_open_proposal_without_its_probability_is_no_state_of_ours(chunking, wrong):
+    """Such as one that an earlier version wrote: its answer could not be weighed."""
+    _, problem, _, _ = chunking
+    learner = Learner(problem, Settings("first-order", None, 0.5, None))
+    proposal = learner.ask(2)
+    learner._open[proposal.step] = Asked(replace(proposal, log_chance=wrong))
+    with pytest.raises(SparsezoError):
+        Learner.from_bytes(learner.to_bytes(), problem)
+
+
+def test_an_annealed_run_has_two_average_losses(chunking):
+    """Of the expected losses that it minimises, and of the best outputs at w + mu u, which are MAP's."""
+    _, problem, gold, _ = chunking
+    plain = Settings("two-point", "score", 1e-30, 0.5, seed=6)  # too small a step to change an output
+    annealed, map_ = Learner(problem, replace(plain, criterion="annealed")), Learner(problem, plain)
+    for learner in (annealed, map_):
+        learner.run(gold, 60)
+    assert map_.map_average_loss is None
+    assert annealed.map_average_loss == pytest.approx(map_.average_loss, rel=1e-12)
+    assert abs(annealed.average_loss - map_.average_loss) > 1e-3
+    cold = Learner(problem, replace(plain, criterion="annealed", gamma=1e4))
+    cold.run(gold, 60)
+    assert cold.average_loss == pytest.approx(cold.map_average_loss, abs=1e-3)  # as gamma grows
+    best = Learner(problem, Settings("supervised", None, 1e-30, None, criterion="annealed"))
+    best.run(gold, 60)
+    assert best.map_average_loss > best.average_loss * 0.1

@@ -14,7 +14,7 @@ import math
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from sparsezo.errors import UsageError
 
@@ -78,3 +78,22 @@ def weights(name: str, given: Any, shape: tuple[int, int], dtype: Any) -> NDArra
         raise UsageError(f"{name} have shape {table.shape}; make it {shape}")
     with np.errstate(over="ignore"):
         return np.ascontiguousarray(table, dtype).reshape(shape)
+
+
+def distinct(given: ArrayLike, n: int) -> NDArray[np.int64]:
+    """The numbers of active weights, of which there are n in all; each once."""
+    try:
+        a = np.asarray(given)
+    except (ValueError, TypeError):
+        raise UsageError("active must be one row of whole numbers") from None
+    if a.ndim != 1 or (a.size and a.dtype.kind not in "iu"):
+        raise UsageError(f"active must be one row of whole numbers, not {a.dtype} of shape {a.shape}")
+    a = a.astype(np.int64)
+    if a.size:
+        ordered = np.sort(a)
+        if ordered[0] < 0 or ordered[-1] >= n:
+            wrong = ordered[0] if ordered[0] < 0 else ordered[-1]
+            raise UsageError(f"active has {wrong}; the {n} weights are 0 to {n - 1}")
+        if (ordered[1:] == ordered[:-1]).any():
+            raise UsageError("active names a weight twice; np.unique makes them distinct")
+    return a

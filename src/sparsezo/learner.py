@@ -155,8 +155,17 @@ class Learner(Optimizer):
             step, work, n = int(self.state.counts[loop.ASKED]), self.workspace, self._length(x)
             if self._asks:
                 return self._opened(self._question(step, x, n, value), own=own)
+            y = work.y[:n].copy()
             incumbent = work.incumbent[:n].copy() if RULES[self.settings.rule].incumbent else None
-            return self._opened(Proposal(self.id, step, x, work.y[:n].copy(), incumbent), own=own)
+            return self._opened(Proposal(self.id, step, x, y, incumbent, self._drawn(x, step, y, incumbent)), own=own)
+
+    def _drawn(self, x: int, step: int, y: NDArray[Any], incumbent: NDArray[Any] | None) -> float | None:
+        """How likely the outputs of a first-order rule were when they were drawn: just now."""
+        if RULES[self.settings.rule].zeroth_order:
+            return None
+        other = y if incumbent is None else incumbent
+        args = (self._inputs, self._task, self._params, x, step, y, other)
+        return float(loop.log_chance(*args, self.workspace))
 
     def unask(self, proposal: Any) -> None:
         """Take back what was asked last, as if it had not been: it is what ``ask`` asks next."""
@@ -302,12 +311,12 @@ class Learner(Optimizer):
             raise UsageError(f"there is no input {shown(x)}; inputs are 0 to {len(self.problem) - 1}")
         return number
 
-    def _move(self, asked: Asked, c: float) -> None:
+    def _move(self, asked: Asked, c: float) -> float:
         proposal = asked.proposal
         y = proposal.candidate.copy()  # writeable, as compiled code has them
         other = y if proposal.incumbent is None else proposal.incumbent.copy()
-        args = (self._inputs, self._task, self._params, proposal.x, proposal.step, y, other, c)
-        loop.answer(*args, self.state, self.workspace)
+        args = (self._inputs, self._task, self._params, proposal.x, proposal.step, y, other)
+        return float(loop.answer(*args, float(proposal.log_chance or 0.0), c, self.state, self.workspace))
 
     def rehearse(self, gold: Any) -> tuple[float, bool]:
         """Some of the next steps, on a copy: the share of scores that mu u changes, and whether weights move."""
@@ -350,7 +359,9 @@ class Learner(Optimizer):
             return Asked(proposal)
         outputs = [self._output(x, each) for each in (proposal.candidate, proposal.incumbent) if each is not None]
         incumbent = outputs[1] if len(outputs) > 1 else None
-        return Asked(Proposal(proposal.owner, proposal.step, x, outputs[0], incumbent).frozen())
+        if (proposal.log_chance is None) != RULES[self.settings.rule].zeroth_order or (proposal.log_chance or 0) > 0:
+            raise ValueError("an output that was drawn with no probability")
+        return Asked(replace(proposal, x=x, candidate=outputs[0], incumbent=incumbent).frozen())
 
     def _output(self, x: int, given: NDArray[Any]) -> NDArray[np.int32]:
         """An output of x as somebody else has it."""

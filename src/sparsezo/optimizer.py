@@ -117,6 +117,13 @@ class Optimizer:
         return float(self.state.sums[loop.LOSS]) / max(int(known), 1)
 
     @property
+    def map_average_loss(self) -> float | None:
+        """The same of the best outputs at w + mu u, as the paper defines it, where ``average_loss`` is of risks."""
+        if self.settings.criterion == "map":
+            return None
+        return float(self.state.sums[loop.MAP_LOSS]) / max(self.step, 1)
+
+    @property
     def questions(self) -> int:
         """What a person has been asked: where two outputs are equal, or nothing is worth a question, nothing."""
         return int(self.state.counts[loop.QUESTIONS])
@@ -169,7 +176,7 @@ class Optimizer:
         C, rows x len(active): where the loss reads w through C w[active] alone; ``score`` wants it.
         """
         with self._lock:
-            indices = _indices(active, self.state.W.shape[0])
+            indices = bounds.distinct(active, self.state.W.shape[0])
             inputs = OneInput(indices, self._basis(indices, C))
             work = self._room(indices.size)
             step = int(self.state.counts[loop.ASKED])
@@ -198,7 +205,7 @@ class Optimizer:
                 raise endless_step(self.settings, asked.proposal.step)
             del self._open[asked.proposal.step]
             if c != 0:
-                self._move(asked, c)
+                c = self._move(asked, c)
             if self.on_event is not None:
                 self.on_event({"event": "tell", "step": asked.proposal.step, "feedback": as_json(feedback)})
             return Info(asked.proposal.step, c, self.average_loss)
@@ -228,9 +235,11 @@ class Optimizer:
             raise UsageError(f"step {proposal.step}: this is not what was asked; tell the proposal as ask() gave it")
         return asked
 
-    def _move(self, asked: Asked, c: float) -> None:
+    def _move(self, asked: Asked, c: float) -> float:
+        """Move the weights for what was asked earlier; returns c as it was applied."""
         step, work = asked.proposal.step, self._room(asked.proposal.x.size)
         loop.move_again(asked.inputs, self._params, 0, step, c, self.state, work)
+        return c
 
     def _basis(self, active: NDArray[np.int64], C: ArrayLike | None) -> NDArray[np.float64]:
         """Orthonormal columns that span the rows of C, for score; empty for the others, which take u as it is."""
@@ -313,7 +322,7 @@ class Optimizer:
 
     def _reopened(self, proposal: Any, basis: NDArray[Any] | None) -> Asked:
         """As ``ask`` made it, from bytes."""
-        active = _indices(proposal.x, self.state.W.shape[0])
+        active = bounds.distinct(proposal.x, self.state.W.shape[0])
         for values in (proposal.candidate, proposal.incumbent):
             if values is not None:
                 bounds.array("a proposal's weights", values, "if", active.shape)
@@ -379,21 +388,3 @@ def _start(W: Any, n: int, L: int, dtype: Any) -> NDArray[Any]:
     start = bounds.weights("the weights to start from", W, (n, L), dtype)
     bounds.finite("the weights to start from", start)
     return start.copy()
-
-
-def _indices(given: ArrayLike, n: int) -> NDArray[np.int64]:
-    try:
-        a = np.asarray(given)
-    except (ValueError, TypeError):
-        raise UsageError("active must be one row of whole numbers") from None
-    if a.ndim != 1 or (a.size and a.dtype.kind not in "iu"):
-        raise UsageError(f"active must be one row of whole numbers, not {a.dtype} of shape {a.shape}")
-    a = a.astype(np.int64)
-    if a.size:
-        ordered = np.sort(a)
-        if ordered[0] < 0 or ordered[-1] >= n:
-            wrong = ordered[0] if ordered[0] < 0 else ordered[-1]
-            raise UsageError(f"active has {wrong}; the {n} weights are 0 to {n - 1}")
-        if (ordered[1:] == ordered[:-1]).any():
-            raise UsageError("active names a weight twice; np.unique makes them distinct")
-    return a

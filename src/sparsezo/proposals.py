@@ -30,21 +30,25 @@ class Proposal:
     x: Any  # what it is about: an input's number (Learner), or the numbers of the active weights (Optimizer)
     candidate: NDArray[Any]  # Learner: the output decoded at w + mu u, first-order rules: sampled; Optimizer: w + mu u
     incumbent: NDArray[Any] | None  # at w (symmetric: w - mu u; pairwise: -w); None where the rule compares nothing
+    log_chance: float | None = None  # first-order rules: log of the probability with which the outputs were drawn
 
     def as_json(self) -> dict[str, Any]:
         lists = {name: None if part is None else part.tolist() for name, part in self._arrays().items()}
-        return {"owner": self.owner, "step": self.step, "x": np.asarray(self.x).tolist(), **lists}
+        drawn = {} if self.log_chance is None else {"log_chance": self.log_chance}
+        return {"owner": self.owner, "step": self.step, "x": np.asarray(self.x).tolist(), **lists, **drawn}
 
     @classmethod
     def from_json(cls, given: Mapping[str, Any]) -> Proposal:
         try:
             x, candidate, incumbent = given["x"], given["candidate"], given["incumbent"]
+            chance = given.get("log_chance")
             return cls(
                 str(given["owner"]),
                 operator.index(given["step"]),
                 operator.index(x) if not isinstance(x, list) else _row(x).astype(np.int64, casting="safe"),
                 _row(candidate),
                 None if incumbent is None else _row(incumbent),
+                None if chance is None else float(chance),
             )
         except (KeyError, TypeError, ValueError, OverflowError) as error:
             raise UsageError(f"not a proposal: {error!r}") from None

@@ -119,7 +119,7 @@ class Settings:
                 raise UsageError(f"rule {self.rule} perturbs the weights: give `perturb` and `mu`")
         elif self.perturb is not None or self.mu is not None:
             raise UsageError(f"rule {self.rule} perturbs nothing: leave out `perturb` and `mu`")
-        elif self.criterion != "map":
+        elif self.criterion != "map" and self.rule != "supervised":
             raise UsageError(f"rule {self.rule} has a criterion of its own: leave out `criterion` {self.criterion}")
         if self.step == "adagrad" and self.perturb == "all":
             raise UsageError(
@@ -220,9 +220,12 @@ SETTINGS = described(Settings)  # name -> what the option is
 LEARNER_KEYS = tuple(name for name in SETTINGS if name != "seed")  # of a learner in TOML
 
 
-def learner_name(values: Mapping[str, Any]) -> str:
-    """The name of a learner with these settings, wherever they come from; what is missing is as by default."""
-    return " ".join(_words(values, "annealed {:g}", signature=False))
+def learner_name(values: Mapping[str, Any], gamma: bool = True) -> str:
+    """The name of a learner with these settings, wherever they come from; what is missing is as by default.
+
+    Without ``gamma`` one that is searched for is not named.
+    """
+    return " ".join(_words(values, "annealed {:g}" if gamma else "annealed", signature=False))
 
 
 def usually_rehearsed(values: Mapping[str, Any]) -> int:

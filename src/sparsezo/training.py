@@ -51,6 +51,7 @@ _CURVE: dict[str, Any] = {
     "dev": np.float64,
     "answers": np.int64,
     "test": np.float64,
+    "map_average_loss": np.float64,
 }
 _SLICE_SECONDS = 0.1  # of compiled work between looks at the clock
 
@@ -131,7 +132,7 @@ class Training:
         self.best = self.learner.state.W.copy()
         self.best_value: float | None = None
         self.best_iteration = 0
-        self.curve: list[tuple[int, float, float, int, float]] = []  # as in _CURVE; dev and test nan where not known
+        self.curve: list[tuple[int, float, float, int, float, float]] = []  # as in _CURVE; nan where not known
         self.seconds = 0.0
         if resume:
             self._resume()
@@ -226,7 +227,9 @@ class Training:
             self.best_value = value if self._dev else None
             self.best_iteration = self.learner.step
         test = self._test.value(W) if self._test and self.test_looks else math.nan
-        self.curve.append((self.learner.step, self.learner.average_loss, value, self.learner.answers, test))
+        of_best = self.learner.map_average_loss
+        losses = self.learner.average_loss, math.nan if of_best is None else of_best
+        self.curve.append((self.learner.step, losses[0], value, self.learner.answers, test, losses[1]))
 
     def _progress(self, speed: float) -> Progress:
         dev = self.curve[-1][2] if self.curve and self._dev else None
@@ -265,6 +268,7 @@ class Training:
             "n_active": float(self.problem.n_active.mean()),
             "n_score": float(self.problem.n_score.mean()),
             "average_loss": self.learner.average_loss,
+            **({} if (of_best := self.learner.map_average_loss) is None else {"map_average_loss": of_best}),
             "best_iteration": self.best_iteration,
             "dev": self.best_value,
             "test": None,

@@ -30,7 +30,7 @@ def test_examples_run(number, tmp_path, monkeypatch):
     assert experiment.title == ("mine", "What does a rater's mood cost?")[number]
     assert [item.name for item in experiment.learners] == [
         ["comparison active adagrad", "two-point score adagrad"],
-        ["comparison score", "comparison score flip:0.1", "two-point score adagrad"],
+        ["comparison score", "comparison score flip:0.1", "two-point score adagrad", "two-point score annealed"],
     ][number]
     assert {phase for item in experiment.learners for phase in item.phases} == {"fixed", *["tuned"] * number}
     assert experiment.gaps == ()
@@ -57,7 +57,7 @@ def test_there_are_three_examples():
 
 def test_every_key_is_described():
     tops = [each.name for each in fields(Experiment) if each.name not in ("data", "learners")]
-    keys = [*tops, *(each.name for each in fields(DataSpec)), *LEARNER_KEYS, "paper", "grid", "fixed"]
+    keys = [*tops, *(each.name for each in fields(DataSpec)), *LEARNER_KEYS, "paper", "grid", "fixed", "walk"]
     keys += ["labels", "passes", "start", "figure"]
     for key in keys:
         assert re.search(rf"^# .*\b{key}\b|^\[?{key}\b|`\[?{key}\b", TEXT, re.MULTILINE), key

@@ -399,9 +399,9 @@ def test_a_learners_own_settings_come_before_the_common_ones():
             "paper = 0.5",
             "papers = 0.5",
             "unknown key 'learner 1.papers'; known are rule, grid, perturb, h, mu, step, criterion, gamma, baseline, "
-            "about, ask, rater_error, rehearse, paper, labels, start, figure, passes, feedback",
+            "about, ask, rater_error, rehearse, fixed, walk, paper, labels, start, figure, passes, feedback",
         ),
-        ("grid.h = [1, 2]", "grid.k = [1]", "unknown key 'learner 2.grid.k'; known are h, mu"),
+        ("grid.h = [1, 2]", "grid.k = [1]", "unknown key 'learner 2.grid.k'; known are h, mu, gamma"),
         # what has to be there
         ('name = "small"', "", "name is missing; give a string"),
         ('task = "chunking"', "", "task is missing; give a string"),
@@ -730,6 +730,17 @@ def figures(plan: Experiment) -> dict[str, float | None]:
 ZEROTH = ("two-point", "comparison", "baseline")
 
 
+ANNEALED = [f"{rule} {perturb} annealed" for rule in ZEROTH for perturb in ("all", "active", "score")]
+
+
+def assert_annealed(spec, walks):
+    """Gamma is searched for, over a decade at least; there are no runs at the figure's settings."""
+    assert len(spec.grid_h) >= 3
+    assert len(spec.grid_mu) == 1
+    assert max(spec.grid_gamma) >= 10 * min(spec.grid_gamma)
+    assert (spec.fixed, spec.walk) == (False, walks)
+
+
 def test_the_papers_chunking():
     """Table 1, its figure's h = mu = 0.01, its grid, and what goes past the paper."""
     plan = builtin("chunking")
@@ -750,12 +761,15 @@ def test_the_papers_chunking():
         "two-point score adagrad": None,
         "symmetric score adagrad": None,
         "first-order adagrad with baseline": None,
+        **dict.fromkeys(ANNEALED),
     }
     assert (plan.name, plan.task, plan.iterations, plan.seeds) == ("chunking", "chunking", 4_000_000, (0, 1, 2))
     assert plan.data == DataSpec(("conll2000/train.txt.gz",), "1000", "conll2000/test.txt.gz", {"only": "NP"})
     for spec in plan.learners:
         assert (spec.h, spec.mu) == (0.01, 0.01 if spec.perturb else None)
-        if spec.step == "constant":
+        if spec.criterion == "annealed":
+            assert_annealed(spec, walks=False)
+        elif spec.step == "constant":
             assert spec.grid_h == (0.01, 0.003162, 0.001)
             assert spec.grid_mu == ((0.1, 0.01) if spec.perturb else ())
         else:
@@ -767,14 +781,18 @@ def test_the_papers_reranking():
     """Its figure's h = mu = 0.001, its grid; all learners start from the out-of-domain weights."""
     plan = builtin("smt")
     assert figures(plan) == {
-        "two-point active": 0.273,
+        "two-point all": 0.273,
+        "two-point active": None,
         "two-point score": None,
-        "comparison active": 0.265,
+        "comparison all": 0.265,
+        "comparison active": None,
         "comparison score": None,
-        "baseline active": 0.266,
+        "baseline all": 0.266,
+        "baseline active": None,
         "baseline score": None,
         "first-order": 0.263,
         "supervised": None,
+        **dict.fromkeys(ANNEALED),
     }
     assert (plan.name, plan.task, plan.iterations, plan.seeds) == ("smt", "rerank", 4_000_000, (0, 1, 2))
     assert plan.init == "smt/weights.out-of-domain"
@@ -785,6 +803,9 @@ def test_the_papers_reranking():
     assert plan.data == DataSpec(("smt/train.nbest.xz",), "smt/nc-devtest2007.nbest.xz", "smt/nc-test2007.nbest.xz")
     for spec in plan.learners:
         assert (spec.h, spec.mu) == (0.001, 0.001 if spec.perturb else None)
+        if spec.criterion == "annealed":
+            assert_annealed(spec, walks=False)
+            continue
         assert spec.grid_h == (1.0, 0.1, 0.01, 0.001, 1e-4, 1e-5)
         assert spec.grid_mu == ((0.01, 0.001, 1e-4, 1e-5, 1e-6) if spec.perturb else ())
 
@@ -792,11 +813,14 @@ def test_the_papers_reranking():
 def test_the_papers_text():
     plan = builtin("text")
     names = [f"{rule} {perturb}" for rule in ZEROTH for perturb in ("all", "active", "score")]
-    assert figures(plan) == dict.fromkeys([*names, "first-order", "supervised"])
+    assert figures(plan) == dict.fromkeys([*names, "first-order", "supervised", *ANNEALED])
     assert (plan.name, plan.task, plan.iterations, plan.seeds) == ("text", "text", 1_000_000, (0, 1, 2))
     assert plan.data == DataSpec(("text/20news4.train.tsv.gz",), "1000", "text/20news4.test.tsv.gz")
     for spec in plan.learners:
         assert (spec.h, spec.mu) == (0.1, 1.0 if spec.perturb else None)
+        if spec.criterion == "annealed":
+            assert_annealed(spec, walks=True)
+            continue
         assert spec.grid_h == (10.0, 1.0, 0.1, 0.01, 0.001, 1e-4, 1e-5)
         assert spec.grid_mu == ((10.0, 1.0, 0.1, 0.01, 0.001, 1e-4, 1e-5, 1e-6) if spec.perturb else ())
 
@@ -822,9 +846,10 @@ def test_raters_that_err():
 def test_what_stands_beside_the_paper_takes_the_papers_steps(name):
     """Whatever the defaults of train become."""
     for spec in builtin(name).learners:
-        adagrad = "adagrad" in spec.name
-        assert (spec.step, spec.criterion) == ("adagrad" if adagrad else "constant", "map")
-        assert spec.paper is None or not adagrad
+        adagrad, annealed = "adagrad" in spec.name, "annealed" in spec.name
+        wanted = ("adagrad" if adagrad else "constant", "annealed" if annealed else "map")
+        assert (spec.step, spec.criterion) == wanted
+        assert spec.paper is None or not (adagrad or annealed)
 
 
 def test_the_papers_experiments_by_name():
@@ -839,3 +864,48 @@ def test_the_papers_experiments_by_name():
         ("answers-rerank", "rerank"),
     ]
     assert [name for name, kind in known.items() if kind.paper == name] == ["chunking", "text", "smt"]
+
+
+# The annealed criterion's gamma
+
+GAMMAS = """
+task = "text"
+[data]
+train = "a"
+dev = "b"
+[fixed]
+step = "constant"
+[[learner]]
+criterion = "annealed"
+fixed = false
+walk = false
+grid = { h = [0.1, 0.01], mu = [1.0], gamma = [3.0, 1.0] }
+"""
+
+
+def test_a_gamma_that_is_searched_for_is_an_axis_of_the_grid_and_not_in_the_name():
+    (spec,) = parse_experiment(GAMMAS, "g.toml", "g").learners
+    assert spec.name == "two-point score annealed"
+    assert spec.grid() == [(0.1, 1.0, 3.0), (0.1, 1.0, 1.0), (0.01, 1.0, 3.0), (0.01, 1.0, 1.0)]
+    assert spec.points == 4
+    settings = spec.settings(5, 0.01, 1.0, 3.0)
+    assert (settings.h, settings.mu, settings.gamma, settings.seed) == (0.01, 1.0, 3.0, 5)
+    (plain,) = parse_experiment(GAMMAS.replace(", gamma = [3.0, 1.0]", ""), "g.toml", "g").learners
+    assert plain.name == "two-point score annealed 1"
+
+
+def test_a_plan_with_gammas_is_written_and_read_again():
+    plan = parse_experiment(GAMMAS, "g.toml", "g")
+    assert parse_experiment(plan.to_toml(), "again.toml") == plan
+    (spec,) = plan.learners
+    assert (spec.fixed, spec.walk, spec.grid_gamma) == (False, False, (3.0, 1.0))
+
+
+def test_a_learner_without_fixed_has_no_such_runs():
+    plan = parse_experiment(GAMMAS + '[[learner]]\nrule = "first-order"\n', "g.toml", "g")
+    assert [run.learner for run in fixed_runs(plan, "data")] == ["first-order"] * 3
+
+
+def test_gamma_is_of_the_annealed_criterion():
+    with pytest.raises(DataError, match="its grid has values of gamma, which is of `criterion` annealed"):
+        parse_experiment(GAMMAS.replace('criterion = "annealed"\n', ""), "g.toml", "g")

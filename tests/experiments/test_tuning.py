@@ -93,6 +93,67 @@ def ratio(law: float):
 # Halving, walking, refining
 
 
+def with_gamma(h, gamma, **fields) -> LearnerSpec:
+    grids = {"grid_h": h, "grid_mu": (0.1,), "grid_gamma": gamma}
+    return LearnerSpec("two-point", "score", h[0], 0.1, criterion="annealed", **grids, **fields)
+
+
+ANNEALED = "two-point score annealed"
+
+
+class WithGamma(Scripted):
+    """Asks ``answer(h, gamma)`` instead."""
+
+    def __init__(self, answer) -> None:
+        super().__init__(None)
+        self.about = answer
+
+    def run(self, runs, progress=None) -> Finished:
+        self.calls.append(list(runs))
+        said = {run.hash: {"dev": self.about(run.settings.h, run.settings.gamma), "average_loss": 0.5} for run in runs}
+        return Finished({key: {"result": result} for key, result in said.items()}, ())
+
+
+def best_at(h0, gamma0):
+    return lambda h, gamma: 1 - 0.01 * (abs(math.log10(h / h0)) + abs(math.log10(gamma / gamma0)))
+
+
+def test_gamma_is_searched_for_as_h_is():
+    stub = WithGamma(best_at(0.01, 3.0))
+    plan = plan_of(with_gamma((0.1, 0.01, 0.001), (10.0, 3.0, 1.0)))
+    found = tune(plan, stub, "data")[ANNEALED]
+    assert found.chosen == (0.01, 0.1, 3.0)
+    assert len({(run.settings.h, run.settings.gamma) for run in stub.calls[0]}) == 9
+    full = {(run.settings.h, run.settings.gamma) for runs in stub.calls for run in runs if run.iterations == 1600}
+    assert {(0.01, 10.0), (0.01, 1.0), (0.1, 3.0), (0.001, 3.0)} <= full  # all neighbours
+    assert (found.widened, found.note) == (0, "")
+    assert found.as_dict()["chosen"] == {"h": 0.01, "mu": 0.1, "gamma": 3.0}
+    assert {tuple(trial)[:3] for trial in (each.as_dict() for each in found.trials)} == {("h", "mu", "gamma")}
+    assert [run.settings.gamma for run in tuned_runs(plan, "data", {ANNEALED: found})] == [3.0]
+
+
+def test_the_grid_grows_by_gamma_where_the_best_lies_on_its_edge():
+    stub = WithGamma(best_at(0.01, 100.0))
+    found = tune(plan_of(with_gamma((0.1, 0.01, 0.001), (10.0, 1.0))), stub, "data")[ANNEALED]
+    assert found.chosen == (0.01, 0.1, 100.0)
+    assert found.note.startswith(
+        "the best lay on the edge, h 0.01 and mu 0.1 and gamma 10: widened by a decade to gamma 100"
+    )
+
+
+def test_a_learner_that_does_not_walk_is_halved_and_no_more():
+    stub = WithGamma(best_at(0.01, 3.0))
+    found = tune(plan_of(with_gamma((0.1, 0.01, 0.001), (10.0, 3.0, 1.0), walk=False)), stub, "data")[ANNEALED]
+    assert [(len(runs), runs[0].iterations) for runs in stub.calls] == [(9, 100), (3, 400), (2, 1600)]
+    assert found.chosen == (0.01, 0.1, 3.0)
+    edge = WithGamma(best_at(1.0, 3.0))
+    found = tune(plan_of(with_gamma((0.1, 0.01), (3.0, 1.0), walk=False)), edge, "data")[ANNEALED]
+    assert (found.widened, found.note) == (0, "the best still lies on the edge")
+    every = WithGamma(best_at(0.01, 3.0))
+    tune(plan_of(with_gamma((0.1, 0.01, 0.001), (10.0, 3.0, 1.0), walk=False)), every, "data", full_grid=True)
+    assert [len(runs) for runs in every.calls] == [9]
+
+
 def test_halving_keeps_a_third_and_two_at_least_then_walks_and_refines():
     stub = Scripted(near(10**-2.2))
     found = tune(plan_of(line(1.0, 0.1, 1e-6, 0.01, 0.001, 1e-4, 1e-5)), stub, "data")[LINE]

@@ -62,7 +62,7 @@ class Problem:
 
     def room(self, fill=3):
         """Scratch that holds what it will: nothing in it may matter."""
-        R, M = max(len(C) for C in self.C), max(len(cols) for cols in self.cols)
+        R, M = max(len(C) for C in self.C), self.n_cols if self.dense else max(len(cols) for cols in self.cols)
 
         def table(n):
             return np.full((n, self.L), fill, self.dtype)
@@ -167,7 +167,7 @@ def rerank(M=14):
     problem = Problem(inputs, rank_task(offsets), gold, M, 1, np.float64, dense=True)
     for x, C in enumerate(lists):
         problem.C.append(C.astype(float))
-        problem.cols.append(list(range(M)))
+        problem.cols.append(np.flatnonzero((C != 0).any(axis=0)).tolist())
         problem.outputs.append(np.arange(len(C))[:, None])
         problem.phi.append(np.eye(len(C))[:, :, None])
         problem.losses.append(losses[offsets[x] : offsets[x + 1]])
@@ -202,7 +202,7 @@ def some_memory(rng, problem, lazy=False, adagrad=False):
         counts=np.array(
             [step + rng.integers(1, 50), step, 2000 + rng.integers(500), 4000 + rng.integers(500), *range(5000, 5005)]
         ),
-        sums=np.array([step * rng.uniform(0.2, 0.4), step * rng.uniform(0.4, 0.6), Q]),
+        sums=np.array([step * rng.uniform(0.2, 0.4), step * rng.uniform(0.4, 0.6), Q, step * 0.7]),
         **twins.no_questions(),
     )
 
@@ -278,18 +278,19 @@ def sampled_direction(problem, x, S, rule, y, other):
     return D / max(probabilities(problem, x, S)[y], LEAST) if rule == codes.CROSS_ENTROPY else D
 
 
-def supervised_direction(problem, x, S):
-    """d log p(gold) / dS, or minus the gradient of the expected loss where several outputs may be right."""
-    if problem.right[x] is not None:
+def supervised_direction(problem, law, x, S):
+    """d log p(gold) / dS; minus the gradient of the expected loss if annealed, or where several may be right."""
+    if problem.right[x] is not None and law.criterion == codes.MAP:
         return score_direction(problem, x, S, problem.right[x])
-    p, losses = probabilities(problem, x, S), problem.losses[x]
-    return -np.tensordot(p * (losses - p @ losses), problem.phi[x], 1)
+    gamma = law.gamma if law.criterion == codes.ANNEALED else 1.0
+    p, losses = probabilities(problem, x, S, gamma), problem.losses[x]
+    return -gamma * np.tensordot(p * (losses - p @ losses), problem.phi[x], 1)
 
 
 def fold(problem, law, x, m):
     """DESIGN 2.2: what the rows of x missed asleep."""
     cols = problem.cols[x]
-    if law.perturbation != codes.ALL or not m.Q_row.size or problem.dense:
+    if law.perturbation != codes.ALL or not m.Q_row.size:
         return
     owed = m.sums[loop.Q_TOTAL] - m.Q_row[cols]
     if owed.any():
@@ -317,7 +318,9 @@ def direction(problem, law, x, step):
     if law.perturbation == codes.SCORE:
         return inverse @ V
     if problem.dense:
-        return Z
+        active = np.zeros((problem.n_cols, 1))
+        active[cols] = 1
+        return active * Z
     U0 = np.zeros((problem.n_cols, problem.L))
     U0[cols] = normals(law.keys[random.COMPLEMENT], step, len(cols), problem.L)
     return U0 + inverse @ (V - C @ U0)
@@ -375,11 +378,15 @@ def coefficient(law, F_plus, F_other, mean):
 
 
 def look(problem, law, x, step, S):
-    """(outputs, losses) of the candidate and of its rival; the rival of a rule that has none is None."""
+    """(outputs, losses) of the candidate and of its rival; the rival of a rule that has none is None.
+
+    Under the annealed criterion the losses are expected ones, and the output is the best one beside it.
+    """
     losses = problem.losses[x]
     if law.rule == codes.SUPERVISED:
         y = best(problem, x, S)
-        return (y, None), (losses[y], None)
+        F = losses[y] if law.criterion == codes.MAP else probabilities(problem, x, S, law.gamma) @ losses
+        return (y, None), (F, None)
     if law.rule in SAMPLED:
         y, other = sampled(problem, x, S, law.keys[random.OUTPUT], step), None
         if law.rule == codes.PAIRWISE:
@@ -392,7 +399,7 @@ def look(problem, law, x, step, S):
     elif law.rule != codes.BASELINE:
         places.append(S)
     if law.criterion == codes.ANNEALED:
-        ys = [None] * len(places)
+        ys = [best(problem, x, places[0]), None][: len(places)]
         Fs = [probabilities(problem, x, T, law.gamma) @ losses for T in places]
     else:
         ys = [best(problem, x, T) for T in places]
@@ -429,6 +436,8 @@ def step(problem, law, memory):
     m.counts[loop.STEP] += 1
     count_answer(law, m, same=y is not None and y == rival)
     m.sums[loop.LOSS] += loss
+    if law.criterion == codes.ANNEALED and law.rule not in SAMPLED:
+        m.sums[loop.MAP_LOSS] += problem.losses[x][y]
     m.sums[loop.TOLD] += F_plus
     c = coefficient(law, F_plus, F_other, m.sums[loop.TOLD] / m.counts[loop.STEP])
     # float32 sums of a risk may differ where these do not; the sign of a rounding error says nothing
@@ -438,7 +447,7 @@ def step(problem, law, memory):
         if law.rule in SAMPLED:
             towards = problem.C[x].T @ sampled_direction(problem, x, S, law.rule, y, rival)
         elif law.rule == codes.SUPERVISED:
-            towards = problem.C[x].T @ supervised_direction(problem, x, S)
+            towards = problem.C[x].T @ supervised_direction(problem, law, x, S)
         else:
             towards = direction(problem, law, x, number)
         move(law, m, x, problem, c, towards)

@@ -45,6 +45,10 @@ def some(request):
     return SimpleNamespace(inputs=inputs, M=M, C=[c.astype(float) for c in C], N=len(C), room=room)
 
 
+def active(C):
+    return (C != 0).any(axis=0)
+
+
 def column(M, seed=0):
     return np.random.default_rng(seed).standard_normal((M, 1))
 
@@ -146,7 +150,7 @@ def test_a_feature_of_small_numbers_is_seen():
 
 
 @pytest.mark.parametrize("with_q", [False, True])
-def test_whole_move_is_u(some, with_q):
+def test_whole_move_is_u_on_the_active_features(some, with_q):
     c, h, W = -0.21, 0.05, column(some.M)
     q = np.abs(column(some.M, 4)) if with_q else np.zeros((0, 1))
     for x, C in enumerate(some.C):
@@ -156,7 +160,9 @@ def test_whole_move_is_u(some, with_q):
         moved, moved_q = W.copy(), q.copy()
         kernel_calls.move(some.inputs, x, c, h, D, U, True, moved, moved_q)
         zero = np.zeros((len(C), 1))
-        check_move(some, C, c, h, zero, column(some.M, 7), (W, q), (moved, moved_q))
+        u = np.where(active(C)[:, None], column(some.M, 7), 0)
+        check_move(some, C, c, h, zero, u, (W, q), (moved, moved_q))
+        np.testing.assert_array_equal(moved[~active(C)], W[~active(C)])
 
 
 @pytest.mark.parametrize("with_q", [False, True])
@@ -178,12 +184,36 @@ def check_move(some, C, c, h, D, U, before, after):
         np.testing.assert_allclose(after[1], expected_q, rtol=1e-9)
 
 
-def test_nothing_is_owed(some):
-    W, Q_row = column(some.M), np.zeros(some.M)
-    assert kernel_calls.fold(some.inputs, 2, KEY, 9, 4.0, Q_row, some.room(some.M), W) == 9
-    np.testing.assert_array_equal(W, column(some.M))
-    kernel_calls.awake(some.inputs, 2, 4.0, Q_row)
-    assert (Q_row == 4).all()
+def test_a_feature_is_active_where_some_candidate_has_it(some):
+    for x, C in enumerate(some.C):
+        begin, end = some.inputs.col_start[x : x + 2]
+        assert some.inputs.cols[begin:end].tolist() == np.flatnonzero(active(C)).tolist()
+    assert some.inputs.cols.size < some.N * some.M  # there are lists without some of them
+
+
+def test_a_feature_of_the_smallest_numbers_is_active():
+    C = np.zeros((9, 3), np.float32)
+    C[4, 1] = -np.float32(1e-45)
+    assert dense_inputs(C, np.array([0, 9])).cols.tolist() == [1]
+
+
+def test_active_features_are_paid_what_they_are_owed(some):
+    for x, C in enumerate(some.C):
+        W, Q_row, awake = np.zeros((some.M, 1)), np.zeros(some.M), active(C)
+        count = kernel_calls.fold(some.inputs, x, KEY, 9, 4.0, Q_row, some.room(some.M), W)
+        assert count == 9 + awake.any()
+        drawn = twins.normals(int(KEY), 9, int(awake.sum()))
+        np.testing.assert_allclose(W[awake, 0], 2 * drawn, rtol=0, atol=1e-5)
+        assert (W[~awake] == 0).all()
+        np.testing.assert_array_equal(Q_row, np.where(awake, 4.0, 0.0))
+        kernel_calls.awake(some.inputs, x, 5.0, Q_row)
+        np.testing.assert_array_equal(Q_row, np.where(awake, 5.0, 0.0))
+
+
+def test_weights_that_no_list_can_show_are_owed_nothing(some):
+    Q_row = np.zeros(some.M + 2)
+    kernel_calls.awake(some.inputs, 9, 4.0, Q_row)
+    assert Q_row[some.M :].tolist() == [4.0, 4.0]
 
 
 def test_weights_beyond_the_columns_are_left_alone(some):

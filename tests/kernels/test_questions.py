@@ -289,7 +289,8 @@ def test_expected_f1_is_that_of_counting(tags):
         A, B = np.zeros((K, R + 2, R + 2, 2)), np.zeros((K, R + 2, R + 2, 2))
         counted = 1 - counting.expected_f1_loss(-M, R, K, K - 1, z, kind, chunk_type, A, B)
         now, after = np.full((3, K, LANES), np.nan, np.float32), np.full((3, K, LANES), np.nan, np.float32)
-        got = expected_f1(E, R, K, z, kind, chunk_type, nodes, weights, now, after)
+        edges = np.full(R, 7, np.int8)
+        got = expected_f1(E, R, K, z, kind, chunk_type, nodes, weights, edges, now, after)
         assert got == pytest.approx(counted, abs=3e-6)
 
 

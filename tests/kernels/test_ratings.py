@@ -133,9 +133,10 @@ def f1_and_gradient(P, R, K, z, kind, chunk_type, table):
         return np.full(shape, np.nan, np.float32)
 
     E, D = chain_of(P, R, K, K - 1), np.zeros((R, K * K), np.float32)
+    edges = np.full(R, 7, np.int8)
     rooms = (room(R, 3, K, LANES), room(3, K, LANES), room(3, K, LANES), room(2, K))
-    value = expected_f1_gradient(E, R, K, K - 1, z, kind, chunk_type, *table, *rooms, D)
-    assert value == pytest.approx(expected_f1(E, R, K, z, kind, chunk_type, *table, *rooms[1:3]), abs=1e-6)
+    value = expected_f1_gradient(E, R, K, K - 1, z, kind, chunk_type, *table, edges, *rooms, D)
+    assert value == pytest.approx(expected_f1(E, R, K, z, kind, chunk_type, *table, edges, *rooms[1:3]), abs=1e-6)
     return value, D
 
 

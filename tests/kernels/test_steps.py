@@ -208,6 +208,13 @@ def test_a_supervised_step_is_the_literal_step(problems, task):
         compare(problems(task), 8, adagrad=adagrad, rule=codes.SUPERVISED, perturbation=codes.SCORE)
 
 
+@pytest.mark.parametrize("task", PROBLEMS)
+def test_a_minimum_risk_step_is_the_literal_step(problems, task):
+    settings = {"rule": codes.SUPERVISED, "perturbation": codes.SCORE, "criterion": codes.ANNEALED}
+    for adagrad in (False, True):
+        compare(problems(task), 9, adagrad=adagrad, **settings)
+
+
 # ---- raters (of losses that are not 0 or 1) ----
 
 
@@ -264,13 +271,14 @@ def test_an_answer_moves_along_the_direction_of_its_own_step(problems, task, per
         literal.move(law, expected, x, problem, c, literal.direction(problem, law, x, earlier))
         y = np.zeros(problem.outputs[x].shape[1], np.int32)
         room = problem.room()
-        loop.answer(problem.inputs, problem.task, law, x, earlier, y, y, c, memory, room)
+        assert loop.answer(problem.inputs, problem.task, law, x, earlier, y, y, 0.0, c, memory, room) == c
         assert_same(memory, expected, problem)
 
 
 @pytest.mark.parametrize("rule", literal.SAMPLED)
 @pytest.mark.parametrize("task", PROBLEMS)
-def test_a_late_first_order_answer_uses_the_outputs_that_were_shown(problems, task, rule):
+def test_a_late_first_order_answer_uses_the_outputs_that_were_shown_by_how_likely_they_were(problems, task, rule):
+    """p_now / p_then up to 10; cross-entropy divides by p_then where it would divide by p_now."""
     rng = np.random.default_rng(13)
     for time in range(TIMES):
         problem = problems(task)[time % 2]
@@ -280,9 +288,18 @@ def test_a_late_first_order_answer_uses_the_outputs_that_were_shown(problems, ta
         expected = literal.copied(memory)._replace(W=memory.W.astype(float))
         S = literal.product(problem.C[x], expected.W)
         towards = problem.C[x].T @ literal.sampled_direction(problem, x, S, rule, shown, other)
-        literal.move(law, expected, x, problem, c, towards)
+        now = literal.probabilities(problem, x, S)[shown]
+        if rule == codes.PAIRWISE:
+            now *= literal.probabilities(problem, x, -S)[other]
+        then = min(now * 10 ** rng.uniform(-2, 2), 1)
+        ratio = min(now / then, 10.0)
+        if rule == codes.CROSS_ENTROPY:
+            ratio = max(now, literal.LEAST) / max(then, literal.LEAST)
+        literal.move(law, expected, x, problem, c * ratio, towards)
         y, y_other = (problem.outputs[x][each].astype(np.int32) for each in (shown, other))
-        loop.answer(problem.inputs, problem.task, law, x, 17, y, y_other, c, memory, problem.room())
+        args = (problem.inputs, problem.task, law, x, 17, y, y_other)
+        applied = loop.answer(*args, np.log(then), c, memory, problem.room())
+        assert applied == pytest.approx(c * ratio, rel=1e-4)
         assert_same(memory, expected, problem)
 
 

@@ -294,6 +294,8 @@ def test_the_table_in_records_of_full_precision():
         "difference": pytest.approx(-0.058),
         "h": 0.003,
         "mu": 0.1,
+        "gamma": None,
+        "map_average_loss": None,
         "best_iteration": 500,
         "update_fraction": pytest.approx(0.55),
         "us": 9.25,

@@ -85,7 +85,7 @@ def _as_problem(features: NDArray[np.float32], offsets: NDArray[np.int64]) -> Pr
         n_features=features.shape[1],
         n_labels=1,
         output_start=np.arange(N + 1, dtype=np.int64),
-        n_active=np.full(N, features.shape[1], np.int64),
+        n_active=np.diff(inputs.col_start),
         n_score=inputs.ranks,
         max_rows=int(np.diff(offsets).max()),
         max_columns=features.shape[1],

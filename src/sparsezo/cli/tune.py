@@ -25,13 +25,13 @@ from sparsezo.settings import SETTINGS
 from sparsezo.tasks.registry import kinds
 
 if TYPE_CHECKING:
-    from sparsezo.experiments.learners import LearnerSpec
+    from sparsezo.experiments.learners import LearnerSpec, Point
     from sparsezo.experiments.tuning import Tuned
     from sparsezo.tasks.kind import TaskKind
     from sparsezo.tasks.loading import Files
 
 _SEARCHED = ("h", "mu", "seed")  # settings that are not tune's to be given
-_GRIDS = {"grid_h": "--grid-h", "grid_mu": "--grid-mu"}
+_GRIDS = {"grid_h": "--grid-h", "grid_mu": "--grid-mu", "grid_gamma": "--grid-gamma"}
 _OF_TEST = ("test_ref",)  # task options about a part that tune does not look at
 
 
@@ -58,6 +58,8 @@ def _parameters(kind: TaskKind) -> list[inspect.Parameter]:
     paper = "the paper's for the task"
     grid_h = typer.Option("--grid-h", help="Values of h, such as 0.01,0.001.", show_default=paper)
     grid_mu = typer.Option("--grid-mu", help="Values of mu, such as 0.1,0.01.", show_default=paper)
+    gamma = "annealed criterion: values of gamma, such as 1,10. (default: --gamma alone)"
+    grid_gamma = typer.Option("--grid-gamma", help=gamma, show_default=False)
     full = typer.Option("--full-grid", help="Try every point to the end; without it, a search.")
     seed = typer.Option("--seed", help="Of the trials.", rich_help_panel=LEARNER)
     seeds = typer.Option(
@@ -74,6 +76,7 @@ def _parameters(kind: TaskKind) -> list[inspect.Parameter]:
         parameter("seeds", int, seeds, 1),
         parameter("grid_h", str | None, grid_h),
         parameter("grid_mu", str | None, grid_mu),
+        parameter("grid_gamma", str | None, grid_gamma),
         parameter("full_grid", bool, full, False),
         *parameters(_task_options(kind), f"Task {kind.name}"),
         parameter("processes", int | None, processes),
@@ -161,7 +164,9 @@ def learner_of(kind: TaskKind, values: Mapping[str, Any]) -> LearnerSpec:
     learner = given(values, {name: None for name in SETTINGS if name not in _SEARCHED})
     rule = learner.get("rule", LearnerSpec.rule)
     perturbs = rule not in RULES or RULES[rule].zeroth_order
-    grid_h, grid_mu = (numbers(values[name], flag) if values[name] is not None else () for name, flag in _GRIDS.items())
+    grid_h, grid_mu, grid_gamma = (
+        numbers(values[name], flag) if values[name] is not None else () for name, flag in _GRIDS.items()
+    )
     if not grid_h or (perturbs and not grid_mu):
         step = learner.get("step", kind.usual_step if learner.get("perturb") != "all" else "constant")
         own_h, own_mu = grid_of(kind.name, step)
@@ -170,30 +175,34 @@ def learner_of(kind: TaskKind, values: Mapping[str, Any]) -> LearnerSpec:
     def first(*_of: object) -> tuple[float, float]:
         return grid_h[0], grid_mu[0] if grid_mu else 1.0
 
-    return LearnerSpec.complete({**learner, "grid_h": grid_h, "grid_mu": grid_mu}, first, kind.usual_step)
+    grids = {"grid_h": grid_h, "grid_mu": grid_mu, "grid_gamma": grid_gamma}
+    return LearnerSpec.complete({**learner, **grids}, first, kind.usual_step)
 
 
 def _show(kind: TaskKind, files: Any, spec: LearnerSpec, found: Tuned, plan: Any, *, as_json: bool) -> None:
     from sparsezo.cli import show
+    from sparsezo.experiments.learners import named
 
     command = train_command(kind, files, spec, found, plan)
-    h, mu = found.chosen
     if as_json:
-        fields = {"task": kind.name, "learner": spec.name, "h": h, "mu": mu, **found.as_dict(), "command": command}
+        chosen = named(found.chosen)
+        fields = {"task": kind.name, "learner": spec.name, **chosen, **found.as_dict(), "command": command}
         show.result(fields, as_json=True)
         return
     for trial in sorted(found.trials, key=lambda trial: (trial.iterations, *trial.rank)):
         dev = "failed" if trial.dev is None else f"dev {trial.dev:.4f}"
         seeds = f", {trial.seeds} seeds" if trial.seeds > 1 else ""
-        show.note(f"{trial.iterations:>12,} {plan.unit}{seeds}  h {trial.h:<8g} {_mu_text(trial.mu)}{dev}")
+        show.note(f"{trial.iterations:>12,} {plan.unit}{seeds}  {_point_text(trial.point)}{dev}")
     if found.note:
         show.note(found.note)
-    show.output.print(f"{spec.name}: h {h:g}  {_mu_text(mu)}dev {found.dev:.4f}", markup=False, soft_wrap=True)
+    show.output.print(f"{spec.name}: {_point_text(found.chosen)}dev {found.dev:.4f}", markup=False, soft_wrap=True)
     show.output.print(command, markup=False, soft_wrap=True)
 
 
-def _mu_text(mu: float | None) -> str:
-    return "" if mu is None else f"mu {mu:<8g} "
+def _point_text(point: Point) -> str:
+    from sparsezo.experiments.learners import named
+
+    return "".join(f"{name} {value:<8g} " for name, value in named(point).items() if value is not None)
 
 
 def train_command(kind: TaskKind, files: Any, spec: LearnerSpec, found: Tuned, plan: Any) -> str:

@@ -109,7 +109,7 @@ class Labelling:
         train = part.remembering.problem(part.data.train)
         self.cost = np.diff(train.output_start)  # decisions of each input
         self.queue = part.order(settings.seed)
-        self.curve: list[tuple[float, ...]] = []  # iterations, average loss, dev, answers, test, inputs
+        self.curve: list[tuple[float, ...]] = []  # records.COLUMNS
         self.W = np.zeros((train.n_features, train.n_labels), train.dtype)
         self.loss = math.nan
         self.steps, self.chosen, self.seconds = 0, 0, 0.0
@@ -150,7 +150,7 @@ class Labelling:
         dev = self.part.quality(data.dev, self.W)
         test = self.part.quality(data.test, self.W) if self.test_looks else math.nan
         decisions = min(look, int(spent[-1]))
-        self.curve.append((self.steps, self.loss, dev, decisions, test, self.chosen))
+        self.curve.append((self.steps, self.loss, dev, decisions, test, math.nan, self.chosen))
         self._save()
 
     def _progress(self) -> Progress:

@@ -9,7 +9,7 @@ Rule supervised may have ``labels``: whole inputs are labelled, few at first and
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -21,6 +21,7 @@ from sparsezo.storage import limits
 from sparsezo.tasks.loading import is_number
 from sparsezo.tasks.registry import kind
 
+Point = tuple[float | None, ...]  # of a grid: h, mu (None where nothing is perturbed) and, if searched for, gamma
 CHOICES = ("random", "least-confident")  # which inputs are labelled next
 STARTS = ("labels", "output")  # labels:N, a model of N labelled inputs; output:N, of what such a model says of all
 PASSES = 30  # over the labelled inputs
@@ -32,6 +33,9 @@ class LearnerSpec(Settings):
 
     grid_h: tuple[float, ...] = ()
     grid_mu: tuple[float, ...] = ()  # empty where nothing is perturbed
+    grid_gamma: tuple[float, ...] = ()  # of the annealed criterion; empty where gamma is not searched for
+    fixed: bool = True  # False: no runs at the settings that are fixed for all
+    walk: bool = True  # False: the search is halving over the grid, and no more
     paper: float | None = None  # the paper's figure on test
     labels: str | None = None  # of CHOICES: whole inputs are labelled; the learner is trained anew at every look
     passes: int = PASSES  # over what is labelled, of ``labels`` and ``start``
@@ -52,35 +56,50 @@ class LearnerSpec(Settings):
                 raise UsageError("a learner has labels, or a start, not both")
         if self.points > limits.RUNS:
             limits.refuse(self.name, f"a grid of {self.points:,} points, more than {limits.RUNS:,}")
-        for h, mu in self.grid():
-            self.settings(0, h, mu)
+        if self.grid_gamma and self.criterion != "annealed":
+            raise UsageError("its grid has values of gamma, which is of `criterion` annealed")
+        for point in self.grid():
+            self.settings(0, *point)
 
     @property
     def name(self) -> str:
         """The settings' own, with labels and start."""
         return spec_name(asdict(self))
 
-    def settings(self, seed: int, h: float | None = None, mu: float | None = None) -> Settings:
-        """At the fixed h and mu, or at others."""
-        fixed = self.as_dict()
-        other = {"seed": seed, "h": self.h if h is None else h, "mu": self.mu if mu is None else mu}
-        return Settings(**(fixed | other))
+    def settings(
+        self, seed: int, h: float | None = None, mu: float | None = None, gamma: float | None = None
+    ) -> Settings:
+        """At the fixed h, mu and gamma, or at others."""
+        given = {"h": h, "mu": mu, "gamma": gamma}
+        other = {name: value for name, value in given.items() if value is not None}
+        return Settings(**(self.as_dict() | other | {"seed": seed}))
 
     @property
     def points(self) -> int:
         """Of the grid."""
-        return len(self.grid_h) * max(1, len(self.grid_mu))
+        return len(self.grid_h) * max(1, len(self.grid_mu)) * max(1, len(self.grid_gamma))
 
-    def grid(self) -> list[tuple[float, float | None]]:
-        """All (h, mu) of the grid; mu is None where nothing is perturbed."""
-        return [(h, mu) for h in self.grid_h for mu in (self.grid_mu or (None,))]
+    def grid(self) -> list[Point]:
+        """All points of the grid; mu is None where nothing is perturbed."""
+        return grid_points(self.grid_h, self.grid_mu, self.grid_gamma)
+
+
+def grid_points(h: Sequence[float], mu: Sequence[float], gamma: Sequence[float]) -> list[Point]:
+    pairs = [(each, other) for each in h for other in (mu or (None,))]
+    return [(*pair, each) for pair in pairs for each in gamma] if gamma else [*pairs]
+
+
+def named(point: Point) -> dict[str, float | None]:
+    """h and mu by name, and gamma where it is searched for."""
+    return dict(zip(("h", "mu", "gamma"), point, strict=False))
 
 
 def spec_name(values: Mapping[str, Any]) -> str:
-    """What a learner with these keys is called, wherever they come from."""
-    labels, start = values.get("labels"), values.get("start")
+    """What a learner with these keys is called, wherever they come from; a gamma that is searched for is not named."""
+    labels, start, grid = values.get("labels"), values.get("start"), values.get("grid")
     more = [f"labelled {labels}" if labels else "", f"from {start}" if start else ""]
-    return " ".join([learner_name(values), *filter(None, more)])
+    searched = values.get("grid_gamma") or (isinstance(grid, Mapping) and grid.get("gamma"))
+    return " ".join([learner_name(values, gamma=not searched), *filter(None, more)])
 
 
 def parse_start(text: str) -> tuple[str, int]:
@@ -103,6 +122,7 @@ def _learners(table: Table, task: str, common: dict[str, Any], grids: dict[str, 
     grid = table.table("grid")
     own = {name: _setting(table, name) for name in LEARNER_KEYS if name not in ("rule", "feedback")}
     grid_h, grid_mu = grid.numbers("h") or grids["h"], grid.numbers("mu") or (grids["mu"] if perturbs else ())
+    bare = {name: table.take(name, (bool,), "true or false") for name in ("fixed", "walk")}
     given = {
         "h": common["h"],
         "mu": common["mu"] if perturbs else None,
@@ -114,6 +134,8 @@ def _learners(table: Table, task: str, common: dict[str, Any], grids: dict[str, 
         "rule": rule,
         "grid_h": grid_h,
         "grid_mu": grid_mu,
+        "grid_gamma": grid.numbers("gamma"),
+        **{name: value for name, value in bare.items() if value is not None},
         "paper": table.number("paper"),
         "labels": table.text("labels"),
         "start": table.text("start"),

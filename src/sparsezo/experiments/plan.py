@@ -145,7 +145,7 @@ class Experiment:
 
     def refuse_size(self, phases: Sequence[str]) -> None:
         """What can only be a mistake, before any work is done."""
-        runs = len(self.learners) * len(self.seeds) if "fixed" in phases else 0
+        runs = sum(each.fixed for each in self.learners) * len(self.seeds) if "fixed" in phases else 0
         if "tuned" in phases:  # every point once, the best of them and what is chosen with every seed
             runs += sum(each.points + 4 * len(self.seeds) for each in self.learners if each.points)
         looks = len(self.looks) or -(-self.length // self.interval)
@@ -197,7 +197,8 @@ class Experiment:
             own = {name: learner.as_dict().get(name) for name in LEARNER_KEYS}
             own |= {name: getattr(learner, name) for name in ("paper", "labels", "start", "figure")}
             own["passes"] = learner.passes if learner.labels or learner.start else None
-            grid = {"grid.h": learner.grid_h or None, "grid.mu": learner.grid_mu or None}
+            own |= {name: None if getattr(learner, name) else False for name in ("fixed", "walk")}
+            grid = {f"grid.{name}": getattr(learner, f"grid_{name}") or None for name in ("h", "mu", "gamma")}
             lines += ["", "[[learner]]", *pairs({**own, **grid}, bare=True)]
         return "\n".join(lines) + "\n"
 

@@ -27,7 +27,8 @@ from sparsezo.storage.sealed import read_sealed, read_whole, sum_of, write_seale
 
 RECORD, CURVE, MODEL = "run.json", "curve.csv", "model.szo"
 AGAIN = "the command that made it does the run again"
-COLUMNS = ("iterations", "average_loss", "dev", "answers", "test", "inputs")  # inputs: that were labelled as a whole
+# map_average_loss: of the annealed criterion; inputs: that were labelled as a whole
+COLUMNS = ("iterations", "average_loss", "dev", "answers", "test", "map_average_loss", "inputs")
 Point = Sequence[float]  # at least the first three of COLUMNS; nan where not known
 _COUNTS = ("iterations", "answers", "inputs")
 _ALWAYS = 4  # columns that every curve has

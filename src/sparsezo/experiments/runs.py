@@ -112,6 +112,7 @@ def fixed_runs(plan: Experiment, data: str) -> list[Run]:
             passes=spec.passes if spec.labels or spec.start else None,
         )
         for spec in plan.learners
+        if spec.fixed
         for seed in plan.seeds
     ]
 

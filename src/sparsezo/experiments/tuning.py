@@ -13,6 +13,9 @@ decade on that side, twice at most, and the result says so. Points that are the 
 (``Settings.scale_free``) are tried once. All this is with the first seed. A run's dev is a noisy figure, so the best
 three are then tried with all seeds of the plan, and their means decide.
 
+A learner's grid may have values of gamma, too, of the annealed criterion. A learner that does not ``walk`` is halved
+over its grid, and no more.
+
 Every trial is a run: a search that was stopped goes on, and what it has found out is not asked again.
 """
 
@@ -25,12 +28,11 @@ from typing import Any, cast
 
 from sparsezo.engines.base import Engine, Finished, Overview
 from sparsezo.errors import SparsezoError, UsageError
-from sparsezo.experiments.learners import LearnerSpec
+from sparsezo.experiments.learners import LearnerSpec, Point, grid_points, named
 from sparsezo.experiments.plan import Experiment
 from sparsezo.experiments.runs import Run, drop_model
 from sparsezo.words import counted
 
-Point = tuple[float, float | None]  # h, mu
 RUNGS = (16, 4, 1)  # of halving: a rung tries points for iterations / rung
 KEEP = 3  # one in so many goes on to the next rung
 LEAST = 2  # but so many do, where there are so many
@@ -48,6 +50,7 @@ class Trial:
     dev: float | None  # None where the trial failed: the scores were not finite
     average_loss: float | None = None
     seeds: int = 1  # that dev and the loss are means of
+    gamma: float | None = None  # where it is searched for
 
     @property
     def rank(self) -> tuple[float, float]:
@@ -59,10 +62,10 @@ class Trial:
 
     @property
     def point(self) -> Point:
-        return self.h, self.mu
+        return (self.h, self.mu) if self.gamma is None else (self.h, self.mu, self.gamma)
 
     def as_dict(self) -> dict[str, Any]:
-        return {"h": self.h, "mu": self.mu, "dev": self.dev, "iterations": self.iterations, "seeds": self.seeds}
+        return {**named(self.point), "dev": self.dev, "iterations": self.iterations, "seeds": self.seeds}
 
 
 @dataclass(frozen=True)
@@ -79,7 +82,7 @@ class Tuned:
     def as_dict(self) -> dict[str, Any]:
         return {
             "trials": [trial.as_dict() for trial in self.trials],
-            "chosen": {"h": self.chosen[0], "mu": self.chosen[1]},
+            "chosen": named(self.chosen),
             "dev": self.dev,
             "widened": self.widened,
             "note": self.note,
@@ -93,6 +96,7 @@ class _Search:
     spec: LearnerSpec
     h: list[float]  # ascending, like mu
     mu: list[float]
+    gamma: list[float]
     scale_free: bool  # only h / mu^2 counts: the grid is a line
     trials: dict[tuple[Point, int], Trial] = field(default_factory=dict)
     finals: list[Trial] = field(default_factory=list)
@@ -102,14 +106,13 @@ class _Search:
 
     def points(self) -> list[Point]:
         """Of the grid, those with different laws; of equal ones, what was tried or comes first."""
-        mus: list[float | None] = [*self.mu] or [None]
         known = dict.fromkeys(point for point, _ in self.trials)
-        every = [*known, *((h, mu) for h in self.h for mu in mus)]
+        every = [*known, *grid_points(self.h, self.mu, self.gamma)]
         return list({self._law(point): point for point in reversed(every)}.values())[::-1]
 
     def _law(self, point: Point) -> object:
-        h, mu = point
-        return round(math.log10(h) - 2 * math.log10(mu), 2) if self.scale_free and mu else point
+        h, mu = point[:2]
+        return round(math.log10(h) - 2 * math.log10(mu), 2) if self.scale_free and h and mu else point
 
     def better(self, points: list[Point], iterations: int) -> list[Point]:
         """Those that go on to the next rung."""
@@ -131,15 +134,17 @@ class _Search:
             self.h = sorted({*self.h, *(float(f"{each:.4g}") for each in between)})
 
     def neighbours(self, point: Point) -> list[Point]:
-        """The points next to this one: two on a line, up to four on a grid."""
+        """The points next to this one: two on a line, up to four on a grid, six with gamma."""
         points = self.points()
         if self.scale_free:
             points.sort(key=lambda each: cast(float, self._law(each)))
             place = points.index(point)
             return [points[at] for at in (place - 1, place + 1) if 0 <= at < len(points)]
-        h, mu = point
-        steps = [(each, mu) for each in _next_to(self.h, h)]
-        return steps + [(h, each) for each in (_next_to(self.mu, mu) if mu is not None else [])]
+        return [
+            (*point[:axis], each, *point[axis + 1 :])
+            for axis, (values, at) in enumerate(zip((self.h, self.mu, self.gamma), point, strict=False))
+            for each in (_next_to(values, at) if at is not None else [])
+        ]
 
     def edges(self, point: Point) -> list[tuple[str, bool]]:
         """The sides of the grid that the point lies on: the axis, and whether it is the upper end."""
@@ -148,8 +153,7 @@ class _Search:
             sides = [("h", law == laws[-1]) for law in (laws[0], laws[-1]) if law == self._law(point)]
             sides += [("mu", not up) for _, up in sides]
         else:
-            h, mu = point
-            axes = (("h", self.h, h), ("mu", self.mu, mu))
+            axes = [(axis, getattr(self, axis), at) for axis, at in named(point).items()]
             sides = [(axis, False) for axis, values, at in axes if values and at == values[0]]
             sides += [(axis, True) for axis, values, at in axes if values and at == values[-1]]
         return [(axis, up) for axis, up in sides if len(getattr(self, axis)) > 1]
@@ -174,7 +178,11 @@ def tune(
         raise UsageError("tuning looks at dev: give `dev`, a file or a number of inputs to hold out")
     searches = [
         _Search(
-            spec, sorted(set(spec.grid_h)), sorted(set(spec.grid_mu)), plan.from_zero and spec.settings(0).scale_free
+            spec,
+            sorted(set(spec.grid_h)),
+            sorted(set(spec.grid_mu)),
+            sorted(set(spec.grid_gamma)),
+            plan.from_zero and spec.settings(0).scale_free,
         )
         for spec in plan.learners
         if spec.grid_h
@@ -241,8 +249,7 @@ class _Trials:
         records = self._records(runs)
         for (search, point), run in zip(wanted, runs, strict=True):
             result = records.get(run.hash, {}).get("result", {})
-            trial = Trial(*point, iterations, result.get("dev"), result.get("average_loss"))
-            search.trials[point, iterations] = trial
+            search.trials[point, iterations] = _trial(point, iterations, result.get("dev"), result.get("average_loss"))
 
     def hold_finals(self, searches: Sequence[_Search]) -> None:
         """The best few with all seeds, to the end."""
@@ -260,7 +267,7 @@ class _Trials:
                 sum(result[key] for result in results) / len(seeds) if whole else None
                 for key in ("dev", "average_loss")
             )
-            search.finals.append(Trial(trial.h, trial.mu, iterations, dev, loss, len(seeds)))
+            search.finals.append(_trial(trial.point, iterations, dev, loss, len(seeds)))
 
     def _records(self, runs: list[Run]) -> dict[str, dict[str, Any]]:
         if self.say is not None:
@@ -278,6 +285,11 @@ class _Trials:
 
     def _run(self, search: _Search, point: Point, seed: int, iterations: int) -> Run:
         return _run(self.plan, self.data, search.spec, point, seed, iterations, "tune")
+
+
+def _trial(point: Point, iterations: int, dev: float | None, loss: float | None, seeds: int = 1) -> Trial:
+    h, mu, *gamma = point
+    return Trial(cast(float, h), mu, iterations, dev, loss, seeds, *gamma)
 
 
 def _check(finished: Finished) -> None:
@@ -300,12 +312,14 @@ def _unknown(
 ) -> list[tuple[_Search, Point]]:
     """What is still to be tried to the end: the best one's neighbours, or all of a full grid."""
     best = search.done(iterations)[0].point
+    if not (search.spec.walk or full_grid):
+        return []
     _widen(search, best, say)
     if full_grid:
         return _untried(search, search.points(), iterations)
     wanted = _untried(search, search.neighbours(best), iterations)
     if not wanted and not search.refined:
-        search.refine(best[0])
+        search.refine(cast(float, best[0]))
         wanted = _untried(search, search.neighbours(best), iterations)
     return wanted
 
@@ -336,8 +350,7 @@ def _widen(search: _Search, best: Point, say: Callable[[str], None] | None) -> N
 
 
 def _text(point: Point) -> str:
-    h, mu = point
-    return f"h {h:g}" + (f" and mu {mu:g}" if mu is not None else "")
+    return " and ".join(f"{name} {value:g}" for name, value in named(point).items() if value is not None)
 
 
 def _beyond(values: list[float], up: bool) -> list[float]:

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from sparsezo.kernels.codes import (
     BASELINE,
     COMPARISON,
@@ -21,6 +23,7 @@ from sparsezo.kernels.codes import (
 from sparsezo.kernels.jit import inlined_kernel, kernel
 
 LEAST_PROBABILITY = 0.1  # of an output, as cross-entropy has it: a step is at most ten times as long as first-order's
+MOST_LATE = 10.0  # times a prompt answer's step that a late answer's may be
 
 
 @inlined_kernel
@@ -55,3 +58,18 @@ def coefficient(rule: Any, h: Any, mu: Any, F_plus: Any, F_incumbent: Any, mean:
     if rule == CROSS_ENTROPY:  # its gain
         return h * (1 - F_plus)
     return h  # supervised
+
+
+@kernel
+def late_factor(rule: Any, now: Any, then: Any) -> Any:
+    """What the step of a late answer is multiplied by: its output was drawn from the weights of then.
+
+    now, then: the logarithms of its probability. E over then of (p_now / p_then) g(y) is that of g(y) over now, so the
+    step is that of a prompt answer in the mean, but for ratios above MOST_LATE, which are cut: no step is longer than
+    so many prompt ones. Cross-entropy weighs an output by 1 / p of the time it was drawn; both have their bound.
+    """
+    if now == then:
+        return 1.0
+    if rule == CROSS_ENTROPY:
+        return max(np.exp(now), LEAST_PROBABILITY) / max(np.exp(then), LEAST_PROBABILITY)
+    return min(np.exp(min(now - then, MOST_LATE)), MOST_LATE)

@@ -1,4 +1,4 @@
-"""e^x for sums of probabilities, in float32 and without a library call, so that loops of it become vector code."""
+"""e^x for sums of probabilities: in float32 without a library call, so that loops of it become vector code, or not."""
 
 from __future__ import annotations
 
@@ -26,3 +26,9 @@ def exp_nonpositive(x: Any) -> Any:
     p = p * f + _F(0.6931472)
     p = p * f + _F(1.0)
     return np.int32(np.float32(p).view(np.int32) + _I(n << _I(23))).view(np.float32)
+
+
+@kernel
+def exp_or_zero(x: Any) -> Any:
+    """e^x, float64, and 0 below -700: the library is up to three times as slow where it is about to be 0."""
+    return 0.0 if x < -700.0 else np.exp(x)

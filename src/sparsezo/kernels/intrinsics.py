@@ -14,7 +14,7 @@ from typing import Any
 
 from llvmlite import ir
 from numba.core import cgutils, types
-from numba.extending import intrinsic
+from numba.extending import intrinsic, models, register_model
 
 LANES = 8  # float64 numbers that are worked on at once; the compiler makes of it what the processor has
 _FLOAT = ir.FloatType()
@@ -210,3 +210,64 @@ def lane_leaders(_context: Any, S: Any, n: Any, value: Any, place: Any) -> Any:
         return context.get_dummy_value()
 
     return signature, generate
+
+
+# Eight numbers as one value: what is written with them stays in registers
+
+
+class LanesType(types.Type):
+    """Numba's type of eight float32 numbers."""
+
+    def __init__(self) -> None:
+        super().__init__(name="Lanes")
+
+
+_LANES = LanesType()
+
+
+@register_model(LanesType)
+class _LanesModel(models.PrimitiveModel):  # type: ignore[misc]
+    def __init__(self, manager: Any, kind: Any) -> None:
+        super().__init__(manager, kind, _FLOATS)
+
+
+def _lanes_at(context: Any, builder: Any, kind: Any, array: Any, place: Any) -> Any:
+    cells = context.make_array(kind)(context, builder, array).data
+    return builder.bitcast(builder.gep(cells, [place]), _FLOATS.as_pointer())
+
+
+@intrinsic
+def load(_context: Any, array: Any, place: Any) -> Any:
+    """The eight numbers of array from number ``place`` (counted flat)."""
+
+    def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        return builder.load(_lanes_at(context, builder, sig.args[0], *args), align=4)
+
+    return _LANES(array, types.int64), generate
+
+
+@intrinsic
+def store(_context: Any, array: Any, place: Any, lanes: Any) -> Any:
+    """The other way."""
+
+    def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        builder.store(args[2], _lanes_at(context, builder, sig.args[0], *args[:2]), align=4)
+        return context.get_dummy_value()
+
+    return types.void(array, types.int64, _LANES), generate
+
+
+@intrinsic
+def fill(_context: Any, number: Any) -> Any:
+    """The same number in all lanes."""
+    return _LANES(types.float32), lambda _context, builder, _sig, args: _broadcast(builder, args[0], LANES)
+
+
+@intrinsic
+def add(_context: Any, x: Any, y: Any) -> Any:
+    return _LANES(_LANES, _LANES), lambda _context, builder, _sig, args: builder.fadd(*args)
+
+
+@intrinsic
+def times(_context: Any, x: Any, y: Any) -> Any:
+    return _LANES(_LANES, _LANES), lambda _context, builder, _sig, args: builder.fmul(*args)

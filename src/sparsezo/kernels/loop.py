@@ -24,7 +24,7 @@ from sparsezo.kernels.codes import (
     SUPERVISED,
     SYMMETRIC,
 )
-from sparsezo.kernels.coefficient import LEAST_PROBABILITY, coefficient, compares, perturbs
+from sparsezo.kernels.coefficient import LEAST_PROBABILITY, coefficient, compares, late_factor, perturbs
 from sparsezo.kernels.jit import inlined_kernel, kernel
 from sparsezo.kernels.random import COMPLEMENT, DEBT, FEEDBACK, INPUTS, OPPOSITE, OUTPUT, PERTURBATION, below
 from sparsezo.kernels.raters import flipped, perceived
@@ -32,7 +32,7 @@ from sparsezo.kernels.raters import flipped, perceived
 # Places in State.counts and State.sums. QUESTIONS, ANSWERS: what a person is asked, and has answered. PASSED: steps
 # since the last question. SILENT: steps whose loss nobody told, since there was nothing to ask.
 ASKED, STEP, SETTLEMENTS, UPDATES, READINGS, QUESTIONS, ANSWERS, PASSED, SILENT = range(N_COUNTS := 9)
-LOSS, TOLD, Q_TOTAL = range(N_SUMS := 3)
+LOSS, TOLD, Q_TOTAL, MAP_LOSS = range(N_SUMS := 4)
 
 
 class StepParams(NamedTuple):
@@ -64,7 +64,7 @@ class State(NamedTuple):
     q: NDArray[np.float32]  # Adagrad's sums, or empty
     Q_row: NDArray[np.float64]  # ALL: Q when each row was last touched, or empty
     counts: NDArray[np.int64]  # as named above
-    sums: NDArray[np.float64]  # LOSS (true), TOLD (as told), Q_TOTAL
+    sums: NDArray[np.float64]  # LOSS (true), TOLD (as told), Q_TOTAL, MAP_LOSS (annealed: of the best output)
     questions: NDArray[np.int32]  # answers x numbers: what was asked, where it is gone over again; or empty
     about: NDArray[np.int32]  # the input of each
     said: NDArray[np.float64]  # the answer to each
@@ -129,7 +129,7 @@ def sampled_gradient(task: Any, params: Any, x: Any, step: Any, R: Any, y: Any, 
     """
     protocol.score_gradient(task, x, work.S, y, work.D)
     if params.rule == CROSS_ENTROPY:
-        factor = work.D.dtype.type(1 / max(protocol.probability(task, x, work.S, y), LEAST_PROBABILITY))
+        factor = work.D.dtype.type(1 / max(np.exp(protocol.log_probability(task, x, work.S, y)), LEAST_PROBABILITY))
         for i in range(R):
             for l in range(work.D.shape[1]):
                 work.D[i, l] *= factor
@@ -186,15 +186,33 @@ def move_again(inputs: Any, params: Any, x: Any, step: Any, c: Any, state: Any, 
 
 
 @kernel
+def log_chance(inputs: Any, task: Any, params: Any, x: Any, step: Any, y: Any, other: Any, work: Any) -> Any:
+    """log of the probability with which a first-order rule draws y, pairwise: y and other, at the scores work.S.
+
+    y and other are no part of work. ``sample`` was called with work.S last when this returns.
+    """
+    chance = 0.0
+    if params.rule == PAIRWISE:
+        sample_opposite(task, params, x, step, protocol.rows(inputs, x), work)
+        chance += protocol.log_probability(task, x, work.T, other)
+    protocol.sample(task, x, work.S, params.keys[OUTPUT], step, work.y)
+    return chance + protocol.log_probability(task, x, work.S, y)
+
+
+@kernel
 def answer(
-    inputs: Any, task: Any, params: Any, x: Any, step: Any, y: Any, other: Any, c: Any, state: Any, work: Any
-) -> None:
-    """Likewise for a model's outputs y and other, no part of work, which a first-order rule has sampled."""
+    inputs: Any, task: Any, params: Any, x: Any, step: Any, y: Any, other: Any, then: Any, c: Any, state: Any, work: Any
+) -> Any:
+    """Likewise for a model's outputs y and other, no part of work, which a first-order rule has sampled.
+
+    then: their ``log_chance`` when they were drawn; 0 for other rules. Returns c as it was applied.
+    """
     perturb(inputs, params, x, step, state, work)
     if not perturbs(params.rule):
-        protocol.sample(task, x, work.S, params.keys[OUTPUT], step, work.y)
+        c *= late_factor(params.rule, log_chance(inputs, task, params, x, step, y, other, work), then)
         sampled_gradient(task, params, x, step, protocol.rows(inputs, x), y, other, work)
     apply(inputs, params, x, step, c, state, work)
+    return c
 
 
 @kernel
@@ -228,17 +246,19 @@ def loss(gold: Any, task: Any, x: Any, y: Any) -> Any:
 
 @kernel
 def annealed(inputs: Any, task: Any, gold: Any, params: Any, x: Any, step: Any, state: Any, work: Any) -> Any:
-    """(F_plus, F_incumbent) under eq. (annealed)."""
+    """(F_plus, F_incumbent) under eq. (annealed), and the loss of the best output at w + mu u, as under eq. (map)."""
     perturb(inputs, params, x, step, state, work)
     R = protocol.rows(inputs, x)
     shift(work.S, work.V, params.mu, R, work.T)
     F_plus = protocol.risk(gold, task, x, work.T, params.gamma)
+    protocol.decode(task, x, work.T, work.y)
+    best = protocol.delta(gold, task, x, work.y)
     if params.rule == BASELINE:
-        return F_plus, 0.0
+        return F_plus, 0.0, best
     if params.rule == SYMMETRIC:
         shift(work.S, work.V, -params.mu, R, work.T)
-        return F_plus, protocol.risk(gold, task, x, work.T, params.gamma)
-    return F_plus, protocol.risk(gold, task, x, work.S, params.gamma)
+        return F_plus, protocol.risk(gold, task, x, work.T, params.gamma), best
+    return F_plus, protocol.risk(gold, task, x, work.S, params.gamma), best
 
 
 @inlined_kernel
@@ -317,15 +337,17 @@ def run(inputs: Any, task: Any, gold: Any, params: Any, N: Any, stop: Any, answe
         key = params.keys[INPUTS]
         x = below(key, step, N)
         protocol.prefetch(inputs, below(key, step + 1, N), below(key, step + 2, N), state.W)
-        score, F_incumbent, same = 0.0, 0.0, False
+        score, F_incumbent, same, best = 0.0, 0.0, False, 0.0
         if params.criterion == ANNEALED and perturbs(params.rule):
-            F_plus, F_incumbent = annealed(inputs, task, gold, params, x, step, state, work)
+            F_plus, F_incumbent, best = annealed(inputs, task, gold, params, x, step, state, work)
         else:
             score = np.float64(propose(inputs, task, params, x, step, state, work))
             F_plus = protocol.delta(gold, task, x, work.y)
             if compares(params.rule):
                 same = differing(work.y, work.incumbent, protocol.outputs(task, x)) == 0
                 F_incumbent = F_plus if same else protocol.delta(gold, task, x, work.incumbent)
+            if params.criterion == ANNEALED and params.rule == SUPERVISED:  # minimum risk
+                best, F_plus = F_plus, protocol.risk_gradient(gold, task, x, work.S, params.gamma, work.D)
         if not np.isfinite(score + F_plus + F_incumbent):
             return False
         state.counts[ASKED] += 1
@@ -334,12 +356,14 @@ def run(inputs: Any, task: Any, gold: Any, params: Any, N: Any, stop: Any, answe
             count_question(state)
             state.counts[ANSWERS] += 1
         loss = F_plus
+        state.sums[MAP_LOSS] += best
         if params.feedback != EXACT and params.rule != SUPERVISED:
             F_plus, F_incumbent = told(params, step, F_plus, F_incumbent, same)
         c = coefficient(params.rule, params.h, params.mu, F_plus, F_incumbent, count_step(params, loss, F_plus, state))
         if c != 0:
             if params.rule == SUPERVISED:
-                protocol.supervise(gold, task, x, work.S, work.D)
+                if params.criterion != ANNEALED:
+                    protocol.supervise(gold, task, x, work.S, work.D)
             elif not perturbs(params.rule):
                 R = protocol.rows(inputs, x)
                 sampled_gradient(task, params, x, step, R, work.y, work.incumbent, work)

@@ -24,10 +24,11 @@ Tasks (what the scores mean) and gold (what only the feedback knows):
     decode(task, x, S, y)                  y = the best output; returns its score
     sample(task, x, S, key, step, y)       y ~ p_w(. given x)
     score_gradient(task, x, S, y, D)       D = d log p_w(y given x) / dS, once ``sample`` was called with this S
-    probability(task, x, S, y)             p_w(y given x), likewise
+    log_probability(task, x, S, y)         log p_w(y given x), likewise
     supervise(gold, task, x, S, D)         D = the direction of ascent that full information gives
     delta(gold, task, x, y)                the loss of output y, in [0, 1]
     risk(gold, task, x, S, gamma)          the expected loss under p_{w,gamma}                   (eq. annealed)
+    risk_gradient(gold, task, x, S, gamma, D)    D = - d risk / dS; returns the risk
 
 Tasks whose outputs people are asked about (DESIGN 3a); q is the question, of pairs and ratings with y and other:
 
@@ -81,10 +82,11 @@ outputs = _not_for("outputs")
 decode = _not_for("decode")
 sample = _not_for("sample")
 score_gradient = _not_for("score_gradient")
-probability = _not_for("probability")
+log_probability = _not_for("log_probability")
 supervise = _not_for("supervise")
 delta = _not_for("delta")
 risk = _not_for("risk")
+risk_gradient = _not_for("risk_gradient")
 
 look = _not_for("look")
 evidence = _not_for("evidence")

@@ -1,7 +1,8 @@
 """The inner loops that have a fast form in LLVM's vector types, each beside a plain twin that gives the same bits.
 
 ``combine_lanes`` is the inner loop of nearly all this package does, a weighted sum of table rows; ``dot_eights`` scores
-n-best lists; ``lane_leaders`` finds their best candidate; ``prefetch_element`` asks memory in advance.
+n-best lists; ``lane_leaders`` finds their best candidate; ``prefetch_element`` asks memory in advance. ``load``,
+``store``, ``fill``, ``add`` and ``times`` work on eight float32 numbers as one value.
 
 The fast forms (``intrinsics``) lean on private corners of Numba. Where they cannot be compiled, the plain ones are used
 and one warning says so; SPARSEZO_PLAIN_KERNELS=1 asks for them.
@@ -87,6 +88,37 @@ def plain_lane_leaders(S: Any, n: Any, value: Any, place: Any) -> None:
                 value[l], place[l] = S[j, 0], j
 
 
+@kernel
+def plain_load(array: Any, place: Any) -> Any:
+    """The eight numbers of array from number ``place`` (counted flat): here a tuple of them."""
+    a, k = array.reshape(-1), place
+    return (a[k], a[k + 1], a[k + 2], a[k + 3], a[k + 4], a[k + 5], a[k + 6], a[k + 7])
+
+
+@kernel
+def plain_store(array: Any, place: Any, lanes: Any) -> None:
+    a = array.reshape(-1)
+    for l in range(LANES):
+        a[place + l] = lanes[l]
+
+
+@kernel
+def plain_fill(number: Any) -> Any:
+    return (number, number, number, number, number, number, number, number)
+
+
+@kernel
+def plain_add(x: Any, y: Any) -> Any:
+    first = (x[0] + y[0], x[1] + y[1], x[2] + y[2], x[3] + y[3])
+    return (*first, x[4] + y[4], x[5] + y[5], x[6] + y[6], x[7] + y[7])
+
+
+@kernel
+def plain_times(x: Any, y: Any) -> Any:
+    first = (x[0] * y[0], x[1] * y[1], x[2] * y[2], x[3] * y[3])
+    return (*first, x[4] * y[4], x[5] * y[5], x[6] * y[6], x[7] * y[7])
+
+
 # Which are used
 
 
@@ -104,6 +136,8 @@ def _fast() -> bool:
             intrinsics.dot_eights(table, 0, 0, w, S)
             intrinsics.dot_eights_twice(table, 0, 0, w, w, S, S)
             intrinsics.lane_leaders(S, 0, w, place)
+            one = intrinsics.load(table, 0)
+            intrinsics.store(table, 0, intrinsics.times(intrinsics.add(one, one), intrinsics.fill(table[0, 0])))
 
         probe(np.zeros((2, 4), np.float32), np.zeros(1, np.int32), np.zeros(PADDED), np.zeros((8, 1)), np.zeros(8, int))
     except Exception as error:  # whatever another Numba may say of them
@@ -118,19 +152,44 @@ def _fast() -> bool:
 
 FAST = _fast()
 if FAST:
-    from sparsezo.kernels.intrinsics import combine_lanes, dot_eights, dot_eights_twice, lane_leaders, prefetch_element
+    from sparsezo.kernels.intrinsics import (
+        add,
+        combine_lanes,
+        dot_eights,
+        dot_eights_twice,
+        fill,
+        lane_leaders,
+        load,
+        prefetch_element,
+        store,
+        times,
+    )
 else:
     combine_lanes, prefetch_element = plain_combine_lanes, plain_prefetch_element
     dot_eights, dot_eights_twice, lane_leaders = plain_dot_eights, plain_dot_eights_twice, plain_lane_leaders
+    add, fill, load, store, times = plain_add, plain_fill, plain_load, plain_store, plain_times
+
+
+@kernel
+def weighted(number: Any, lanes: Any) -> Any:
+    """A number times each lane."""
+    return times(fill(number), lanes)
+
 
 __all__ = [
     "FAST",
     "LANES",
     "PADDED",
+    "add",
     "combine_lanes",
     "dot_eights",
     "dot_eights_twice",
+    "fill",
     "in_order",
     "lane_leaders",
+    "load",
     "prefetch_element",
+    "store",
+    "times",
+    "weighted",
 ]

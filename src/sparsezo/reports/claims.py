@@ -121,7 +121,9 @@ def _every_claim(experiment: ReportedExperiment) -> list[Claim]:
     for quantity, at in losses:
         claims.append(_score_against_active(experiment, quantity, "learns faster than", at))
     claims.append(_score_against_active(experiment, test, "ends better on test than"))
-    return claims
+    from sparsezo.reports.annealed import annealed_claims  # it is made of what stands here
+
+    return [*claims, *annealed_claims(experiment, test)]
 
 
 def _losses(experiment: ReportedExperiment) -> list[tuple[Quantity, str]]:
@@ -197,7 +199,7 @@ def _above_out_of_domain(experiment: ReportedExperiment, quantity: Quantity) -> 
     for item in experiment.learners if low is not None else ():
         phase = item.best_phase(quantity.key)
         values = item.spread(phase, quantity.key) if phase else None
-        if not item.zeroth_order or low is None or phase is None or values is None:
+        if not item.zeroth_order or item.annealed or low is None or phase is None or values is None:
             continue
         aside = ""
         if high is not None and high > low:

@@ -155,7 +155,8 @@ def _learners(runs: Sequence[ReportedRun], tuning: Mapping[str, Any], gaps: list
         rule, feedback = str(settings.get("rule", name)), str(settings.get("feedback", "exact"))
         perturb = settings.get("perturb")
         named = None if perturb is None else str(perturb)
-        learners.append(LearnerRuns(name, rule, named, _plain(settings), kept, feedback))
+        annealed = settings.get("criterion") == "annealed"
+        learners.append(LearnerRuns(name, rule, named, _plain(settings), kept, feedback, annealed))
     return tuple(sorted(learners, key=_table_order))
 
 

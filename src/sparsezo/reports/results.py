@@ -67,6 +67,7 @@ class Curve:
     dev: NDArray[np.float64]
     answers: NDArray[np.float64] | None = None
     test: NDArray[np.float64] | None = None
+    map_average_loss: NDArray[np.float64] | None = None
     inputs: NDArray[np.float64] | None = None
 
     @property
@@ -121,6 +122,7 @@ class LearnerRuns:
     plain: bool  # as in the paper: constant step, MAP criterion, no baseline in first-order, exact feedback
     phases: Mapping[str, tuple[ReportedRun, ...]]  # by seed
     feedback: str = "exact"
+    annealed: bool = False  # the expected loss is minimised, and ``average_loss`` is of it
 
     @property
     def base_name(self) -> str:
@@ -241,9 +243,13 @@ class ReportedExperiment:
 
     @property
     def drawn(self) -> tuple[LearnerRuns, ...]:
-        """The learners of curves and of results side by side: of several feedback models the exact one, if there is."""
+        """The learners of curves and of results side by side: of several feedback models the exact one, if there is.
+
+        Of the annealed criterion none, where others are: its losses are of another kind.
+        """
         exact = {item.base_name for item in self.learners if item.feedback == "exact"}
-        return tuple(item for item in self.learners if item.feedback == "exact" or item.base_name not in exact)
+        chosen = [item for item in self.learners if item.feedback == "exact" or item.base_name not in exact]
+        return tuple(item for item in chosen if not item.annealed) or tuple(chosen)
 
     def group_title(self, group: str) -> str:
         return "ACTIVE (here the same as ALL)" if group == "active" and self.dense else GROUPS.get(group, group)

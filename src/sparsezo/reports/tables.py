@@ -32,7 +32,9 @@ class TableRow:
     paper: float | None = None
     h: float | None = None
     mu: float | None = None
+    gamma: float | None = None  # of the annealed criterion
     average_loss: Spread | None = None
+    map_average_loss: Spread | None = None  # where average_loss is of risks: of the best outputs
     best_iteration: Spread | None = None
     us: float | None = None  # a step, of the fastest seed: the others shared the machine
     length_ratio: Spread | None = None
@@ -84,7 +86,11 @@ class Table:
             yield "difference", lambda row: NOTHING if row.difference is None else f"{row.difference:+.4f}"
         yield "h", lambda row: NOTHING if row.h is None else f"{row.h:g}"
         yield "mu", lambda row: NOTHING if row.mu is None else f"{row.mu:g}"
+        if self._has("gamma"):
+            yield "gamma", lambda row: NOTHING if row.gamma is None else f"{row.gamma:g}"
         yield "average loss", lambda row: spread_text(row.average_loss)
+        if self._has("map_average_loss"):
+            yield "of best outputs", lambda row: spread_text(row.map_average_loss)
         yield "best iteration", lambda row: NOTHING if (b := row.best_iteration) is None else about_text(b.mean)
         yield "µs a step", lambda row: NOTHING if row.us is None else time_text(row.us)
 
@@ -113,8 +119,8 @@ class Table:
             for name in ("test", "dev", "average_loss", "length_ratio"):
                 spread = getattr(row, name)
                 record |= {f"{name}_mean": spread.mean if spread else None, f"{name}_sd": spread.sd if spread else None}
-            record |= {"paper": row.paper, "difference": row.difference, "h": row.h, "mu": row.mu}
-            for name in ("best_iteration", "update_fraction"):
+            record |= {"paper": row.paper, "difference": row.difference, "h": row.h, "mu": row.mu, "gamma": row.gamma}
+            for name in ("map_average_loss", "best_iteration", "update_fraction"):
                 spread = getattr(row, name)
                 record[name] = spread.mean if spread else None
             record["us"] = row.us
@@ -158,7 +164,8 @@ def _headings(experiment: ReportedExperiment, rows: Iterable[TableRow]) -> list[
 def _row(learner: LearnerRuns) -> TableRow:
     phase = learner.best_phase() or "fixed"
     run = learner.runs(phase)[0]
-    quantities = ("test", "dev", "average_loss", "best_iteration", "length_ratio", "update_fraction")
+    losses = ("average_loss", "map_average_loss")
+    quantities = ("test", "dev", *losses, "best_iteration", "length_ratio", "update_fraction")
     times = learner.spread(phase, "us_per_iteration")
     spreads: dict[str, Any] = {name: learner.spread(phase, name) for name in quantities}
     return TableRow(
@@ -171,6 +178,7 @@ def _row(learner: LearnerRuns) -> TableRow:
         paper=learner.paper,
         h=_number(run.settings.get("h")),
         mu=_number(run.settings.get("mu")),
+        gamma=_number(run.settings.get("gamma")) if learner.annealed else None,
         us=min(times.values) if times else None,
         zeroth_order=learner.zeroth_order,
         **spreads,

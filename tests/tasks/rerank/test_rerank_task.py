@@ -85,8 +85,8 @@ def test_problem(store, task):
     problem = task.problem(store)
     assert np.shares_memory(problem.inputs.features, store.features)
     assert len(problem) == len(SIZES)
-    assert problem.n_active.tolist() == [10] * 6
     C = [store.features[store.list(i)].astype(float) for i in range(6)]
+    assert problem.n_active.tolist() == [(c != 0).any(axis=0).sum() for c in C] == [9, 9, 9, 10, 10, 10]
     assert problem.n_score.tolist() == [np.linalg.matrix_rank(c) for c in C] == [9, 1, 3, 10, 10, 8]
     assert (problem.max_rows, problem.max_columns, problem.max_outputs) == (30, 10, 1)
     assert not task.problem(store, learn=False).n_score.any()
@@ -204,9 +204,58 @@ def test_ask_and_tell_is_run(store, task, rule, perturb, step):
     assert np.isfinite(one.weights()).all()
 
 
-def test_all_and_active_are_the_same_law(store, task):
-    problem, gold = task.problem(store), task.gold(store)
-    one, other = (start(task, problem, **settings_of("two-point", p, "constant")) for p in ("all", "active"))
+def moves_of(task, problem, perturb, x, seeds):
+    """(w - w0) / c after one answer about list x, for each seed."""
+    moves = []
+    for seed in range(seeds):
+        learner = start(task, problem, rule="baseline", perturb=perturb, h=1.0, mu=0.5, seed=seed)
+        learner.tell(learner.ask(1), 0.5)  # a mean to compare with; it moves nothing
+        before = learner.weights()
+        c = learner.tell(learner.ask(x), 1.0).c
+        moves.append((learner.weights() - before)[:, 0] / c)
+    return np.array(moves)
+
+
+@pytest.mark.parametrize("perturb", ["all", "active"])
+def test_u_is_normal_on_all_weights_or_on_those_of_the_lists_features(store, task, perturb):
+    """By mean and covariance, to 5 standard errors; list 0 has no Late, list 3 has."""
+    problem, seeds = task.problem(store), 600
+    for x in (0, 3):
+        u = moves_of(task, problem, perturb, x, seeds)
+        present = (list_features(store, x) != 0).any(axis=0)
+        assert present.sum() == (9 if x == 0 else 10)
+        wanted = np.ones(10) if perturb == "all" else present.astype(float)
+        assert (u[:, wanted == 0] == 0).all()
+        assert (np.abs(u.mean(axis=0)) < 5 / np.sqrt(seeds)).all()
+        off = 5 * np.sqrt((1 + np.eye(10)) / seeds)
+        assert (np.abs(u.T @ u / seeds - np.diag(wanted)) < off).all()
+
+
+def test_a_weight_that_sleeps_is_paid_what_it_missed(store, task):
+    """all: after lists without Late its weight has the variance of all their steps; active leaves it alone."""
+    problem = task.problem(store)
+    paid = []
+    for seed in range(600):
+        learner = start(task, problem, rule="baseline", perturb="all", h=1.0, mu=0.5, seed=seed)
+        learner.tell(learner.ask(1), 0.5)
+        c = [learner.tell(learner.ask(x), loss).c for x, loss in ((0, 1.0), (2, 0.1), (0, 0.9))]
+        assert learner.state.W[9, 0] == 0.25  # not yet
+        paid.append((learner.weights()[9, 0] - 0.25) / np.sqrt(np.sum(np.square(c))))
+    paid = np.array(paid)
+    assert abs(paid.mean()) < 5 / np.sqrt(600)
+    assert abs((paid**2).mean() - 1) < 5 * np.sqrt(2 / 600)
+    active = start(task, problem, rule="baseline", perturb="active", h=1.0, mu=0.5)
+    for x, loss in ((1, 0.5), (0, 1.0), (2, 0.1)):
+        active.tell(active.ask(x), loss)
+    assert active.weights()[9, 0] == 0.25
+
+
+def test_all_and_active_are_one_where_every_list_has_every_feature(folder):
+    names = NAMES[:9]
+    full = import_nbest(write_lists(folder, "full", names=names, seed=4), store_dir=folder / "stores")
+    whole = Reranking.fit(full)
+    problem, gold = whole.problem(full), whole.gold(full)
+    one, other = (start(whole, problem, **settings_of("two-point", p, "constant")) for p in ("all", "active"))
     one.run(gold, 300)
     other.run(gold, 300)
     np.testing.assert_array_equal(one.weights(), other.weights())

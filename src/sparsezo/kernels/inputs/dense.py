@@ -1,16 +1,16 @@
 """Dense inputs with few columns and many rows: n-best lists, S = C W with C candidates x features (DESIGN 1 and 2.1).
 
 R > M here, so u itself is drawn, all M of it: Z holds u, and V = C u is computed beside S = C W in one pass over C.
-All weights count as active in every list, also where a feature happens to be 0 in a whole list: ALL and ACTIVE are the
-same law, and ALL owes nothing to anyone. SCORE leaves out what C does not see of u (features that are 0 in the list,
-lists shorter than M). P u = C' D has many solutions D; the one taken is 0 but for rank(C) candidates whose rows C_B
+A feature is active in a list where some candidate has it other than 0. V does not see the others: ACTIVE leaves their
+weights alone, and ALL owes them their share (``lazy``). SCORE leaves out all that C does not see of u (also in lists
+shorter than M). P u = C' D has many solutions D; the one taken is 0 but for rank(C) candidates whose rows C_B
 span those of C, found once for each list: D_B = (C_B')^+ u.
 
     inputs = dense_inputs(features, offsets)            # float32 [candidates, M], in memory or memory-mapped
     scores(inputs, x, W, S)                             # W: M x 1, float64, like S
 
 Sums are float64 in one fixed order (``simd.in_order``), so equal candidates have equal scores and ties stay ties.
-Weights beyond the columns of C, if W has any, are not looked at.
+Weights beyond the columns of C, if W has any, are not looked at, and nobody perturbs them.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from sparsezo import bounds
 from sparsezo.kernels import protocol
 from sparsezo.kernels.adagrad import adagrad
 from sparsezo.kernels.jit import allocating_kernel, kernel
+from sparsezo.kernels.lazy import settle_columns
 from sparsezo.kernels.protocol import implements
 from sparsezo.kernels.random import fill_normals
 from sparsezo.kernels.simd import LANES, PADDED, dot_eights, dot_eights_twice, in_order, prefetch_element
@@ -43,7 +44,9 @@ class DenseInputs(NamedTuple):
     offsets: NDArray[np.int64]  # N + 1
     ranks: NDArray[np.int64]  # rank(C) of each list
     basis: NDArray[np.int32]  # [N, M]: candidates whose rows span those of C, as many as its rank
-    solve: NDArray[np.float64]  # [N, M, M]: (C_B')^+ in the first rows. These three are empty where nothing is learned
+    solve: NDArray[np.float64]  # [N, M, M]: (C_B')^+ in the first rows
+    col_start: NDArray[np.int64]  # N + 1: list x has the active features cols[col_start[x]:col_start[x+1]]
+    cols: NDArray[np.int32]  # ascending in each list. These five are empty where nothing is learned
     scale: NDArray[np.float64]  # of steps along C' D: 1 over each feature's spread within lists; or empty, for 1
     scratch: DenseScratch
 
@@ -156,9 +159,11 @@ def _project(inputs: Any, x: Any, Z: Any, D: Any) -> None:
 
 @implements(protocol.draw_complement, DenseInputs)
 def _draw_complement(inputs: Any, x: Any, key: Any, step: Any, Z: Any, D: Any, U: Any, row: Any) -> None:
-    """u is here already: U = u, and D would be 0; ``move`` does not look at it."""
+    """u is here already: U = u on the active features, and D would be 0; ``move`` does not look at it."""
     for m in range(inputs.features.shape[1]):
-        U[m, 0] = Z[m, 0]
+        U[m, 0] = 0
+    for e in range(inputs.col_start[x], inputs.col_start[x + 1]):
+        U[inputs.cols[e], 0] = Z[inputs.cols[e], 0]
 
 
 @implements(protocol.move, DenseInputs)
@@ -195,23 +200,26 @@ def _combine(features: Any, first: Any, last: Any, D: Any, U: Any) -> None:
 
 @implements(protocol.settle, DenseInputs)
 def _settle(inputs: Any, x: Any, key: Any, count: Any, Q: Any, Q_row: Any, U: Any, W: Any) -> Any:
-    """No weight sleeps, so none is owed anything."""
-    return count
+    begin, end = inputs.col_start[x], inputs.col_start[x + 1]
+    return settle_columns(inputs.cols, begin, end, key, count, Q, Q_row, U, W)
 
 
 @implements(protocol.mark_settled, DenseInputs)
 def _mark_settled(inputs: Any, x: Any, Q: Any, Q_row: Any) -> None:
-    Q_row[:] = Q
+    for e in range(inputs.col_start[x], inputs.col_start[x + 1]):
+        Q_row[inputs.cols[e]] = Q
+    Q_row[inputs.features.shape[1] :] = Q  # weights that no list can show
 
 
 # ---- building ----
 
 
 @allocating_kernel
-def spanning_rows(features: Any, offsets: Any, basis: Any, ranks: Any) -> None:
+def spanning_rows(features: Any, offsets: Any, basis: Any, ranks: Any, active: Any) -> None:
     """For each list, candidates whose rows span all of its rows, by Gram and Schmidt with the farthest row next.
 
     Columns are scaled to length 1 first, so that a feature of small numbers is not lost beside one of large numbers.
+    active[x, m]: whether some candidate of the list has feature m.
     """
     M = features.shape[1]
     most = 0
@@ -228,6 +236,7 @@ def spanning_rows(features: Any, offsets: Any, basis: Any, ranks: Any) -> None:
             for m in range(M):
                 scale[m] += np.float64(features[first + j, m]) ** 2
         for m in range(M):
+            active[x, m] = scale[m] > 0
             scale[m] = 1 / np.sqrt(scale[m]) if scale[m] > 0 else 0.0
         for j in range(R):
             left[j] = 0
@@ -285,15 +294,19 @@ def dense_inputs(
     bounds.finite("features", features)
     N, M = offsets.size - 1 if learn else 0, features.shape[1]
     ranks, basis, solve = np.zeros(N, np.int64), np.zeros((N, M), np.int32), np.zeros((N, M, M))
+    active = np.zeros((N, M), np.bool_)
     if learn:
-        spanning_rows(features, offsets, basis, ranks)
+        spanning_rows(features, offsets, basis, ranks, active)
+    col_start = np.concatenate([[0], np.cumsum(active.sum(axis=1))]).astype(np.int64)
+    cols = np.nonzero(active)[1].astype(np.int32)
     for r in np.unique(ranks[ranks > 0]):
         lists = np.flatnonzero(ranks == r)
         C_B = features[offsets[lists, None] + basis[lists, :r]].astype(np.float64)
         Q, T = np.linalg.qr(np.swapaxes(C_B, 1, 2))
         solve[lists, :r] = np.linalg.solve(T, np.swapaxes(Q, 1, 2))  # C_B' = Q T, so C_B' T^-1 Q' u = Q Q' u = P u
     scale = 1 / spreads(features, offsets) if learn and scaled else np.zeros(0)
-    return DenseInputs(features, offsets, ranks, basis, solve, scale, DenseScratch(np.zeros((2, PADDED))))
+    scratch = DenseScratch(np.zeros((2, PADDED)))
+    return DenseInputs(features, offsets, ranks, basis, solve, col_start, cols, scale, scratch)
 
 
 def read_only(array: NDArray[np.float32]) -> NDArray[np.float32]:

@@ -169,12 +169,15 @@ def _pick(E: Any, row: Any, offset: Any, stride: Any, K: Any, u: Any) -> Any:
 
 
 @kernel
-def path_probability(E: Any, R: Any, K: Any, y: Any) -> Any:
-    """p(y), from what ``relative`` left in E."""
-    p = np.float64(E[R, y[R - 1]])
+def log_path_probability(E: Any, R: Any, K: Any, y: Any) -> Any:
+    """log p(y), from what ``relative`` left in E; a logarithm only now and then, before the product is too small."""
+    total, p = 0.0, np.float64(E[R, y[R - 1]])
     for i in range(1, R):
         p *= np.float64(E[i, y[i - 1] * K + y[i]])
-    return p
+        if p < 1e-200:
+            total += np.log(p)
+            p = np.float64(1)
+    return total + np.log(p)
 
 
 @kernel

@@ -24,11 +24,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparsezo.kernels.jit import kernel
+from sparsezo.kernels.simd import LANES, add, fill, load, store, times, weighted
 from sparsezo.tasks.chunking import chains
 
-LANES = 8  # nodes that go through a pass together
 _EXACT = 64  # nodes; beyond it the error is that of float32 long before the rule is exact
 _F = np.float32
+GOES_ON, ENDS, BEGINS = range(3)  # what z does at a token; where a chunk begins, another one ends
 
 
 @kernel
@@ -56,74 +57,149 @@ def node_table(most: int) -> tuple[NDArray[np.float32], NDArray[np.float64]]:
 
 @kernel
 def expected_f1(
-    E: Any, R: Any, K: Any, z: Any, kind: Any, chunk_type: Any, nodes: Any, weights: Any, now: Any, after: Any
+    E: Any,
+    R: Any,
+    K: Any,
+    z: Any,
+    kind: Any,
+    chunk_type: Any,
+    nodes: Any,
+    weights: Any,
+    edges: Any,
+    now: Any,
+    after: Any,
 ) -> Any:
-    """E[F1(y, z)] for y from the chain that ``chains.relative`` left in E. now, after: room, 3 x tags x LANES."""
-    n_z = chains.chunk_counts(z, z, R, kind, chunk_type)[0]
+    """E[F1(y, z)] for y from the chain that ``chains.relative`` left in E.
+
+    Room: edges, tokens; now, after, 3 x tags x LANES.
+    """
+    n_z = _mark_edges(z, R, kind, chunk_type, edges)
     if n_z == 0:
         return _no_chunk(E, R, K, kind, chunk_type, now[0, :, 0], after[0, :, 0])
     row = nodes_for(R + n_z) // LANES - 1
+    bio = K == 3 and kind[0] == 1 and kind[1] == 2 and kind[2] == 0 and chunk_type[0] == chunk_type[1]
     total = 0.0
     for first in range(0, (row + 1) * LANES, LANES):
-        t = nodes[row, first : first + LANES]
-        _first(K, z[0], kind, chunk_type, t, now)
-        before = chunk_type[z[0]] if kind[z[0]] != 0 else -1
-        for i in range(1, R):
-            k_z, t_z = kind[z[i]], chunk_type[z[i]]
-            begins_z = k_z == 1 or (k_z == 2 and t_z != before)
-            _forward(E[i], K, k_z == 0 or begins_z, begins_z, t_z, kind, chunk_type, t, now, after)
-            now, after = after, now
-            before = t_z if k_z != 0 else -1
+        t = load(nodes, row * nodes.shape[1] + first)
+        if bio:
+            both = _pass_of_bio(E, R, z, chunk_type, edges, t)
+        else:
+            both = _pass(E, R, K, z, kind, chunk_type, edges, t, now, after)
+        store(now, 0, both)
         for j in range(LANES):
-            both = _F(0)
-            for b in range(K):
-                both += E[R, b] * (now[1, b, j] + now[2, b, j])
-            total += weights[row, first + j] * np.float64(both) * np.float64(t[j]) ** (n_z - 1)
+            total += weights[row, first + j] * np.float64(now[0, 0, j])
     return 2 * total
+
+
+@kernel
+def _mark_edges(z: Any, R: Any, kind: Any, chunk_type: Any, edges: Any) -> Any:
+    """edges[i]: what z does at token i, of BEGINS, ENDS (what was open before), and nothing; returns its chunks."""
+    n_z, before = 0, -1
+    for i in range(R):
+        k, own = kind[z[i]], chunk_type[z[i]]
+        begins = k == 1 or (k == 2 and own != before)
+        edges[i] = BEGINS if begins else (ENDS if k == 0 else GOES_ON)
+        n_z += begins
+        before = own if k != 0 else -1
+    return n_z
+
+
+@kernel
+def _pass(E: Any, R: Any, K: Any, z: Any, kind: Any, chunk_type: Any, edges: Any, t: Any, now: Any, after: Any) -> Any:
+    """t^(n_z - 1) E[b t^(n_y)] at eight nodes t."""
+    _first(K, z[0], kind, chunk_type, t, now)
+    power, chunks = fill(_F(1)), edges[0] == BEGINS
+    for i in range(1, R):
+        _forward(E[i], K, edges[i], chunk_type[z[i]], kind, chunk_type, t, now, after)
+        now, after = after, now
+        if edges[i] == BEGINS:
+            power = times(power, t) if chunks else power
+            chunks = True
+    both = fill(_F(0))
+    for b in range(K):
+        both = add(both, weighted(E[R, b], add(load(now, (K + b) * LANES), load(now, (2 * K + b) * LANES))))
+    return times(power, both)
+
+
+@kernel
+def _pass_of_bio(E: Any, R: Any, z: Any, chunk_type: Any, edges: Any, t: Any) -> Any:
+    """``_pass`` for the tags B, I, O of one type, all in registers: the same sums in the same order."""
+    zero = fill(_F(0))
+    opens = edges[0] == BEGINS and chunk_type[z[0]] == chunk_type[0]
+    all_b, all_i, all_o = t, t, fill(_F(1))
+    open_b, open_i = (t, t) if opens else (zero, zero)
+    found_b, found_i, found_o = zero, zero, zero
+    power, chunks = fill(_F(1)), edges[0] == BEGINS
+    for i in range(1, R):
+        begins_z, ends_z = edges[i] == BEGINS, edges[i] != GOES_ON
+        e = E[i]
+        ended_b = add(found_b, open_b) if ends_z else found_b
+        ended_i = add(found_i, open_i) if ends_z else found_i
+        b = times(t, _mix(e[0], all_b, e[3], all_i, e[6], all_o))
+        o = _mix(e[2], all_b, e[5], all_i, e[8], all_o)
+        i_new = times(t, weighted(e[7], all_o))
+        opens = begins_z and chunk_type[z[i]] == chunk_type[0]
+        next_open_i = i_new if opens else zero
+        if not ends_z:
+            next_open_i = add(add(next_open_i, weighted(e[1], open_b)), weighted(e[4], open_i))
+        open_b, open_i = b if opens else zero, next_open_i
+        next_b = times(t, _mix(e[0], ended_b, e[3], ended_i, e[6], found_o))
+        next_o = _mix(e[2], ended_b, e[5], ended_i, e[8], found_o)
+        next_i = times(t, weighted(e[7], found_o))
+        found_i = add(add(next_i, weighted(e[1], found_b)), weighted(e[4], found_i))
+        found_b, found_o = next_b, next_o
+        all_i = add(add(i_new, weighted(e[1], all_b)), weighted(e[4], all_i))
+        all_b, all_o = b, o
+        if begins_z:
+            power = times(power, t) if chunks else power
+            chunks = True
+    return times(power, _mix(E[R, 0], add(open_b, found_b), E[R, 1], add(open_i, found_i), E[R, 2], found_o))
+
+
+@kernel
+def _mix(p: Any, x: Any, q: Any, y: Any, r: Any, z: Any) -> Any:
+    return add(add(weighted(p, x), weighted(q, y)), weighted(r, z))
 
 
 @kernel
 def _first(K: Any, z: Any, kind: Any, chunk_type: Any, t: Any, now: Any) -> None:
     """The sums after the first token; before it there is no chunk, whatever tag stands for the start."""
+    one, zero = fill(_F(1)), fill(_F(0))
     for b in range(K):
         opens = kind[b] != 0 and kind[z] != 0 and chunk_type[b] == chunk_type[z]
-        for j in range(LANES):
-            now[0, b, j] = t[j] if kind[b] != 0 else _F(1)
-            now[1, b, j] = t[j] if opens else _F(0)
-            now[2, b, j] = 0
+        store(now, b * LANES, t if kind[b] != 0 else one)
+        store(now, (K + b) * LANES, t if opens else zero)
+        store(now, (2 * K + b) * LANES, zero)
 
 
 @kernel
-def _forward(
-    e: Any, K: Any, ends_z: Any, begins_z: Any, t_z: Any, kind: Any, chunk_type: Any, t: Any, now: Any, after: Any
-) -> None:
-    """One token on. A chunk of the path ends before every tag but an I that goes on with it; one of z by ``ends_z``."""
+def _forward(e: Any, K: Any, edge: Any, t_z: Any, kind: Any, chunk_type: Any, t: Any, now: Any, after: Any) -> None:
+    """One token on. A chunk of the path ends before every tag but an I that goes on with it; one of z by ``edge``."""
+    begins_z, ends_z = edge == BEGINS, edge != GOES_ON
+    zero = fill(_F(0))
     for b in range(K):
-        for j in range(LANES):
-            after[0, b, j] = 0
-            after[1, b, j] = 0
-            after[2, b, j] = 0
+        every, found = zero, zero
         for a in range(K):  # the pairs that begin a chunk, or are outside: whatever was open ends
             if kind[b] == 2 and kind[a] != 0 and chunk_type[a] == chunk_type[b]:
                 continue
             p = e[a * K + b]
-            for j in range(LANES):
-                after[0, b, j] += p * now[0, a, j]
-                after[2, b, j] += p * (now[2, a, j] + now[1, a, j] if ends_z else now[2, a, j])
+            every = add(every, weighted(p, load(now, a * LANES)))
+            ended = load(now, (2 * K + a) * LANES)
+            found = add(found, weighted(p, add(ended, load(now, (K + a) * LANES)) if ends_z else ended))
+        still = zero
         if kind[b] != 0:
-            opens = begins_z and chunk_type[b] == t_z
-            for j in range(LANES):
-                after[0, b, j] *= t[j]
-                after[1, b, j] = after[0, b, j] if opens else _F(0)
-                after[2, b, j] *= t[j]
+            every, found = times(every, t), times(found, t)
+            still = every if begins_z and chunk_type[b] == t_z else zero
         if kind[b] == 2:
             for a in range(K):  # the pairs that go on with a chunk
                 if kind[a] != 0 and chunk_type[a] == chunk_type[b]:
                     p = e[a * K + b]
-                    for j in range(LANES):
-                        after[0, b, j] += p * now[0, a, j]
-                        after[1, b, j] += _F(0) if ends_z else p * now[1, a, j]
-                        after[2, b, j] += p * now[2, a, j]
+                    every = add(every, weighted(p, load(now, a * LANES)))
+                    still = still if ends_z else add(still, weighted(p, load(now, (K + a) * LANES)))
+                    found = add(found, weighted(p, load(now, (2 * K + a) * LANES)))
+        store(after, b * LANES, every)
+        store(after, (K + b) * LANES, still)
+        store(after, (2 * K + b) * LANES, found)
 
 
 @kernel
@@ -137,6 +213,7 @@ def expected_f1_gradient(
     chunk_type: Any,
     nodes: Any,
     weights: Any,
+    edges: Any,
     forward: Any,
     now: Any,
     after: Any,
@@ -145,13 +222,14 @@ def expected_f1_gradient(
 ) -> Any:
     """DP += d E[F1(y, z)] / dP for y from E's chain, any z; returns E[F1].
 
-    Room: forward, tokens x 3 x tags x LANES; now, after, 3 x tags x LANES; p, 2 x tags.
+    Room: edges, tokens; forward, tokens x 3 x tags x LANES; now, after, 3 x tags x LANES; p, 2 x tags.
     """
-    n_z = chains.chunk_counts(z, z, R, kind, chunk_type)[0]
+    n_z = _mark_edges(z, R, kind, chunk_type, edges)
     if n_z == 0:
         value = _no_chunk_gradient(E, R, K, start, kind, forward, now[0, :, 0], after[0, :, 0], DP)
     else:
-        value = _chunks_gradient(E, R, K, start, z, n_z, kind, chunk_type, nodes, weights, forward, now, after, DP)
+        tags, rooms = (z, n_z, kind, chunk_type, edges), (forward, now, after, DP)
+        value = _chunks_gradient(E, R, K, start, *tags, nodes, weights, *rooms)
     chains.add_marginals(E, R, K, start, p, _F(-value), DP)
     return value
 
@@ -166,6 +244,7 @@ def _chunks_gradient(
     n_z: Any,
     kind: Any,
     chunk_type: Any,
+    edges: Any,
     nodes: Any,
     weights: Any,
     forward: Any,
@@ -178,11 +257,10 @@ def _chunks_gradient(
     total = 0.0
     for first in range(0, (row + 1) * LANES, LANES):
         t = nodes[row, first : first + LANES]
-        _first(K, z[0], kind, chunk_type, t, forward[0])
+        lanes = load(t, 0)
+        _first(K, z[0], kind, chunk_type, lanes, forward[0])
         for i in range(1, R):
-            begins_z, ends_z = _edges(z, i, kind, chunk_type)
-            t_z = chunk_type[z[i]]
-            _forward(E[i], K, ends_z, begins_z, t_z, kind, chunk_type, t, forward[i - 1], forward[i])
+            _forward(E[i], K, edges[i], chunk_type[z[i]], kind, chunk_type, lanes, forward[i - 1], forward[i])
         for j in range(LANES):  # what each sum at the last token is worth
             share = 2 * weights[row, first + j] * np.float64(t[j]) ** (n_z - 1)
             for b in range(K):
@@ -190,9 +268,8 @@ def _chunks_gradient(
                 now[0, b, j], now[1, b, j], now[2, b, j] = _F(0), worth, worth
                 total += np.float64(worth) * (forward[R - 1, 1, b, j] + forward[R - 1, 2, b, j])
         for i in range(R - 1, 0, -1):
-            begins_z, ends_z = _edges(z, i, kind, chunk_type)
-            t_z = chunk_type[z[i]]
-            _backward(E[i], K, ends_z, begins_z, t_z, kind, chunk_type, t, forward[i - 1], now, after, DP[i])
+            sums, t_z = forward[i - 1], chunk_type[z[i]]
+            _backward(E[i], K, edges[i], t_z, kind, chunk_type, t, sums, now, after, DP[i])
             now, after = after, now
         for b in range(K):
             worth = _F(0)
@@ -203,19 +280,10 @@ def _chunks_gradient(
 
 
 @kernel
-def _edges(z: Any, i: Any, kind: Any, chunk_type: Any) -> Any:
-    """(whether a chunk of z begins at token i > 0, whether one that was open before it has ended)."""
-    before = chunk_type[z[i - 1]] if kind[z[i - 1]] != 0 else -1
-    begins = kind[z[i]] == 1 or (kind[z[i]] == 2 and chunk_type[z[i]] != before)
-    return begins, begins or kind[z[i]] == 0
-
-
-@kernel
 def _backward(
     e: Any,
     K: Any,
-    ends_z: Any,
-    begins_z: Any,
+    edge: Any,
     t_z: Any,
     kind: Any,
     chunk_type: Any,
@@ -229,6 +297,7 @@ def _backward(
 
     sums: those before it; d[ab] += what the paths through a, b are worth, all nodes together.
     """
+    begins_z, ends_z = edge == BEGINS, edge != GOES_ON
     for a in range(K):
         for j in range(LANES):
             before[0, a, j] = 0

@@ -15,9 +15,11 @@ from sparsezo.errors import UsageError
 from sparsezo.kernels import protocol
 from sparsezo.kernels.jit import kernel
 from sparsezo.kernels.protocol import implements
+from sparsezo.kernels.simd import LANES
 from sparsezo.tasks.chunking import chains
 from sparsezo.tasks.chunking.events import shown_pairs
-from sparsezo.tasks.chunking.expected_f1 import LANES, expected_f1, node_table
+from sparsezo.tasks.chunking.expected_accuracy import expected_accuracy_gradient
+from sparsezo.tasks.chunking.expected_f1 import expected_f1, expected_f1_gradient, node_table
 
 
 class ChunkScratch(NamedTuple):
@@ -29,7 +31,8 @@ class ChunkScratch(NamedTuple):
     back: NDArray[np.int16]
     E: NDArray[np.float32]  # tokens + 1 x tags^2
     p: NDArray[np.float32]  # 2 x tags
-    now: NDArray[np.float32]  # expected F1: 3 x tags x lanes
+    edges: NDArray[np.int8]  # expected F1: tokens
+    now: NDArray[np.float32]  # ... 3 x tags x lanes
     after: NDArray[np.float32]
     forward: NDArray[np.float32]  # its gradient: tokens x 3 x tags x lanes
     E2: NDArray[np.float32]  # as E, given an event
@@ -137,9 +140,9 @@ def _score_gradient(task: Any, x: Any, S: Any, y: Any, D: Any) -> None:
     _path_minus_marginals(task, x, y, D)
 
 
-@implements(protocol.probability, ChunkTask)
-def _probability(task: Any, x: Any, S: Any, y: Any) -> Any:
-    return chains.path_probability(task.scratch.E, task.tokens[x], task.n_tags, y)
+@implements(protocol.log_probability, ChunkTask)
+def _log_probability(task: Any, x: Any, S: Any, y: Any) -> Any:
+    return chains.log_path_probability(task.scratch.E, task.tokens[x], task.n_tags, y)
 
 
 @implements(protocol.supervise, ChunkGold)
@@ -180,8 +183,9 @@ def _one_minus_accuracy(y: Any, z: Any, R: Any) -> Any:
     return wrong / R
 
 
-@implements(protocol.risk, ChunkGold)
-def _risk(gold: Any, task: Any, x: Any, S: Any, gamma: Any) -> Any:
+@kernel
+def _annealed_chain(task: Any, x: Any, S: Any, gamma: Any) -> None:
+    """The chain of p_{w,gamma} in scratch.E."""
     expand(task, x, S)
     P = S if task.order == 2 else task.scratch.P
     R, K = task.tokens[x], task.n_tags
@@ -190,14 +194,41 @@ def _risk(gold: Any, task: Any, x: Any, S: Any, gamma: Any) -> Any:
     for i in range(R):
         for j in range(K * K):
             M[i, j] = gamma * P[i, j]
-    room = task.scratch
-    chains.relative(M, R, K, task.start, room.best, room.E)
+    chains.relative(M, R, K, task.start, task.scratch.best, task.scratch.E)
+
+
+@implements(protocol.risk_gradient, ChunkGold)
+def _risk_gradient(gold: Any, task: Any, x: Any, S: Any, gamma: Any, D: Any) -> Any:
+    _annealed_chain(task, x, S, gamma)
+    R, K, room = task.tokens[x], task.n_tags, task.scratch
+    z = gold.tags[gold.offsets[x] : gold.offsets[x + 1]]
+    DP = D if task.order == 2 else room.P
+    DP[:R] = 0
+    if task.chunks:
+        rooms = (room.edges, room.forward, room.now, room.after, room.p, DP)
+        args = (z, task.kind, task.chunk_type, task.nodes, task.weights, *rooms)
+        good = expected_f1_gradient(room.E, R, K, task.start, *args)
+    else:
+        good = expected_accuracy_gradient(room.E, R, K, task.start, z, room.Q, room.now, room.after, room.p, DP)
+    for i in range(R):
+        for j in range(K * K):
+            DP[i, j] *= DP.dtype.type(gamma)
+    if task.order == 1:
+        chains.contract(DP, R, K, task.bigram_attributes, D)
+    return 1.0 - good
+
+
+@implements(protocol.risk, ChunkGold)
+def _risk(gold: Any, task: Any, x: Any, S: Any, gamma: Any) -> Any:
+    _annealed_chain(task, x, S, gamma)
+    R, K, room = task.tokens[x], task.n_tags, task.scratch
+    M = room.M
     z = gold.tags[gold.offsets[x] : gold.offsets[x + 1]]
     if not task.chunks:
         M[:R] = 0
         chains.subtract_marginals(room.E, R, K, task.start, room.p, M)
         return _expected_error(M, R, K, z)
-    args = (z, task.kind, task.chunk_type, task.nodes, task.weights, room.now, room.after)
+    args = (z, task.kind, task.chunk_type, task.nodes, task.weights, room.edges, room.now, room.after)
     return 1.0 - expected_f1(room.E, R, K, *args)
 
 
@@ -256,9 +287,10 @@ def chunk_task(
         back=np.zeros((most, K), np.int16),
         E=room(most + 1, K * K),
         p=room(2, K),
+        edges=np.zeros(most, np.int8),
         now=room(3, K, LANES),
         after=room(3, K, LANES),
-        forward=room(most if rates and chunks else 0, 3, K, LANES),
+        forward=room(most if (risk or rates) and chunks else 0, 3, K, LANES),
         E2=room(most + 1, K * K),
         Q=room(most, K),
         unsure=room(most),

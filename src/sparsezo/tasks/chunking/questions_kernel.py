@@ -257,8 +257,9 @@ def _of_rating(task: Any, R: Any, y: Any, loss: Any, DP: Any) -> Any:
     """(1 - loss) log(1 - rho) + loss log rho, rho the loss that the model itself expects of y."""
     K, room = task.n_tags, task.scratch
     if task.chunks:
-        args = (task.kind, task.chunk_type, task.nodes, task.weights, room.forward, room.now, room.after, room.p, DP)
-        good = expected_f1_gradient(room.E, R, K, task.start, y, *args)
+        rooms = (room.edges, room.forward, room.now, room.after, room.p, DP)
+        args = (y, task.kind, task.chunk_type, task.nodes, task.weights, *rooms)
+        good = expected_f1_gradient(room.E, R, K, task.start, *args)
     else:
         E, right = room.E, room.Q
         good = expected_accuracy_gradient(E, R, K, task.start, y, right, room.now, room.after, room.p, DP)

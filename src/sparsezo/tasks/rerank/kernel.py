@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from sparsezo import bounds
 from sparsezo.errors import UsageError
 from sparsezo.kernels import protocol
+from sparsezo.kernels.exponential import exp_or_zero
 from sparsezo.kernels.jit import kernel
 from sparsezo.kernels.protocol import implements
 from sparsezo.kernels.random import uniform
@@ -94,18 +95,15 @@ def _score_gradient(task: Any, x: Any, S: Any, y: Any, D: Any) -> None:
     D[y[0], 0] += 1.0
 
 
-@implements(protocol.probability, RankTask)
-def _probability(task: Any, x: Any, S: Any, y: Any) -> Any:
-    return task.scratch.p[y[0]]
+@implements(protocol.log_probability, RankTask)
+def _log_probability(task: Any, x: Any, S: Any, y: Any) -> Any:
+    return np.log(task.scratch.p[y[0]])
 
 
 @implements(protocol.supervise, RankGold)
 def _supervise(gold: Any, task: Any, x: Any, S: Any, D: Any) -> None:
-    """Minimum risk: D = -d E[Delta] / dS, D_j = -p_j (Delta_j - E[Delta])."""
-    mean = protocol.risk(gold, task, x, S, 1.0)
-    losses = gold.losses[gold.offsets[x] : gold.offsets[x + 1]]
-    for j in range(losses.size):
-        D[j, 0] = -task.scratch.p[j] * (losses[j] - mean)
+    """Minimum risk: several candidates may be right, so there is no gold whose likelihood to climb."""
+    protocol.risk_gradient(gold, task, x, S, 1.0, D)
 
 
 @implements(protocol.delta, RankGold)
@@ -123,6 +121,16 @@ def _risk(gold: Any, task: Any, x: Any, S: Any, gamma: Any) -> Any:
     return mean
 
 
+@implements(protocol.risk_gradient, RankGold)
+def _risk_gradient(gold: Any, task: Any, x: Any, S: Any, gamma: Any, D: Any) -> Any:
+    """D_j = -gamma p_j (Delta_j - E[Delta])."""
+    mean = protocol.risk(gold, task, x, S, gamma)
+    losses = gold.losses[gold.offsets[x] : gold.offsets[x + 1]]
+    for j in range(losses.size):
+        D[j, 0] = -gamma * task.scratch.p[j] * (losses[j] - mean)
+    return mean
+
+
 @kernel
 def softmax(task: Any, S: Any, R: Any, gamma: Any) -> Any:
     """p[:R] = exp(gamma S) / sum; returns the sum with the largest term at 1, NaN where S is not finite."""
@@ -130,7 +138,7 @@ def softmax(task: Any, S: Any, R: Any, gamma: Any) -> Any:
     top = argmax(S, R, task.scratch.value, task.scratch.place)[1]
     total = 0.0
     for j in range(R):
-        p[j] = np.exp(gamma * (S[j, 0] - top))
+        p[j] = exp_or_zero(gamma * (S[j, 0] - top))
         total += p[j]
     for j in range(R):
         p[j] /= total

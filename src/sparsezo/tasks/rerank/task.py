@@ -7,8 +7,8 @@
     learner.run(gold, steps=800_000)
     task.export("adapted", learner.weights())                           # adapted.weights (cdec), adapted.ini (Moses)
 
-The features are dense: every weight counts as active in every list, so perturbing all weights and perturbing the
-active ones is the same law (DESIGN 2), and there is no point in running both.
+The features are dense, but not in every list: a feature that is 0 for all candidates of a list is not active in it
+(eq. zero-norm), and its weight is perturbed by all, not by active.
 """
 
 from __future__ import annotations
@@ -126,7 +126,7 @@ class Reranking:
             n_features=self.n_features,
             n_labels=1,
             output_start=np.arange(N + 1, dtype=np.int64),
-            n_active=np.full(N, M, np.int64),
+            n_active=np.diff(inputs.col_start) if learn else np.zeros(N, np.int64),
             n_score=inputs.ranks if learn else np.zeros(N, np.int64),
             max_rows=int(np.diff(data.offsets).max(initial=0)),
             max_columns=M,

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from sparsezo import bounds
 from sparsezo.errors import UsageError
 from sparsezo.kernels import protocol
-from sparsezo.kernels.exponential import exp_nonpositive
+from sparsezo.kernels.exponential import exp_nonpositive, exp_or_zero
 from sparsezo.kernels.jit import kernel
 from sparsezo.kernels.protocol import implements
 from sparsezo.kernels.random import uniform
@@ -123,9 +123,9 @@ def _score_gradient(task: Any, x: Any, S: Any, y: Any, D: Any) -> None:
     _class_minus_p(task, y[0], D)
 
 
-@implements(protocol.probability, ClassTask)
-def _probability(task: Any, x: Any, S: Any, y: Any) -> Any:
-    return np.float64(task.scratch.p[y[0]])
+@implements(protocol.log_probability, ClassTask)
+def _log_probability(task: Any, x: Any, S: Any, y: Any) -> Any:
+    return np.log(np.float64(task.scratch.p[y[0]]))
 
 
 @implements(protocol.supervise, ClassGold)
@@ -145,9 +145,24 @@ def _risk(gold: Any, task: Any, x: Any, S: Any, gamma: Any) -> Any:
     _, top = _best(S, task.n_classes)
     right, wrong = 0.0, 0.0
     for k in range(task.n_classes):
-        weight = np.exp(gamma * (np.float64(S[0, k]) - np.float64(top)))
+        weight = exp_or_zero(gamma * (np.float64(S[0, k]) - np.float64(top)))
         if k == gold.labels[x]:
             right += weight
         else:
             wrong += weight
     return wrong / (right + wrong)
+
+
+@implements(protocol.risk_gradient, ClassGold)
+def _risk_gradient(gold: Any, task: Any, x: Any, S: Any, gamma: Any, D: Any) -> Any:
+    """D_k = gamma p(gold) (1{k is gold} - p_k)."""
+    risk = protocol.risk(gold, task, x, S, gamma)
+    _, top = _best(S, task.n_classes)
+    total = 0.0
+    for k in range(task.n_classes):
+        total += exp_or_zero(gamma * (np.float64(S[0, k]) - np.float64(top)))
+    slope = gamma * (1 - risk)
+    for k in range(task.n_classes):
+        D[0, k] = -slope * exp_or_zero(gamma * (np.float64(S[0, k]) - np.float64(top))) / total
+    D[0, gold.labels[x]] = slope * risk
+    return risk
