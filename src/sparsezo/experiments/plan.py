@@ -35,6 +35,8 @@ from sparsezo.tasks.registry import experiments, kind
 from sparsezo.training import default_interval
 
 _LONGEST_NAME = 80
+FIRST_TUNING_SEED = 1000  # far from what people count from 0
+FEW_SEEDS = 3  # of tuning
 
 
 @dataclass(frozen=True)
@@ -55,6 +57,7 @@ class Experiment:
     learners: tuple[LearnerSpec, ...]
     iterations: int = 1_000_000  # as train has it
     seeds: tuple[int, ...] = (0, 1, 2)
+    tuning_seeds: tuple[int, ...] | None = None  # of the search for h and mu, none of seeds; None: see search_seeds
     evaluate_every: int | None = None  # a hundredth of the run
     init: str | None = None  # rerank: the decoder's weights that all learners start from
     bounds: Mapping[str, str] = field(default_factory=dict)  # rerank: name -> weights that are evaluated as they are
@@ -87,7 +90,7 @@ class Experiment:
         _require(self.iterations >= 1, f"iterations {self.iterations}: must be at least 1")
         _require(self.answers is None or self.answers >= 1, f"answers {self.answers}: must be at least 1")
         self._check_looks()
-        _require(bool(self.seeds) and len(set(self.seeds)) == len(self.seeds), "seeds: give at least one, each once")
+        self._check_seeds()
         _require(self.evaluate_every is None or self.evaluate_every >= 1, "evaluate_every: must be at least 1")
         _require(all(isinstance(path, str) for path in self.bounds.values()), "bounds: give name = path")
         _require("init" in about.options or not (self.init or self.bounds), _no_start(self.task))
@@ -99,6 +102,23 @@ class Experiment:
         for name in (learner.name for learner in self.learners):
             _require(name not in names, f"learner '{name}' is there twice; a learner is known by its name")
             names.add(name)
+
+    def _check_seeds(self) -> None:
+        for name, seeds in (("seeds", self.seeds), ("tuning_seeds", self.search_seeds)):
+            _require(bool(seeds) and len(set(seeds)) == len(seeds), f"{name}: give at least one, each once")
+        both = sorted({*self.seeds} & {*self.search_seeds})
+        _require(
+            not both,
+            f"tuning_seeds: {both[0] if both else ''} is one of seeds; results must not be of seeds that "
+            "chose h and mu, so give others",
+        )
+
+    @property
+    def search_seeds(self) -> tuple[int, ...]:
+        """Those that choose h and mu: where none are given, up to three that no result is of."""
+        if self.tuning_seeds is not None:
+            return self.tuning_seeds
+        return seed_range(min(len(self.seeds), FEW_SEEDS), max([FIRST_TUNING_SEED, *(seed + 1 for seed in self.seeds)]))
 
     def _check_looks(self) -> None:
         looks, offered = self.looks, kind(self.task).asks
@@ -146,8 +166,11 @@ class Experiment:
     def refuse_size(self, phases: Sequence[str]) -> None:
         """What can only be a mistake, before any work is done."""
         runs = len(self.learners) * len(self.seeds) if "fixed" in phases else 0
-        if "tuned" in phases:  # every point once, the best of them and what is chosen with every seed
-            runs += sum(each.points + 4 * len(self.seeds) for each in self.learners if each.points)
+        if (
+            "tuned" in phases
+        ):  # every point once, the best three with every seed of tuning, what is chosen with every seed
+            more = 3 * len(self.search_seeds) + len(self.seeds)
+            runs += sum(each.points + more for each in self.learners if each.points)
         looks = len(self.looks) or -(-self.length // self.interval)
         for count, most, what in (
             (runs, limits.RUNS, "runs"),
@@ -214,6 +237,7 @@ _TOP = (
     "answers",
     "evaluate_every",
     "seeds",
+    "tuning_seeds",
     "init",
 )
 _OF_LOOKS = ("looks", "test_looks", "keep_best", "thresholds")
@@ -302,7 +326,8 @@ def parse_experiment(text: str, where: str, name: str | None = None) -> Experime
             "thresholds": top.numbers("thresholds"),
             "seconds": top.table("seconds").all(),
             "rivals": top.table("rivals").all(),
-            "seeds": _seeds(top),
+            "seeds": _either(_seeds(top, "seeds"), Experiment.seeds),
+            "tuning_seeds": _seeds(top, "tuning_seeds", FIRST_TUNING_SEED),
             "evaluate_every": top.whole("evaluate_every"),
             "init": top.text("init"),
             "bounds": top.table("bounds").all(),
@@ -324,14 +349,14 @@ def _dev(data: Table) -> str | None:
     return None if value is None else str(value)
 
 
-def _seeds(top: Table) -> tuple[int, ...]:
-    value = top.take("seeds", (int, list), "a number of seeds, or a list of them")
+def _seeds(top: Table, name: str, first: int = 0) -> tuple[int, ...] | None:
+    value = top.take(name, (int, list), "a number of seeds, or a list of them")
     if value is None:
-        return Experiment.seeds
+        return None
     if isinstance(value, int):
-        return seed_range(value, where=top.where)
+        return seed_range(value, first, where=top.where)
     if not all(isinstance(seed, int) and not isinstance(seed, bool) and seed >= 0 for seed in value):
-        raise DataError(top.where, "seeds: must be whole numbers from 0")
+        raise DataError(top.where, f"{name}: must be whole numbers from 0")
     return tuple(value)
 
 

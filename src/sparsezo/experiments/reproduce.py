@@ -74,7 +74,7 @@ def reproduce(
     data: str | None = None,
     *,
     out: Path | None = None,
-    seeds: int | None = None,
+    seeds: int | Sequence[int] | None = None,
     iterations: int | None = None,
     answers: int | None = None,
     phases: Sequence[str] | None = None,
@@ -85,7 +85,7 @@ def reproduce(
 ) -> Reproduced:
     """Do the experiment's runs: a built-in one by name, "all" of the paper's, "answers", a TOML file, or a plan.
 
-    ``answers``: of an experiment that is about them, fewer (or more) than its plan has.
+    ``seeds``: so many, or these. ``answers``: of an experiment that is about them, fewer (or more) than its plan has.
     ``phases``: fixed, tuned or both; without it, as the plan has it. ``at``: another (h, mu) for the learners that
     perturb, by the experiment's name.
     """
@@ -172,11 +172,15 @@ def _check_phases(phases: Sequence[str]) -> None:
         raise UsageError("`phases`: name at least one of " + ", ".join(RESULT_PHASES))
 
 
-def _overridden(plan: Experiment, seeds: int | None, iterations: int | None, answers: int | None) -> Experiment:
-    if seeds is not None:
+def _overridden(
+    plan: Experiment, seeds: int | Sequence[int] | None, iterations: int | None, answers: int | None
+) -> Experiment:
+    if isinstance(seeds, int):
         if seeds < 1:
             raise UsageError(f"`seeds` {seeds}: must be at least 1")
         plan = replace(plan, seeds=seed_range(seeds, where=plan.name))
+    elif seeds is not None:
+        plan = replace(plan, seeds=tuple(seeds))
     if iterations is not None:
         plan = replace(plan, iterations=iterations, evaluate_every=None)
     if answers is not None:

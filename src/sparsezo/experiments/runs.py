@@ -255,12 +255,6 @@ def _training(run: Run, folder: Path, bench: Bench, checkpoint_seconds: float) -
     )
 
 
-def drop_model(run: Run, out: Path) -> None:
-    """A trial that was not chosen needs no model."""
-    with contextlib.suppress(FileNotFoundError):
-        (run.folder(out) / MODEL).unlink()
-
-
 def _write_record(
     run: Run, folder: Path, result: dict[str, Any], test_report: dict[str, Any] | None, versions: dict[str, str]
 ) -> dict[str, Any]:
