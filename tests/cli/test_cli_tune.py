@@ -8,7 +8,6 @@ from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
-import numpy as np
 import pytest
 import typer
 from rich.console import Console
@@ -21,7 +20,6 @@ from sparsezo.experiments import reproduce, tuning
 from sparsezo.experiments.plan import LearnerSpec
 from sparsezo.experiments.sources import Source
 from sparsezo.experiments.tuning import Trial, Tuned
-from sparsezo.model import load_model
 from sparsezo.settings import SETTINGS
 from sparsezo.storage.sealed import read_sealed
 from sparsezo.tasks.loading import Files

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 
 from sparsezo.errors import UsageError
 from sparsezo.raters import Feedback, parse_feedback
-from sparsezo.reports.claims import UNDECIDED, Comparison, Quantity
+from sparsezo.reports.comparisons import UNDECIDED, Comparison, Quantity
 from sparsezo.reports.results import LearnerRuns, ReportedExperiment, Spread
 
 TELLING = 0.1  # the noise that the summary names

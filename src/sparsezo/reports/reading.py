@@ -19,7 +19,7 @@ from typing import Any
 from sparsezo.errors import DamagedError, DataError, UsageError, one_line
 from sparsezo.experiments.learners import spec_name
 from sparsezo.experiments.phases import RESULT_PHASES
-from sparsezo.experiments.records import read_curve, read_record
+from sparsezo.experiments.records import read_counts, read_curve, read_record
 from sparsezo.experiments.reproduce import PLAN_FILE
 from sparsezo.experiments.toml import parse_toml
 from sparsezo.reports.results import GROUPS, RULE_ORDER, Curve, LearnerRuns, ReportedExperiment, ReportedRun
@@ -120,12 +120,16 @@ def _read_runs(folder: Path, gaps: list[str]) -> tuple[list[ReportedRun], set[tu
 
 
 def _run(record: dict[str, Any], path: Path, folder: Path, gaps: list[str]) -> ReportedRun:
-    paper, curve = record.get("paper"), None
+    paper, curve, counts = record.get("paper"), None, None
+    whose = f"{record['learner']}, {record['phase']}, seed {record['seed']}"
     try:
         curve = Curve(*read_curve(path, record))
     except DamagedError as error:
-        whose = f"{record['learner']}, {record['phase']}, seed {record['seed']}"
         gaps.append(f"{whose}, has no curve: {_told(error, folder)}")
+    try:
+        counts = read_counts(path, record)
+    except DamagedError as error:
+        gaps.append(f"{whose}, has no counts by test input: {_told(error, folder)}")
     return ReportedRun(
         record["learner"],
         record["phase"],
@@ -139,6 +143,7 @@ def _run(record: dict[str, Any], path: Path, folder: Path, gaps: list[str]) -> R
         curve,
         record.get("data", ""),
         (path / "run.json").stat().st_mtime,
+        counts,
     )
 
 

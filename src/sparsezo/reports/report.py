@@ -22,7 +22,8 @@ from typing import Any
 from sparsezo.errors import SparsezoError, UsageError
 from sparsezo.reports.answers import of_answers
 from sparsezo.reports.answers_page import answers_page
-from sparsezo.reports.claims import FAILS, HOLDS, UNDECIDED, Claim, check_claims
+from sparsezo.reports.claims import Claim, check_claims
+from sparsezo.reports.comparisons import FAILS, HOLDS, UNDECIDED
 from sparsezo.reports.figures.draw import draw_figures
 from sparsezo.reports.figures.sheet import Figure, need_matplotlib
 from sparsezo.reports.noise import noise_sentences

@@ -42,7 +42,7 @@ Style = Callable[[LearnerRuns, Sequence[LearnerRuns]], dict[str, Any]]
 _HANDLE = 16  # letters that a line in a legend is wide
 _ROOM = 120  # letters that all of a legend's columns may be wide
 _MORE_MARKERS = (">", "<", "p", "h", "d", "8")  # for a third variant of a rule, and more
-LEGEND_COLUMNS = {"all": "ALL", "active": "ACTIVE", "score": "SCORE (ours)"}
+LEGEND_COLUMNS = {"all": "ALL", "active": "ACTIVE", "score": "SCORE"}
 
 
 def curve_figures(experiment: ReportedExperiment, folder: Path, slug: str) -> Iterator[Figure]:
