@@ -245,7 +245,7 @@ SECONDS = ("read", "yes_no", "label", "pair", "rate", "token")  # an input; an a
 
 
 def builtin(name: str) -> Experiment:
-    """One of the paper's experiments, or of ours."""
+    """A built-in one: of the paper's, or past it."""
     known = experiments()
     if name not in known:
         raise UsageError(f"experiment {name}: choose from {', '.join(known)}, or name a .toml file")

@@ -172,8 +172,8 @@ def _chosen(tuning: Mapping[str, Any], learner: str) -> Mapping[str, Any] | None
 
 
 def _plain(settings: Mapping[str, Any]) -> bool:
-    ours = settings.get("step", "constant") != "constant" or settings.get("criterion", "map") != "map"
-    return not ours and not settings.get("baseline") and settings.get("feedback", "exact") == "exact"
+    other = settings.get("step", "constant") != "constant" or settings.get("criterion", "map") != "map"
+    return not other and not settings.get("baseline") and settings.get("feedback", "exact") == "exact"
 
 
 def _table_order(learner: LearnerRuns) -> tuple[int, int, bool, str]:

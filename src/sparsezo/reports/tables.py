@@ -220,7 +220,7 @@ def _notes(experiment: ReportedExperiment, rows: Sequence[TableRow], phase: str)
     if phase == "tuned" and (widened := _widened(experiment)):
         yield f"The best lay on an edge of the grid, which was then widened by a decade, for {', '.join(widened)}."
     if any(row.paper is not None for row in rows):
-        yield "Difference: ours minus the paper's, which was measured on the paper's own data; ours is named below."
+        yield "Difference: here minus the paper's, which was measured on the paper's own data; that used here is named below."
     if experiment.noisy:
         yield (
             "Feedback that is not exact stands at the end of a learner's name. flip:P: a comparison answered wrongly "
