@@ -17,7 +17,8 @@ from sparsezo.cli.reproduce import run_reproduce
 from sparsezo.errors import DataError, UsageError
 from sparsezo.experiments import reproduce as reproducing
 from sparsezo.experiments import sources
-from sparsezo.experiments.plan import DataSpec, Experiment, LearnerSpec, builtin
+from sparsezo.experiments.dataspec import DataSpec
+from sparsezo.experiments.plan import Experiment, LearnerSpec, builtin
 from sparsezo.experiments.reproduce import bounds, load
 from sparsezo.experiments.sources import Source, generated, in_folder, present
 from sparsezo.storage.cache import cache_folder

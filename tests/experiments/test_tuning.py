@@ -13,7 +13,8 @@ import pytest
 from sparsezo.engines.base import Failure, Finished
 from sparsezo.engines.local import LocalEngine
 from sparsezo.errors import SparsezoError, UsageError
-from sparsezo.experiments.plan import DataSpec, Experiment, LearnerSpec
+from sparsezo.experiments.dataspec import DataSpec
+from sparsezo.experiments.plan import Experiment, LearnerSpec
 from sparsezo.experiments.reproduce import load
 from sparsezo.experiments.runs import Run
 from sparsezo.experiments.tuning import Trial, Tuned, tune, tuned_runs

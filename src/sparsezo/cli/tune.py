@@ -98,7 +98,8 @@ def run_tune(kind: TaskKind, values: Mapping[str, Any]) -> None:
     from sparsezo.cli import show
     from sparsezo.cli.follow import following, stopping_cleanly
     from sparsezo.engines.local import LocalEngine
-    from sparsezo.experiments.plan import DataSpec, Experiment, seed_range
+    from sparsezo.experiments.dataspec import DataSpec
+    from sparsezo.experiments.plan import Experiment, seed_range
     from sparsezo.experiments.reproduce import load
     from sparsezo.experiments.sources import Source
     from sparsezo.experiments.tuning import tune

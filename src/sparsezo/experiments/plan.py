@@ -23,6 +23,7 @@ from pathlib import PurePath
 from typing import Any
 
 from sparsezo.errors import DataError, UsageError, quoted
+from sparsezo.experiments.dataspec import DataSpec, data_keys, data_of
 from sparsezo.experiments.learners import LearnerSpec, all_learners
 from sparsezo.experiments.phases import RESULT_PHASES
 from sparsezo.experiments.toml import Table, pairs, parse_toml
@@ -37,16 +38,6 @@ from sparsezo.training import default_interval
 _LONGEST_NAME = 80
 FIRST_TUNING_SEED = 1000  # far from what people count from 0
 FEW_SEEDS = 3  # of tuning
-
-
-@dataclass(frozen=True)
-class DataSpec:
-    """Files by their paths in a data folder; ``dev`` may be a number: that many inputs at the start of train."""
-
-    train: tuple[str, ...]
-    dev: str | None = None
-    test: str | None = None
-    options: Mapping[str, Any] = field(default_factory=dict)  # of the task, as on train's command line
 
 
 @dataclass(frozen=True)
@@ -84,9 +75,7 @@ class Experiment:
         _check_name(self.name)
         _require(self.title is None or _is_printable(self.title), "title: must be one line of text")
         _require(bool(self.learners), "it has no [[learner]]; give at least one")
-        _require(bool(self.data.train) and all(self.data.train), "data has no train; name a file")
-        dev = self.data.dev
-        _require(dev is None or not dev.isdigit() or len(dev) < 19, "data.dev: no data has so many inputs")
+        self.data.check()
         _require(self.iterations >= 1, f"iterations {self.iterations}: must be at least 1")
         _require(self.answers is None or self.answers >= 1, f"answers {self.answers}: must be at least 1")
         self._check_looks()
@@ -102,6 +91,10 @@ class Experiment:
         for name in (learner.name for learner in self.learners):
             _require(name not in names, f"learner '{name}' is there twice; a learner is known by its name")
             names.add(name)
+
+    def with_data(self, data: DataSpec) -> Experiment:
+        """On one of its data sets, and nothing more about the other."""
+        return replace(self, data=replace(data, instead=None), note=self.note if data is self.data else None)
 
     def _check_seeds(self) -> None:
         for name, seeds in (("seeds", self.seeds), ("tuning_seeds", self.search_seeds)):
@@ -211,9 +204,10 @@ class Experiment:
 
     def to_toml(self) -> str:
         top = {name: getattr(self, name) for name in _TOP} | {name: getattr(self, name) or None for name in _OF_LOOKS}
-        data = {"train": self.data.train, "dev": self.data.dev, "test": self.data.test}
-        lines = [*pairs(top), "", "[data]", *pairs(data)]
+        lines = [*pairs(top), "", "[data]", *pairs(data_keys(self.data))]
         tables = {"data.options": self.data.options, "bounds": self.bounds}
+        if self.data.instead is not None:
+            tables["data.instead"] = data_keys(self.data.instead)
         for title, table in (tables | {"seconds": self.seconds, "rivals": self.rivals}).items():
             lines += ["", f"[{title}]", *pairs(table)] if table else []
         for learner in self.learners:
@@ -311,12 +305,7 @@ def parse_experiment(text: str, where: str, name: str | None = None) -> Experime
         fields = {
             "name": _either(top.text("name", required=name is None), name),
             "task": task,
-            "data": DataSpec(
-                data.texts("train", "a path, or a list of them"),
-                _dev(data),
-                data.text("test"),
-                data.table("options").all(),
-            ),
+            "data": data_of(data),
             "learners": all_learners(top, task, common, grids),
             "iterations": _either(top.whole("iterations"), limits.ITERATIONS if answers else Experiment.iterations),
             "answers": answers,
@@ -342,11 +331,6 @@ def parse_experiment(text: str, where: str, name: str | None = None) -> Experime
         return Experiment(**fields)
     except UsageError as error:
         raise DataError(where, str(error)) from None
-
-
-def _dev(data: Table) -> str | None:
-    value = data.take("dev", (str, int), "a path, or a number of inputs")
-    return None if value is None else str(value)
 
 
 def _seeds(top: Table, name: str, first: int = 0) -> tuple[int, ...] | None:

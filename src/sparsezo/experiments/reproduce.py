@@ -26,7 +26,7 @@ from sparsezo.errors import DamagedError, DataError, SparsezoError, UsageError
 from sparsezo.experiments.phases import RESULT_PHASES
 from sparsezo.experiments.plan import Experiment, builtin, parse_experiment, read_experiment, seed_range
 from sparsezo.experiments.runs import fixed_runs
-from sparsezo.experiments.sources import Source, generated, in_folder, present
+from sparsezo.experiments.sources import Source, generated, in_folder, on_data, present
 from sparsezo.experiments.tuning import tune, tuned_runs
 from sparsezo.experiments.wabbit import write_wabbit
 from sparsezo.storage.cache import cache_folder
@@ -99,6 +99,7 @@ def reproduce(
     plans = [_checked(plan, plan.phases_of(phases)) for plan in plans]
     if data is None:
         data = _folder_of_data(what, plans)
+    plans = [on_data(plan, None if data == GENERATED else data) for plan in plans]
     root = out or Path("results")
     apart = what in SEVERAL or out is None
     folders = [root / plan.name if apart else root for plan in plans]
@@ -156,7 +157,7 @@ def _checked(plan: Experiment, phases: Sequence[str]) -> Experiment:
     """What would only be found out after hours; with something to tune, where that is to be done."""
     if "tuned" in phases:
         plan = plan.to_tune()
-        if plan.data.dev is None:
+        if not plan.data.has_dev:
             raise UsageError(f"{plan.name}: tuning looks at dev, and data has none; give it, or use `phases` fixed")
     plan.refuse_size(phases)
     return plan

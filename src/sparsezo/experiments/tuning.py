@@ -173,7 +173,7 @@ def tune(
     say: Callable[[str], None] | None = None,
 ) -> dict[str, Tuned]:
     """Search for every learner of the plan that has a grid. ``data``: what the data is known by."""
-    if plan.data.dev is None:
+    if not plan.data.has_dev:
         raise UsageError("tuning looks at dev: give `dev`, a file or a number of inputs to hold out")
     searches = [
         _Search(

@@ -136,7 +136,9 @@ def summarise(experiment: ReportedExperiment, table: Table, claims: Sequence[Cla
     else:
         seeds = f"{counted(len(best.seeds), 'seed')}, {best.phase} settings"
         count = sum(row.zeroth_order for row in table.rows)
-        rank = f"is the best of {count} zeroth-order learners" if count > 1 else "is the only zeroth-order learner"
+        rank = (
+            f"has the best mean of {count} zeroth-order learners" if count > 1 else "is the only zeroth-order learner"
+        )
         figure = spread_text(getattr(best, table.ranked_by))
         yield f"{whose}{best.learner} {rank}, {table.ranked_by} {table.metric} {figure} ({seeds})."
     yield from noise_sentences(experiment)

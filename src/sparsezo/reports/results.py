@@ -247,9 +247,24 @@ class ReportedExperiment:
         return min(shares, default=0.0)
 
     @property
+    def tuning_seeds(self) -> set[int] | None:
+        """Those that chose h and mu; None where that was not recorded (before 0.3)."""
+        entries = [entry.get("seeds") for entry in self.tuning.values() if isinstance(entry, Mapping)]
+        told = [entry for entry in entries if isinstance(entry, list)]
+        if not entries or len(told) < len(entries):
+            return None
+        return {seed for entry in told for seed in entry}
+
+    @property
     def noisy(self) -> bool:
         """Raters of several kinds answer."""
         return len({item.feedback for item in self.learners}) > 1
+
+    @property
+    def retuned(self) -> bool:
+        """Raters of several kinds, for some of which h was tuned: these stand beside the fixed settings of all."""
+        tuned = [bool(item.runs("tuned")) for item in self.learners]
+        return self.noisy and any(tuned) and not all(tuned)
 
     @property
     def drawn(self) -> tuple[LearnerRuns, ...]:
