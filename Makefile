@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo serve-demo test lint shuffled torture mutants bench results clean
+.PHONY: demo serve-demo test lint shuffled torture mutants bench results findings clean
 
 demo: .venv/installed
 	$(BIN)/sparsezo demo
@@ -43,11 +43,16 @@ results: .venv/installed
 	$(BIN)/python -m pip install -q --disable-pip-version-check -c constraints.txt -e '.[bench]' # Vowpal Wabbit, to compare
 	for name in chunking smt text noise; do \
 	  $(BIN)/sparsezo reproduce $$name && mkdir -p docs/results/$$name && \
-	  (cd results/$$name/report && cp -r report.html table.md table.csv figures ../../../docs/results/$$name) || exit 1; \
+	  (cd results/$$name/report && cp -r report.html table.md table.csv verdicts.json figures ../../../docs/results/$$name) || exit 1; \
 	done
 	$(BIN)/sparsezo reproduce answers && mkdir -p docs/results/answers && \
 	  (cd results/answers/report && cp -r report.html table.md table.csv figures ../../../docs/results/answers)
 	$(BIN)/sparsezo reproduce scaling -o docs/results/scaling
+	$(MAKE) findings
+
+# What README.md and docs/results/README.md say of the results, from docs/results; a test sees where they differ.
+findings: .venv/installed
+	$(BIN)/python -m sparsezo.reports.published
 
 .venv/installed: pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv

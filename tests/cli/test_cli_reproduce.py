@@ -46,7 +46,7 @@ def test_every_option_of_reproduce_arrives(program, commands, monkeypatch):
         "quick": False,
     }
     given = {
-        "seeds": 4,
+        "seeds": "4",
         "iterations": "9k",
         "answers": "2k",
         "phases": "tuned",

@@ -8,7 +8,6 @@ from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
-import numpy as np
 import pytest
 import typer
 from rich.console import Console
@@ -21,7 +20,6 @@ from sparsezo.experiments import reproduce, tuning
 from sparsezo.experiments.plan import LearnerSpec
 from sparsezo.experiments.sources import Source
 from sparsezo.experiments.tuning import Trial, Tuned
-from sparsezo.model import load_model
 from sparsezo.settings import SETTINGS
 from sparsezo.storage.sealed import read_sealed
 from sparsezo.tasks.loading import Files
@@ -121,7 +119,7 @@ def test_every_option_of_tune_arrives(program, machinery, tmp_path, task, learne
     assert home == ("home",)
     spec = LEARNERS[learner]
     assert (plan.name, plan.task, plan.learners) == (f"tune-{task}", task, (spec,))
-    assert (plan.iterations, plan.answers, plan.seeds, plan.evaluate_every) == (7000, 2000, (5, 6, 7), None)
+    assert (plan.iterations, plan.answers, plan.search_seeds, plan.evaluate_every) == (7000, 2000, (5, 6, 7), None)
     assert (plan.data.train, plan.data.dev, plan.data.test, plan.data.options) == (("a", "b"), "12", None, options)
     assert identity == f"content of {Source(task, ('a', 'b'), '12', None, options)}"
     assert full_grid is True
@@ -158,7 +156,7 @@ def test_tune_has_the_documented_defaults(program, machinery, tmp_path, monkeypa
         assert code == 0, err
     engine, (_, plan, _, full_grid), _ = machinery[:3]
     assert engine[1:] == (Path(f"tune-{task}"), reproduce.load, (kind(task), Files(("a",), "d", None, {})), {}, None)
-    assert (plan.iterations, plan.seeds, full_grid) == (1_000_000, (0,), False)
+    assert (plan.iterations, plan.search_seeds, full_grid) == (1_000_000, (0,), False)
     assert Path(f"tune-{task}/tuning.json").exists()
     plain, first_order, own_mu, own_h = (each[1].learners[0] for each in machinery if each[0] == "tune")
     assert plain == LearnerSpec("two-point", "score", h[0], mu[0], step, grid_h=h, grid_mu=mu)
@@ -231,23 +229,20 @@ def test_stopped_it_says_how_to_go_on(program, machinery, tmp_path, monkeypatch,
 LISTS = "0 ||| the small house is old ||| LM=1 TM=1 ||| 0\n0 ||| a tiny house is gold ||| LM=3 TM=-1 Odd=5 ||| 0\n"
 
 
-def test_tune_starts_from_the_initial_weights(program, tmp_path):
-    """h is so small that the weights that come out are those that went in."""
+@pytest.mark.parametrize(("weights", "right"), [("LM 1.0\nTM 0.25\nRare 3\n", False), ("LM -1.0\nTM 0.25\n", True)])
+def test_tune_starts_from_the_initial_weights(program, tmp_path, weights, right):
+    """h is so small that the weights that come out are those that went in, which choose one hypothesis or the other."""
     (tmp_path / "x.nbest").write_text(LISTS)
     (tmp_path / "x.ref").write_text("the small house is old\n")
-    (tmp_path / "w.out").write_text("LM 1.0\nTM 0.25\nRare 3\n")
+    (tmp_path / "w.out").write_text(weights)
     out = tmp_path / "out"
     data = ["--train", tmp_path / "x.nbest", "--dev", tmp_path / "x.nbest", "--init", tmp_path / "w.out"]
     grid = ["--grid-h", "1e-12", "--grid-mu", "1e-6", "--iterations", "20", "--processes", 1, "-o", out]
     code, _, err = program("tune", "rerank", *data, *grid, "--json")
     assert code == 0, err
-    models = list(out.glob("runs/*/model.szo"))
-    assert models
-    for path in models:
-        model = load_model(path)
-        found = dict(zip(model.task.names, model.W[:, 0].tolist(), strict=True))
-        assert found == pytest.approx({"LM": 1.0, "TM": 0.25, "Odd": 0.0, "Rare": 3.0}, abs=1e-6)
-        assert model.W.dtype == np.float64
+    found = [json.loads(path.read_text())["result"]["dev"] for path in out.glob("runs/*/run.json")]
+    assert found
+    assert all((dev == pytest.approx(1.0)) == right for dev in found)
 
 
 # What it tells
@@ -261,7 +256,7 @@ def test_the_command_for_train_has_every_option(program, monkeypatch, task, lear
     monkeypatch.setattr(train, "run_train", lambda *args: seen.append(args))
     spec, options = LEARNERS[learner], OPTIONS[task][1]
     point = (0.00325, 0.125 if spec.perturb else None)
-    plan = SimpleNamespace(seeds=(5, 6), unit="iterations", length=7000)
+    plan = SimpleNamespace(search_seeds=(5, 6), unit="iterations", length=7000)
     files = Files(("a b", "c"), "12", None, options)
     words = shlex.split(tune.train_command(kind(task), files, spec, replace(FOUND, chosen=point), plan))
     assert words[0] == "sparsezo"
@@ -285,7 +280,7 @@ def test_the_command_for_train_leaves_out_what_is_the_default():
     files = Files(("a",), "d", None, {})
 
     def command(spec: LearnerSpec, *point: float | None) -> str:
-        plan = SimpleNamespace(seeds=(2, 3), unit="iterations", length=7000)
+        plan = SimpleNamespace(search_seeds=(2, 3), unit="iterations", length=7000)
         return tune.train_command(kind("text"), files, spec, replace(FOUND, chosen=point), plan)
 
     assert command(LearnerSpec("two-point", "score", 1.0, 1.0), 0.5, 0.25) == (

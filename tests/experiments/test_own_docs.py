@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from sparsezo.cli.reproduce import run_reproduce
-from sparsezo.experiments.plan import DataSpec, Experiment, parse_experiment
+from sparsezo.experiments.dataspec import DataSpec
+from sparsezo.experiments.plan import Experiment, parse_experiment
 from sparsezo.reports.reading import read_experiment
 from sparsezo.settings import LEARNER_KEYS
 from sparsezo.tasks.chunking import making

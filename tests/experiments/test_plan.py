@@ -389,10 +389,10 @@ def test_a_learners_own_settings_come_before_the_common_ones():
             "seeds = 2",
             "seed = 2",
             "unknown key 'seed'; known are data, fixed, grid, task, looks, answers, name, learner, iterations, "
-            "test_looks, keep_best, thresholds, seconds, rivals, seeds, evaluate_every, init, bounds, origin, "
-            "identity, note, title, phases",
+            "test_looks, keep_best, thresholds, seconds, rivals, seeds, tuning_seeds, evaluate_every, init, bounds, "
+            "origin, identity, note, title, phases",
         ),
-        ("dev = 10", "develop = 10", "unknown key 'data.develop'; known are train, dev, test, options"),
+        ("dev = 10", "develop = 10", "unknown key 'data.develop'; known are instead, dev, train, test, split, options"),
         ("h = 0.01\nmu = 0.1", "h = 0.01\nmu = 0.1\nnu = 1", "unknown key 'fixed.nu'; known are h, mu, step"),
         ("mu = [0.1]", "nu = [0.1]", "unknown key 'grid.nu'; known are h, mu"),
         (
@@ -401,7 +401,7 @@ def test_a_learners_own_settings_come_before_the_common_ones():
             "unknown key 'learner 1.papers'; known are rule, grid, perturb, h, mu, step, criterion, gamma, baseline, "
             "about, ask, rater_error, rehearse, fixed, walk, paper, labels, start, figure, passes, feedback",
         ),
-        ("grid.h = [1, 2]", "grid.k = [1]", "unknown key 'learner 2.grid.k'; known are h, mu, gamma"),
+        ("grid.h = [1, 2]", "grid.k = [1]", "unknown key 'learner 2.grid.k'; known are h, mu, feedback, gamma"),
         # what has to be there
         ('name = "small"', "", "name is missing; give a string"),
         ('task = "chunking"', "", "task is missing; give a string"),
@@ -575,7 +575,7 @@ def test_whether_there_is_anything_to_tune():
     assert plan.has_grid
     assert replace(plan, learners=(bare[0], plan.learners[1])).has_grid
     assert not replace(plan, learners=tuple(bare)).has_grid
-    assert [builtin(name).has_grid for name in ("chunking", "smt", "text", "noise")] == [True, True, True, False]
+    assert [builtin(name).has_grid for name in ("chunking", "smt", "text", "noise")] == [True] * 4
 
 
 def test_plans_that_cannot_share_a_folder():
@@ -794,7 +794,7 @@ def test_the_papers_reranking():
         "supervised": None,
         **dict.fromkeys(ANNEALED),
     }
-    assert (plan.name, plan.task, plan.iterations, plan.seeds) == ("smt", "rerank", 4_000_000, (0, 1, 2))
+    assert (plan.name, plan.task, plan.iterations, plan.seeds) == ("smt", "rerank", 4_000_000, tuple(range(10)))
     assert plan.init == "smt/weights.out-of-domain"
     assert list(plan.bounds.items()) == [
         ("out-of-domain", "smt/weights.out-of-domain"),
@@ -814,8 +814,9 @@ def test_the_papers_text():
     plan = builtin("text")
     names = [f"{rule} {perturb}" for rule in ZEROTH for perturb in ("all", "active", "score")]
     assert figures(plan) == dict.fromkeys([*names, "first-order", "supervised", *ANNEALED])
-    assert (plan.name, plan.task, plan.iterations, plan.seeds) == ("text", "text", 1_000_000, (0, 1, 2))
-    assert plan.data == DataSpec(("text/20news4.train.tsv.gz",), "1000", "text/20news4.test.tsv.gz")
+    assert (plan.name, plan.task, plan.iterations, plan.seeds) == ("text", "text", 1_000_000, tuple(range(10)))
+    files = DataSpec(("text/20news4.train.tsv.gz",), "1000", "text/20news4.test.tsv.gz")
+    assert plan.data == replace(files, instead=DataSpec(("rcv1",), split=True))  # the paper's own comes first
     for spec in plan.learners:
         assert (spec.h, spec.mu) == (0.1, 1.0 if spec.perturb else None)
         if spec.criterion == "annealed":
@@ -840,6 +841,58 @@ def test_raters_that_err():
     assert len(plan.learners) == len(expected) == 96
     assert (plan.name, plan.task, plan.iterations, plan.seeds) == ("noise", "chunking", 500_000, (0, 1, 2))
     assert plan.data == builtin("chunking").data
+
+
+def test_h_is_tuned_for_exact_answers_and_for_one_noise_of_each_kind():
+    plan = builtin("noise")
+    tuned = [spec for spec in plan.learners if spec.grid_h]
+    assert plan.phases_of() == ("fixed", "tuned")
+    assert {spec.feedback for spec in tuned} == {"exact", "flip:0.2", "rating:5,0.3,0.1"}
+    assert len(tuned) == 2 * len({(spec.rule, spec.perturb) for spec in plan.learners}) == 32
+    for spec in tuned:
+        assert len(spec.grid_h) == 3
+        assert sorted(spec.grid_h)[1] == spec.h  # around the one that is fixed
+        assert spec.grid_mu == ((spec.mu,) if spec.perturb else ())
+
+
+def test_a_grid_may_be_for_some_raters_alone():
+    head, _, _ = SMALL.rpartition("[[learner]]")
+    learner = (
+        '[[learner]]\nrule = "first-order"\nfeedback = ["exact", "binary"]\ngrid = { h = [1.0], feedback = FOR }\n'
+    )
+    plan = parse(head + learner.replace("FOR", '"binary"'))
+    assert [(spec.feedback, spec.grid_h) for spec in plan.learners[-2:]] == [("exact", ()), ("binary", (1.0,))]
+    assert parse(plan.to_toml()) == plan
+    with pytest.raises(DataError, match=r"grid.feedback 'flip:0.1': must be one of the learner's own$"):
+        parse(head + learner.replace("FOR", '"flip:0.1"'))
+
+
+@pytest.mark.parametrize(
+    ("seeds", "message"),
+    [
+        ("seeds = [0, 7]\ntuning_seeds = [7, 9]", "tuning_seeds: 7 is one of seeds; results must not be of seeds that"),
+        ("seeds = 2\ntuning_seeds = []", "tuning_seeds: give at least one, each once"),
+        ("seeds = 2\ntuning_seeds = [5, 5]", "tuning_seeds: give at least one, each once"),
+        ("seeds = 2\ntuning_seeds = [-1]", "tuning_seeds: must be whole numbers from 0"),
+    ],
+)
+def test_tuning_and_results_share_no_seed(seeds, message):
+    with pytest.raises(DataError, match=message):
+        parse(SMALL.replace("seeds = 2", seeds))
+
+
+def test_the_seeds_of_tuning():
+    assert parse(SMALL).search_seeds == (1000, 1001)
+    assert parse(SMALL.replace("seeds = 2", "seeds = 2\ntuning_seeds = 3")).search_seeds == (1000, 1001, 1002)
+    plan = parse(SMALL.replace("seeds = 2", "seeds = 2\ntuning_seeds = [4, 3]"))
+    assert (plan.search_seeds, parse(plan.to_toml()).search_seeds) == ((4, 3), (4, 3))
+
+
+def test_a_folder_that_brings_its_own_split_takes_no_dev_and_no_test():
+    plan = parse(SMALL.replace("dev = 10", "split = true"))
+    assert (plan.data.dev, plan.data.has_dev) == (None, True)
+    with pytest.raises(DataError, match=r"data.split: train brings dev and test; leave them out$"):
+        parse(SMALL.replace("dev = 10", "dev = 10\nsplit = true"))
 
 
 @pytest.mark.parametrize("name", ["chunking", "smt", "text", "noise"])

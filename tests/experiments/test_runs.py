@@ -14,7 +14,8 @@ import pytest
 
 import sparsezo
 from sparsezo.experiments import runs
-from sparsezo.experiments.runs import Bench, Run, drop_damaged_checkpoint, drop_model, execute, find
+from sparsezo.experiments.records import read_counts
+from sparsezo.experiments.runs import Bench, Run, drop_damaged_checkpoint, execute, find
 from sparsezo.kernels import loop
 from sparsezo.learner import Learner
 from sparsezo.model import load_model
@@ -24,6 +25,7 @@ from sparsezo.storage.sealed import read_sealed, sum_of
 from sparsezo.tasks.chunking.expected_f1 import node_table
 from sparsezo.tasks.chunking.generate import chunking_corpus
 from sparsezo.tasks.chunking.task import Chunking
+from sparsezo.tasks.counts import METRICS
 from sparsezo.tasks.loading import Data
 from sparsezo.training import Training
 
@@ -104,7 +106,7 @@ def test_a_run_has_a_folder_and_a_line(tmp_path):
 def test_a_finished_run_in_its_folder(loaded, tmp_path):
     record = execute(RUN, tmp_path, Bench(loaded))
     folder = RUN.folder(tmp_path)
-    assert names(folder) == ["curve.csv", "model.szo", "run.json"]
+    assert names(folder) == ["curve.csv", "model.szo", "run.json", "test.counts"]
     assert read_sealed(folder / "run.json") == record
     assert find(RUN, tmp_path) == record
     outcome = Training(loaded.task, loaded.data, LIVELY, 500, evaluate_every=200).go()
@@ -128,7 +130,7 @@ def test_a_finished_run_in_its_folder(loaded, tmp_path):
         },
         "hash": RUN.hash,
         "paper": 0.5,
-        "files": {"curve.csv": sum_of((folder / "curve.csv").read_bytes())},
+        "files": {name: sum_of((folder / name).read_bytes()) for name in ("curve.csv", "test.counts")},
     }
     assert set(record["result"]) == set(outcome.result)
     np.testing.assert_array_equal(load_model(folder / "model.szo", "chunking").W, outcome.model.W)
@@ -177,13 +179,13 @@ def test_the_record_comes_last_and_the_checkpoint_goes_after_it(loaded, tmp_path
     execute(RUN, tmp_path, Bench(loaded), checkpoint_seconds=0.0)
     while written[0] == "checkpoint":
         written.pop(0)
-    assert sorted(written[:-1]) == ["curve.csv", "model.szo"]
+    assert sorted(written[:-1]) == ["curve.csv", "model.szo", "test.counts"]
     assert written[-1] == "run.json"
-    assert at_the_end == [["checkpoint", "curve.csv", "model.szo", "run.json"]]
-    assert names(RUN.folder(tmp_path)) == ["curve.csv", "model.szo", "run.json"]
+    assert at_the_end == [["checkpoint", "curve.csv", "model.szo", "run.json", "test.counts"]]
+    assert names(RUN.folder(tmp_path)) == ["curve.csv", "model.szo", "run.json", "test.counts"]
 
 
-@pytest.mark.parametrize("name", ["curve.csv", "model.szo", "run.json"])
+@pytest.mark.parametrize("name", ["curve.csv", "model.szo", "run.json", "test.counts"])
 def test_a_crash_while_results_are_written_loses_nothing(loaded, tmp_path, monkeypatch, name):
     whole = execute(RUN, tmp_path / "whole", Bench(loaded))
     really = os.replace
@@ -205,7 +207,7 @@ def test_a_crash_while_results_are_written_loses_nothing(loaded, tmp_path, monke
     record = execute(RUN, tmp_path, Bench(loaded))
     assert sum(steps) == 0  # all was learned
     assert untimed(record) == untimed(whole)
-    assert names(RUN.folder(tmp_path)) == ["curve.csv", "model.szo", "run.json"]
+    assert names(RUN.folder(tmp_path)) == ["curve.csv", "model.szo", "run.json", "test.counts"]
     curves = [(RUN.folder(out) / "curve.csv").read_bytes() for out in (tmp_path, tmp_path / "whole")]
     assert curves[0] == curves[1]
 
@@ -252,16 +254,6 @@ def test_what_a_run_hands_to_its_training(loaded, tmp_path, monkeypatch):
     }
     assert options == {**expected, "checkpoint_seconds": 12.5, "answers": None}
     assert second["checkpoint_seconds"] == 30.0
-
-
-def test_a_model_that_is_not_needed_is_dropped_alone(loaded, tmp_path):
-    other = replace(RUN, settings=replace(LIVELY, seed=4))
-    for run in (RUN, other):
-        execute(run, tmp_path, Bench(loaded))
-    drop_model(RUN, tmp_path)
-    assert names(RUN.folder(tmp_path)) == ["curve.csv", "run.json"]
-    assert names(other.folder(tmp_path)) == ["curve.csv", "model.szo", "run.json"]
-    drop_model(RUN, tmp_path)  # nothing to do
 
 
 # Finding it again
@@ -390,7 +382,7 @@ def test_the_same_work_of_another_phase_is_taken_over(tmp_path, phase, before):
     assert read_sealed(folder / "run.json") == record
     assert ((folder / "curve.csv").read_text(), (folder / "model.szo").read_text()) == (CURVE, "a model")
     assert json.loads((twin.folder(tmp_path) / "run.json").read_text()) == old
-    drop_model(twin, tmp_path)  # each has its own
+    (twin.folder(tmp_path) / "model.szo").unlink()  # each has its own
     assert (folder / "model.szo").exists()
     assert find(run, tmp_path) == record
 
@@ -524,3 +516,49 @@ def test_compiling_is_one_step_of_all_and_of_looking_at_dev(loaded, monkeypatch)
     assert training.problem is bench.task.problem(loaded.data.train)  # kept for the runs that follow
     assert training._start is not None
     np.testing.assert_array_equal(bench.W, 1)
+
+
+# What test is made of
+
+
+def test_a_run_leaves_what_its_test_result_is_made_of(loaded, tmp_path):
+    record = execute(RUN, tmp_path, Bench(loaded))
+    counts = read_counts(RUN.folder(tmp_path), record)
+    assert counts.shape == (len(loaded.data.test), 3)
+    assert METRICS["f1"](counts.sum(axis=0)) == pytest.approx(record["result"]["test"])
+    execute(replace(RUN, keep_model=False, settings=replace(LIVELY, seed=9)), tmp_path, Bench(loaded))
+    assert len(list(tmp_path.glob("runs/*/test.counts"))) == 1  # trials of tuning leave none
+
+
+def test_a_run_whose_counts_are_damaged_is_done_again(loaded, tmp_path):
+    execute(RUN, tmp_path, Bench(loaded))
+    path, said = RUN.folder(tmp_path) / "test.counts", []
+    for broken in (path.read_bytes()[:-1], None):
+        path.unlink()
+        if broken is not None:
+            path.write_bytes(broken)
+        assert find(RUN, tmp_path, said.append) is None
+        assert "test.counts" in said[-1]
+
+
+def test_the_same_work_of_another_phase_brings_its_counts(loaded, tmp_path):
+    record = execute(RUN, tmp_path, Bench(loaded))
+    tuned = replace(RUN, phase="tuned")
+    assert find(tuned, tmp_path)["files"] == record["files"]
+    assert (read_counts(tuned.folder(tmp_path), record) == read_counts(RUN.folder(tmp_path), record)).all()
+
+
+# What runs of one seed have in common
+
+
+def test_runs_of_one_seed_see_the_same_inputs_whatever_the_rule(loaded):
+    """And draw the same directions with the same perturbation: so their differences are taken seed by seed."""
+    problem = loaded.task.problem(loaded.data.train)
+    seen = {}
+    for rule in ("two-point", "baseline", "comparison"):
+        for seed in (3, 4):
+            learner = Learner(problem, replace(LIVELY, rule=rule, seed=seed))
+            proposals = [learner.ask() for _ in range(30)]
+            seen[rule, seed] = [(proposal.x, tuple(proposal.candidate)) for proposal in proposals]
+    assert seen["two-point", 3] == seen["baseline", 3] == seen["comparison", 3]
+    assert seen["two-point", 3] != seen["two-point", 4]

@@ -17,9 +17,11 @@ from sparsezo.cli.reproduce import run_reproduce
 from sparsezo.errors import DataError, UsageError
 from sparsezo.experiments import reproduce as reproducing
 from sparsezo.experiments import sources
-from sparsezo.experiments.plan import DataSpec, Experiment, LearnerSpec, builtin
+from sparsezo.experiments.dataspec import DataSpec
+from sparsezo.experiments.plan import Experiment, LearnerSpec, builtin
 from sparsezo.experiments.reproduce import bounds, load
-from sparsezo.experiments.sources import Source, generated, in_folder, present
+from sparsezo.experiments.sources import Source, generated, in_folder, on_data, present
+from sparsezo.reports.reading import read_experiment
 from sparsezo.storage.cache import cache_folder
 from sparsezo.tasks.chunking import making as making_sentences
 from sparsezo.tasks.chunking.generate import chunking_columns, generate_chunking
@@ -436,3 +438,76 @@ def test_what_data_get_has_fetched_is_used(tmp_path, monkeypatch):
     with pytest.raises(UsageError, match="sparsezo data get conll2000"):
         run_reproduce("all", None, out=tmp_path / "other")
     assert len(done) == 1
+
+
+# The paper's own text data, where the user has it
+
+
+def write_rcv1(folder: Path, documents: int = 24) -> None:
+    """Small files in RCV1-v2's form: each topic has words of its own."""
+    folder.mkdir(parents=True)
+    topics = ("CCAT", "ECAT", "GCAT", "MCAT")
+    qrels, number = [], 0
+    for name in (*(f"test_pt{part}" for part in range(4)), "train"):
+        blocks = []
+        for _ in range(documents):
+            topic = topics[number % 4]
+            blocks.append(f".I {number}\n.W\n{topic.lower()} word{number % 7} word{number % 5}\n\n")
+            qrels.append(f"{topic} {number} 1\n")
+            number += 1
+        (folder / f"lyrl2004_tokens_{name}.dat").write_text("".join(blocks))
+    (folder / "rcv1-v2.topics.qrels").write_text("".join(qrels))
+
+
+def folder_of_20news(folder: Path) -> Path:
+    (folder / "text").mkdir(parents=True)
+    for name in ("train", "test"):
+        lines = "".join(f"{label}\t{text}\n" for label, text in generate_texts(40, seed=1))
+        with gzip.open(folder / "text" / f"20news4.{name}.tsv.gz", "wt", encoding="utf-8") as stream:
+            stream.write(lines)
+    return folder
+
+
+def test_text_is_on_rcv1_where_the_folder_has_it(tmp_path):
+    plan, folder = small_plan("text"), folder_of_20news(tmp_path / "data")
+    usual = on_data(plan, folder)
+    assert (usual.data, usual.note) == (replace(plan.data, instead=None), plan.note)
+    write_rcv1(folder / "rcv1")
+    papers = on_data(plan, folder)
+    assert (papers.data, papers.note) == (DataSpec(("rcv1",), split=True), None)
+    assert on_data(plan, None) == usual  # generated data stands for what is free
+    source = in_folder(papers, folder)
+    assert source.identity != in_folder(usual, folder).identity
+    data = loaded(source).data
+    assert [len(part) for part in (data.train, data.dev, data.test)] == [72, 3, 24]  # the paper's split
+
+
+def test_rcv1_alone_is_enough(tmp_path):
+    plan = small_plan("text")
+    assert not present(plan, tmp_path)
+    write_rcv1(tmp_path / "rcv1")
+    assert present(plan, tmp_path)
+
+
+def test_reproduce_text_tunes_and_tests_on_rcv1(tmp_path):
+    write_rcv1(tmp_path / "data" / "rcv1")
+    plan = small_plan("text")
+    learner = replace(plan.learners[2], grid_h=(0.1,), grid_mu=(1.0,))
+    plan = replace(plan, learners=(learner,), seeds=(0,), iterations=3000)
+    done = reproducing.reproduce(plan, str(tmp_path / "data"), out=tmp_path / "out", processes=1)
+    assert not done.failures
+    found = read_experiment(tmp_path / "out")
+    assert found.data == "rcv1"
+    assert 'train = ["rcv1"]' in found.declared_text
+    (one,) = found.learners
+    assert one.spread("tuned", "test").values[0] > 0.5
+    assert {run.seed for run in one.runs("tuned")} == {0}
+    assert found.tuning_seeds == {1000}
+    assert not found.gaps
+
+
+def test_a_part_of_rcv1_is_an_error_that_names_the_file(tmp_path):
+    write_rcv1(tmp_path / "rcv1")
+    (tmp_path / "rcv1" / "lyrl2004_tokens_test_pt3.dat").unlink()
+    with pytest.raises(DataError, match=r"lyrl2004_tokens_test_pt3\.dat: no such file"):
+        loaded(in_folder(on_data(small_plan("text"), tmp_path), tmp_path))

@@ -13,7 +13,8 @@ import pytest
 from sparsezo.engines.base import Failure, Finished
 from sparsezo.engines.local import LocalEngine
 from sparsezo.errors import SparsezoError, UsageError
-from sparsezo.experiments.plan import DataSpec, Experiment, LearnerSpec
+from sparsezo.experiments.dataspec import DataSpec
+from sparsezo.experiments.plan import Experiment, LearnerSpec
 from sparsezo.experiments.reproduce import load
 from sparsezo.experiments.runs import Run
 from sparsezo.experiments.tuning import Trial, Tuned, tune, tuned_runs
@@ -26,7 +27,9 @@ RAN_AWAY = "the weights ran away"  # in any words: the engine says that it diver
 
 
 def plan_of(*learners: LearnerSpec, iterations: int = 1600, dev: str | None = "40", seeds=(5,), **fields) -> Experiment:
-    return Experiment("test", "chunking", DataSpec(("train.txt",), dev), learners, iterations, seeds, **fields)
+    """``seeds``: of tuning; results have others."""
+    fields = {"seeds": (70, 71), "tuning_seeds": seeds, **fields}
+    return Experiment("test", "chunking", DataSpec(("train.txt",), dev), learners, iterations, **fields)
 
 
 def line(*h: float) -> LearnerSpec:
@@ -45,8 +48,8 @@ LINE, GRID, SCALE_FREE = "first-order", "two-point score annealed 1", "two-point
 class Scripted:
     """An engine by formula: ``answer(h, mu, iterations, seed)`` is dev, (dev, average loss), or why the run failed."""
 
-    def __init__(self, answer, out: Path = Path("nowhere"), *, models: bool = False) -> None:
-        self.answer, self.out, self.models = answer, out, models
+    def __init__(self, answer, out: Path = Path("nowhere")) -> None:
+        self.answer, self.out = answer, out
         self.calls: list[list[Run]] = []
         self.progress: list[object] = []
 
@@ -62,9 +65,6 @@ class Scripted:
                 continue
             dev, loss = said if isinstance(said, tuple) else (said, 0.5)
             records[run.hash] = {"result": {"dev": dev, "average_loss": loss}}
-            if self.models and run.keep_model:
-                run.folder(self.out).mkdir(parents=True, exist_ok=True)
-                (run.folder(self.out) / "model.szo").touch()
         return Finished(records, tuple(failures))
 
     @property
@@ -129,7 +129,7 @@ def test_gamma_is_searched_for_as_h_is():
     assert (found.widened, found.note) == (0, "")
     assert found.as_dict()["chosen"] == {"h": 0.01, "mu": 0.1, "gamma": 3.0}
     assert {tuple(trial)[:3] for trial in (each.as_dict() for each in found.trials)} == {("h", "mu", "gamma")}
-    assert [run.settings.gamma for run in tuned_runs(plan, "data", {ANNEALED: found})] == [3.0]
+    assert [run.settings.gamma for run in tuned_runs(plan, "data", {ANNEALED: found})] == [3.0] * len(plan.seeds)
 
 
 def test_the_grid_grows_by_gamma_where_the_best_lies_on_its_edge():
@@ -293,7 +293,7 @@ def test_what_a_trial_is_as_a_run():
         keep_model=False,
     )
     assert longer == replace(first, iterations=400, evaluate_every=300)
-    assert longest == replace(first, iterations=1600, evaluate_every=300, keep_model=True)
+    assert longest == replace(first, iterations=1600, evaluate_every=300)
 
 
 def test_trials_are_looked_at_as_often_as_the_runs_they_stand_for():
@@ -316,23 +316,21 @@ def test_the_tuned_runs_are_the_papers_table():
     tuned[GRID] = replace(tuned[GRID], chosen=(0.07, 0.05))
     runs = tuned_runs(plan, "identity", tuned)
     assert [(run.learner, run.settings.h, run.settings.mu, run.settings.seed) for run in runs] == [
-        *((LINE, 0.1, None, seed) for seed in (3, 8, 4)),
-        *((GRID, 0.07, 0.05, seed) for seed in (3, 8, 4)),
+        *((LINE, 0.1, None, seed) for seed in (70, 71)),
+        *((GRID, 0.07, 0.05, seed) for seed in (70, 71)),
     ]
     assert runs[-1] == Run(
         experiment="test",
         task="chunking",
         learner=GRID,
         phase="tuned",
-        settings=Settings("two-point", "score", 0.07, 0.05, criterion="annealed", seed=4),
+        settings=Settings("two-point", "score", 0.07, 0.05, criterion="annealed", seed=71),
         iterations=1600,
         evaluate_every=30,
         data="identity",
         paper=0.9,
         keep_model=True,
     )
-    asked = {run.hash for runs in stub.calls for run in runs}
-    assert {replace(run, phase="tune").hash for run in runs[:3]} <= asked  # done already, as trials
 
 
 def test_learners_are_tried_together_each_on_its_own_grid():
@@ -629,17 +627,25 @@ def test_where_all_finalists_ran_away_it_says_so():
     assert str(caught.value) == "first-order: none of the best ran to the end with all seeds; try smaller h"
 
 
-def test_models_of_all_but_the_chosen_are_dropped(tmp_path):
-    def answer(h, mu, n, seed):
-        return by_seed(FIGURES)(h, mu, n, seed) if mu is None else near(0.1, 0.3)(h, mu)
-
+def test_trials_keep_no_models_and_results_do():
     plan = plan_of(line(*FIGURES), grid((1.0, 0.1, 0.01), (0.3,)), seeds=(3, 8, 4))
-    stub = Scripted(answer, tmp_path, models=True)
+    stub = Scripted(lambda h, mu, n, seed: by_seed(FIGURES)(h, mu, n, seed) if mu is None else near(0.1, 0.3)(h, mu))
     tuned = tune(plan, stub, "data", full_grid=True)
-    assert len(list(tmp_path.glob("runs/*"))) == (5 + 3 * 2) + (3 + 3 * 2)
-    kept = {path.parent.name for path in tmp_path.glob("runs/*/model.szo")}
-    assert kept == {replace(run, phase="tune").hash for run in tuned_runs(plan, "data", tuned)}
-    assert len(kept) == 6
+    assert not any(run.keep_model for runs in stub.calls for run in runs)
+    assert all(run.keep_model for run in tuned_runs(plan, "data", tuned))
+
+
+def test_no_seed_of_a_result_has_had_a_part_in_choosing_h_and_mu():
+    """With whatever seeds the results are of, and without a word about those of tuning."""
+    for seeds in ((0, 1, 2), (0,), (1000, 5000), tuple(range(990, 1010))):
+        stub = Scripted(near(0.1))
+        plan = replace(plan_of(line(1.0, 0.1, 0.01)), seeds=seeds, tuning_seeds=None)
+        tuned = tune(plan, stub, "data")
+        tried = {run.settings.seed for runs in stub.calls for run in runs}
+        assert tried == set(plan.search_seeds) == set(tuned[LINE].seeds)
+        assert len(tried) == min(3, len(seeds))
+        assert not tried & {run.settings.seed for run in tuned_runs(plan, "data", tuned)}
+        assert {run.settings.seed for run in tuned_runs(plan, "data", tuned)} == set(seeds)
 
 
 # Numbers at the ends of what there is
@@ -717,7 +723,7 @@ def test_what_a_search_needs():
 
 def test_what_is_found_as_data():
     trials = (Trial(0.1, 0.3, 1600, 0.9, 0.25, 3), Trial(1.0, 0.3, 100, None))
-    assert Tuned("two-point score", (0.1, 0.3), 0.9, trials, 2, "a note").as_dict() == {
+    assert Tuned("two-point score", (0.1, 0.3), 0.9, trials, 2, "a note", (7, 8)).as_dict() == {
         "trials": [
             {"h": 0.1, "mu": 0.3, "dev": 0.9, "iterations": 1600, "seeds": 3},
             {"h": 1.0, "mu": 0.3, "dev": None, "iterations": 100, "seeds": 1},
@@ -726,6 +732,7 @@ def test_what_is_found_as_data():
         "dev": 0.9,
         "widened": 2,
         "note": "a note",
+        "seeds": [7, 8],
     }
 
 
@@ -758,11 +765,5 @@ def test_trials_are_runs_that_are_kept_and_nothing_is_asked_again(tmp_path):
 
     again = LocalEngine(out, nothing_to_load, processes=1)
     assert tune(plan, again, "data") == found
-    assert len(list(out.glob("runs/*/model.szo"))) == 2  # of the chosen trials, with both seeds
-    runs = tuned_runs(plan, "data", found)
-    assert [(run.phase, run.settings.seed) for run in runs] == [("tuned", 8), ("tuned", 3)]
-    records = again.run(runs).records
-    assert sum(records[run.hash]["result"]["dev"] for run in runs) / 2 == pytest.approx(found[LINE].dev)
-    for run in runs:
-        assert (run.folder(out) / "model.szo").exists()
-        assert (run.folder(out) / "curve.csv").stat().st_nlink == 2  # taken over from the trial
+    assert not list(out.glob("runs/*/model.szo"))
+    assert [run.settings.seed for run in tuned_runs(plan, "data", found)] == [70, 71]

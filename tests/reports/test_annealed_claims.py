@@ -7,10 +7,10 @@ from dataclasses import replace
 import pytest
 from test_claims import CLEAR, experiment, experiment_of, learner
 
-from sparsezo.reports.annealed import SIMILAR
-from sparsezo.reports.claims import FAILS, HOLDS, UNDECIDED, check_claims
+from sparsezo.reports.claims import check_claims
+from sparsezo.reports.comparisons import FAILS, HOLDS, UNDECIDED
 
-SIMILAR_TITLE = "The annealed criterion ends within 0.01 of MAP on test, for every rule and perturbation"
+SIMILAR_TITLE = "The annealed criterion ends as good as MAP on test, up to 0.02, for every rule and perturbation"
 APPROACHES = "The annealed criterion approaches MAP as gamma grows"
 
 
@@ -48,10 +48,10 @@ def claim_of(found, title):
     [
         (0.004, (-0.0004, 0.0, 0.0004), HOLDS),
         (-0.004, (-0.0004, 0.0, 0.0004), HOLDS),
-        (0.03, (-0.0004, 0.0, 0.0004), FAILS),  # better is not similar either
-        (-0.03, (-0.0004, 0.0, 0.0004), FAILS),
+        (0.06, (-0.0004, 0.0, 0.0004), FAILS),  # better is not similar either
+        (-0.06, (-0.0004, 0.0, 0.0004), FAILS),
         (0.0, (-0.02, 0.0, 0.02), UNDECIDED),  # seeds differ too much to tell
-        (0.0095, (-0.0004, 0.0, 0.0004), UNDECIDED),  # near, and the interval goes beyond
+        (0.0195, (-0.0004, 0.0, 0.0004), UNDECIDED),  # near, and the interval goes beyond
     ],
 )
 def test_similar_is_shown_where_the_whole_interval_is_near(difference, noise, verdict):
@@ -59,7 +59,6 @@ def test_similar_is_shown_where_the_whole_interval_is_near(difference, noise, ve
     assert claim.verdict == verdict
     assert len(claim.evidence) == 9
     assert {item.quantity.key for item in claim.evidence} == {"test"}
-    assert SIMILAR == 0.01
 
 
 def test_no_claim_about_map_looks_at_annealed_rows():

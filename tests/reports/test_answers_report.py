@@ -90,7 +90,15 @@ def write_results(out: Path, task: str = "chunking", more: str = "") -> Path:
         folder.mkdir(parents=True)
         test = [value + 0.01 * (seed - 1) for value in CURVES[run.learner.replace(" adagrad", "")]]
         points = [
-            (2 * n if not run.labels else n + 1, 0.5, value + 0.02, n, value, INPUTS[k - 1] if run.labels else math.nan)
+            (
+                2 * n if not run.labels else n + 1,
+                0.5,
+                value + 0.02,
+                n,
+                value,
+                math.nan,
+                INPUTS[k - 1] if run.labels else math.nan,
+            )
             for k, (n, value) in enumerate(zip((0, *LOOKS), test, strict=True))
             if not math.isnan(value)
         ]

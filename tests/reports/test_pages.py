@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from sparsezo.errors import UsageError
-from sparsezo.reports.claims import Claim, Comparison, Quantity
+from sparsezo.reports.claiming import Claim
+from sparsezo.reports.comparisons import Comparison, Quantity
 from sparsezo.reports.figures.sheet import Figure
 from sparsezo.reports.page import report_page
 from sparsezo.reports.render import PlainTable, need_jinja2, render

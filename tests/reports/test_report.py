@@ -23,14 +23,16 @@ from sparsezo.experiments import scaling
 from sparsezo.experiments.scaling import Measured, Panel, Point, Scaling
 from sparsezo.reports import report
 from sparsezo.reports import scaling as scaling_report
+from sparsezo.reports.claims import check_claims
 from sparsezo.reports.figures import curves as figure_curves
 from sparsezo.reports.figures import draw as figures
-from sparsezo.reports.figures.curves import line_style
+from sparsezo.reports.figures.curves import line_style, losses_a_step
 from sparsezo.reports.figures.draw import draw_figures
 from sparsezo.reports.figures.sheet import Figure, drawing_style, new_sheet, save
 from sparsezo.reports.reading import read_experiment
 from sparsezo.reports.report import write_report
 from sparsezo.reports.results import LearnerRuns
+from sparsezo.storage.sealed import read_sealed
 
 pytest.importorskip("matplotlib")
 
@@ -126,7 +128,8 @@ def out(tmp_path):
     failed = {"h": 1.0, "mu": 0.1, "dev": None, "iterations": None}
     other = {"h": 0.003, "mu": 0.5, "dev": 0.95, "iterations": 2000}
     entry = {"trials": [failed, trial, other], "chosen": {"h": 0.003, "mu": 0.1}, "widened": 1, "note": "on the edge"}
-    plain = {"trials": [trial], "chosen": {"h": 0.003, "mu": 0.1}}
+    entry["seeds"] = [90, 91]
+    plain = {"trials": [trial], "chosen": {"h": 0.003, "mu": 0.1}, "seeds": [90]}
     (folder / "tuning.json").write_text(json.dumps({"two-point active": entry, "first-order": plain, "odd": 5}))
     return folder
 
@@ -218,16 +221,16 @@ def test_everything_is_written_and_the_page_stands_alone(out, tmp_path):
     path = write_report([out], target, command="sparsezo reproduce chunking <here>")
     assert path == target / "report.html"
     written = sorted(str(file.relative_to(target)) for file in target.rglob("*") if file.is_file())
-    kinds = ("dev", "dev-tuned", "loss", "loss-tuned", "test")
+    kinds = ("asked", "asked-tuned", "dev", "dev-tuned", "loss", "loss-tuned", "test")
     names = [f"figures/{kind}-chunking.{ending}" for kind in kinds for ending in ("png", "svg")]
-    assert written == sorted(["curves.csv", *names, "report.html", "table.csv", "table.md"])
+    assert written == sorted(["curves.csv", *names, "report.html", "table.csv", "table.md", "verdicts.json"])
     text = check_page(path)
     assert "sparsezo reproduce chunking <here>" in text
     assert (
         "task:chunking|data:conll2000/train.txt.gz|learners:3|h:tuned|mu:tuned|seeds:3,4,8|iterations:1k|version:0.1.0"
     ) in text
     assert "<pre>sparsezo reproduce chunking &lt;here&gt;</pre>" in path.read_text("utf-8")
-    assert path.read_text("utf-8").count("<svg") == 5
+    assert path.read_text("utf-8").count("<svg") == 7
     assert (target / "figures/loss-chunking.png").read_bytes().startswith(b"\x89PNG")
     assert (target / "figures/loss-chunking.svg").read_text("utf-8").startswith("<?xml")
 
@@ -287,7 +290,7 @@ def test_the_same_results_make_the_same_files(tmp_path):
     for name in ("one", "two"):
         write_report([out], tmp_path / name)
     files = sorted((tmp_path / "one").rglob("*.*"))
-    assert len(files) == 4 + 2 * 3
+    assert len(files) == 5 + 2 * 3
     for file in files:
         assert file.read_bytes() == (tmp_path / "two" / file.relative_to(tmp_path / "one")).read_bytes()
 
@@ -321,7 +324,7 @@ def test_several_experiments_in_one_report(out, tmp_path):
     write_run(smt, "two-point active", "tuned", 3, 0.27, task="rerank")
     path = write_report([out, smt, out], tmp_path / "report")
     text = check_page(path)
-    assert text.count("Noun-phrase chunking: two-point active is the best of 2") == 2
+    assert text.count("Noun-phrase chunking: two-point active has the best mean of 2") == 2
     assert "Reranking of translations (SMT): two-point active is the only zeroth-order learner" in text
     assert parsed(path).links == ["#chunking", "#smt", "#chunking-2"]
     assert [row["experiment"] for row in rows(tmp_path / "report" / "table.csv")] == [
@@ -352,12 +355,12 @@ def summary_of(*folders):
 def test_the_summary(out):
     (lines,) = summary_of(out)
     assert lines == [
-        "Noun-phrase chunking: two-point active is the best of 2 zeroth-order learners, test F1 0.8910 ± 0.0036 "
+        "Noun-phrase chunking: two-point active has the best mean of 2 zeroth-order learners, test F1 0.8910 ± 0.0036 "
         "(3 seeds, tuned settings).",
         "Beside the paper's figures, 2 of 3 learners are at or above them; the difference runs from -0.0110 "
         "(two-point all) to +0.0120 (first-order).",
         "For comparison: first-order reaches 0.9200 ± 0.0265.",
-        "Of 10 claims checked, 0 hold, 0 do not, and 10 cannot be decided.",
+        "Of 13 claims checked, 2 hold, 0 do not, and 11 cannot be decided.",
     ]
 
 
@@ -369,11 +372,11 @@ def test_the_summary_of_claims_that_are_decided(tmp_path):
             write_run(out, name, "tuned", seed, level + noise, paper=level)
     (lines,) = summary_of(out)
     assert lines[1].startswith("Beside the paper's figures, ")
-    assert lines[-1] == "Of 7 claims checked, 1 holds, 0 do not, and 6 cannot be decided."
+    assert lines[-1] == "Of 9 claims checked, 1 holds, 0 do not, and 8 cannot be decided."
     for seed in SEEDS:
         write_run(out, "two-point active", "tuned", seed, 0.95 + seed / 10000)
     (lines,) = summary_of(out)
-    assert lines[-1] == "Of 7 claims checked, 0 hold, 1 does not, and 6 cannot be decided."
+    assert lines[-1] == "Of 9 claims checked, 1 holds, 2 do not, and 6 cannot be decided."
 
 
 @pytest.mark.usefixtures("undrawn")
@@ -550,14 +553,17 @@ def test_claims_on_the_page_carry_their_verdicts(tmp_path):
     ) in html
     assert '<div class="claim good"><p><strong>SCORE ends better on test than ACTIVE, for every rule' in html
     assert '<div class="claim"><p><strong>two-point &gt; baseline &gt; comparison on test' in html
-    rows = [cells for _, cells in parsed(path).rows if len(cells) == 9]
+    rows = [cells for _, cells in parsed(path).rows if len(cells) == 12]
     assert rows[0] == [
-        *("better, says the claim", "mean ± sd", "than", "mean ± sd", "lead", "95% interval", "settings", "", "")
+        *("better, says the claim", "mean ± sd", "than", "mean ± sd", "lead", "95% interval", "p"),
+        *("could have been seen", "over test inputs", "settings", "", ""),
     ]
-    assert [
-        *("two-point active", "0.7000 ± 0.0017", "two-point all", "0.8000 ± 0.0017", "-0.1000", "± 0.0039", "tuned"),
-        *("does not hold", ""),
-    ] in rows
+    figures = next(cells for cells in rows if cells[0] == "two-point active" and cells[-2] == "does not hold")
+    assert figures[:6] == [
+        *("two-point active", "0.7000 ± 0.0017", "two-point all", "0.8000 ± 0.0017", "-0.1000", "± 0.0000 paired")
+    ]
+    assert figures[7:] == ["-", "-", "tuned", "does not hold", ""]
+    assert "These runs recorded no counts by test input" in html
     assert "<summary>1 comparison of test F1</summary>" in html
 
 
@@ -628,7 +634,9 @@ def words_of(drawing):
 @pytest.mark.parametrize(("kind", "value"), [("loss", loss_at), ("dev", dev_at)])
 def test_curves_are_means_over_seeds_with_two_standard_deviations(out, drawings, kind, value, phase):
     draw_figures(read_experiment(out), Path(), "chunking")
-    assert set(drawings) == {f"{name}-chunking" for name in ("loss", "loss-tuned", "dev", "dev-tuned", "test")}
+    assert set(drawings) == {
+        f"{name}-chunking" for name in ("loss", "loss-tuned", "asked", "asked-tuned", "dev", "dev-tuned", "test")
+    }
     drawing = drawings[f"{kind}-chunking" if phase == "fixed" else f"{kind}-tuned-chunking"]
     (axes,) = drawing.axes
     steps = STEPS[1:]  # 0 has no place on a log axis
@@ -642,11 +650,48 @@ def test_curves_are_means_over_seeds_with_two_standard_deviations(out, drawings,
         for i, step in enumerate(steps):
             edges = corners[corners[:, 0] == step][:, 1]
             middle, sd = values[:, i].mean(), values[:, i].std(ddof=1)
-            np.testing.assert_allclose([edges.min(), edges.max()], [middle - 2 * sd, middle + 2 * sd])
+            band_ends = np.clip([middle - 2 * sd, middle + 2 * sd], 0, 1)  # no loss and no metric is beyond
+            np.testing.assert_allclose([edges.min(), edges.max()], band_ends)
     label = "average cumulative loss (1 - F1)" if kind == "loss" else "dev F1"
     assert (axes.get_ylabel(), axes.get_xlabel(), axes.get_xscale()) == (label, "iterations (log scale)", "log")
     assert axes.get_title(loc="left") == f"Noun-phrase chunking, {phase} settings"
     assert axes.xaxis.get_major_formatter()(300_000) == "300k"
+
+
+def test_curves_against_losses_count_two_for_a_step_that_compares(out, drawings):
+    """Supervised learning asks for none, and is not there."""
+    shown = read_experiment(out)
+    draw_figures(shown, Path(), "chunking")
+    (axes,) = drawings["asked-chunking"].axes
+    names = [item.name for item in shown.learners]
+    assert names == ["two-point all", "two-point active", "first-order"]
+    assert [x_of(line)[-1] for line in axes.lines] == [2 * STEPS[-1], 2 * STEPS[-1], STEPS[-1]]
+    assert axes.get_xlabel() == "losses asked for (log scale)"
+    rules = ("two-point", "symmetric", "comparison", "preference", "baseline", "first-order", "pairwise")
+    assert [losses_a_step(rule) for rule in rules] == [2, 2, 2, 2, 1, 1, 2]
+    assert [losses_a_step(rule) for rule in ("supervised", "part", "unheard of")] == [None] * 3
+
+
+def test_seeds_that_chose_h_and_mu_are_named_where_results_are_of_them(out):
+    assert not [gap for gap in read_experiment(out).gaps if "chose" in gap]
+    found = json.loads((out / "tuning.json").read_text())
+    found["first-order"]["seeds"] = [SEEDS[1], 90]
+    (out / "tuning.json").write_text(json.dumps(found))
+    text = f"Seeds {SEEDS[1]} chose h and mu and are in tuned results, too, which may be too good."
+    assert text in read_experiment(out).gaps
+    del found["first-order"]["seeds"]
+    (out / "tuning.json").write_text(json.dumps(found))
+    text = "Which seeds chose h and mu was not recorded: tuned results may be of the same ones, and so too good."
+    assert text in read_experiment(out).gaps
+
+
+def test_verdicts_are_written_for_programs(out, tmp_path):
+    page = write_report([out], tmp_path / "report")
+    found = read_sealed(page.parent / "verdicts.json")
+    assert found["experiments"] == ["chunking"]
+    claims = check_claims(read_experiment(out))
+    assert [(each["title"], each["verdict"]) for each in found["claims"]] == [(c.title, c.verdict) for c in claims]
+    assert found["summary"][0].startswith("Noun-phrase chunking: two-point active has the best mean")
 
 
 def test_curves_of_learners_have_their_colour_marker_and_legend(out, drawings):
@@ -696,7 +741,10 @@ def test_no_two_rules_look_alike():
 
 def test_captions_of_curves(out, drawings):
     found = {figure.name: figure for figure in draw_figures(read_experiment(out), Path(), "x")}
-    assert list(found) == ["loss-x", "loss-tuned-x", "dev-x", "dev-tuned-x", "test-x"]
+    assert list(found) == ["loss-x", "loss-tuned-x", "asked-x", "asked-tuned-x", "dev-x", "dev-tuned-x", "test-x"]
+    assert found["asked-x"].caption.endswith(
+        "A step of two-point, symmetric, comparison or preference asks about two outputs, others about one."
+    )
     assert found["loss-tuned-x"].caption == (
         "Average cumulative loss against iterations, tuned settings: mean over seeds, 2 standard deviations filled. "
         "ALL solid, ACTIVE dashed, SCORE dash-dotted; a colour and a marker for each rule."
@@ -848,7 +896,7 @@ def test_an_empty_folder_beside_a_full_one_is_reported_on(out, tmp_path):
     (tmp_path / "empty").mkdir()
     text = check_page(write_report([tmp_path / "empty", out], tmp_path / "report"))
     assert "no zeroth-order learner has a result on test or dev" in text
-    assert "two-point active is the best of 2" in text
+    assert "two-point active has the best mean of 2" in text
 
 
 def test_a_folder_that_cannot_be_made(out, tmp_path):

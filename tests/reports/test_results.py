@@ -662,7 +662,9 @@ def test_dense_is_where_every_run_has_all_features_active(sizes, dense):
     assert experiment.dense is dense
     assert experiment.group_title("active") == ("ACTIVE (here the same as ALL)" if dense else "ACTIVE (paper: SPARSE)")
     titles = [experiment.group_title(group) for group in ("all", "score", "first-order", "supervised", "bounds")]
-    assert titles == [*("ALL", "SCORE (ours)", "first-order (paper: SFO)", "supervised (full information)", "bounds")]
+    assert titles == [
+        *("ALL", "SCORE (not in the paper)", "first-order (paper: SFO)", "supervised (full information)", "bounds")
+    ]
 
 
 def test_of_several_feedback_models_the_exact_one_is_drawn():

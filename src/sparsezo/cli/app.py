@@ -79,7 +79,9 @@ def reproduce(
     output: Annotated[
         Path | None, typer.Option("-o", "--output", help="Folder of the results. (default: results/NAME)")
     ] = None,
-    seeds: Annotated[int | None, typer.Option(help="How many: 0, 1, ... (default: the experiment's, 3)")] = None,
+    seeds: Annotated[
+        str | None, typer.Option(help="How many, or which: 10, 0-9 or 3,8,4. (default: the experiment's)")
+    ] = None,
     iterations: Annotated[str | None, typer.Option(help="4M, 300k, ... (default: the experiment's)")] = None,
     answers: Annotated[str | None, typer.Option(help="answers: 5k, ... (default: the experiment's)")] = None,
     phases: Annotated[

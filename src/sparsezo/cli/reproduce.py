@@ -11,7 +11,7 @@ from typing import NoReturn
 from sparsezo import extras
 from sparsezo.cli import show
 from sparsezo.cli.follow import following, stopping_cleanly
-from sparsezo.cli.values import whole_number
+from sparsezo.cli.values import seed_list, whole_number
 from sparsezo.errors import SparsezoError, UsageError
 from sparsezo.experiments.reproduce import SEVERAL, Watch, reproduce
 from sparsezo.reports.report import write_report
@@ -23,7 +23,7 @@ def run_reproduce(
     name: str,
     data: str | None = None,
     *,
-    seeds: int | None = None,
+    seeds: str | int | None = None,
     iterations: str | None = None,
     answers: str | None = None,
     phases: str | None = None,
@@ -35,8 +35,9 @@ def run_reproduce(
 ) -> list[Path]:
     """The folders of results, each with what the report is made of."""
     extras.need("report")
+    chosen = seed_list(seeds) if isinstance(seeds, str) else seeds
     if name == "scaling":
-        return [_scaling(out or Path("results") / "scaling", seeds, quick=quick)]
+        return [_scaling(out or Path("results") / "scaling", chosen, quick=quick)]
     if quick:
         raise UsageError("--quick belongs to reproduce scaling; use fewer --iterations")
     with stopping_cleanly():
@@ -44,7 +45,7 @@ def run_reproduce(
             name,
             data,
             out=out,
-            seeds=seeds,
+            seeds=chosen,
             iterations=whole_number(iterations, "--iterations") if iterations is not None else None,
             answers=whole_number(answers, "--answers") if answers is not None else None,
             phases=None if phases is None else [part.strip() for part in phases.split(",") if part.strip()],
@@ -79,9 +80,11 @@ def _command() -> str:
     return shlex.join(["sparsezo", *sys.argv[1:]])
 
 
-def _scaling(folder: Path, seeds: int | None, *, quick: bool) -> Path:
+def _scaling(folder: Path, seeds: int | tuple[int, ...] | None, *, quick: bool) -> Path:
     from sparsezo.reports.scaling import run_scaling
 
+    if isinstance(seeds, tuple):
+        raise UsageError("--seeds: reproduce scaling takes how many, such as 3")
     count = 3 if seeds is None else seeds
     with stopping_cleanly(), working_folder(folder):
         path = run_scaling(folder, quick=quick, seeds=count, say=show.note, command=_command())

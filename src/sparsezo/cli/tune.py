@@ -101,7 +101,8 @@ def run_tune(kind: TaskKind, values: Mapping[str, Any]) -> None:
     from sparsezo.cli import show
     from sparsezo.cli.follow import following, stopping_cleanly
     from sparsezo.engines.local import LocalEngine
-    from sparsezo.experiments.plan import DataSpec, Experiment, seed_range
+    from sparsezo.experiments.dataspec import DataSpec
+    from sparsezo.experiments.plan import Experiment, seed_range
     from sparsezo.experiments.reproduce import load
     from sparsezo.experiments.sources import Source
     from sparsezo.experiments.tuning import tune
@@ -112,6 +113,7 @@ def run_tune(kind: TaskKind, values: Mapping[str, Any]) -> None:
 
     spec = learner_of(kind, values)
     iterations, answers = run_length(values)
+    tried = seed_range(values["seeds"], values["seed"], "tune")
     extras.need(*kind.extras)
     files = Files(tuple(values["train"]), values["dev"], None, given(values, _task_options(kind)))
     plan = Experiment(
@@ -121,7 +123,8 @@ def run_tune(kind: TaskKind, values: Mapping[str, Any]) -> None:
         learners=(spec,),
         iterations=limits.ITERATIONS if iterations is None else iterations,
         answers=answers,
-        seeds=seed_range(values["seeds"], values["seed"], "tune"),
+        tuning_seeds=tried,
+        seeds=(tried[-1] + 1,),  # of no run: a search is all there is
     )
     out = values["output"] or Path(f"tune-{kind.name}")
     with stopping_cleanly(), working_folder(out):
@@ -207,7 +210,7 @@ def _point_text(point: Point) -> str:
 
 def train_command(kind: TaskKind, files: Any, spec: LearnerSpec, found: Tuned, plan: Any) -> str:
     """What trains with the settings that were found."""
-    chosen = spec.settings(plan.seeds[0], *found.chosen)
+    chosen = spec.settings(plan.search_seeds[0], *found.chosen)
     words = ["sparsezo", "train", kind.name]
     for path in files.train:
         words += ["--train", path]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from sparsezo.errors import UsageError, quoted
+from sparsezo.storage import limits
 
 _UNITS = {"k": 10**3, "m": 10**6, "g": 10**9}
 MOST = 1e15  # of anything that is counted one by one
@@ -31,6 +32,26 @@ def numbers(text: str, option: str) -> tuple[float, ...]:
     if not all(map(math.isfinite, found)):
         raise UsageError(f"{option} {quoted(text)}: give numbers with commas between them, such as 0.01,0.001")
     return found
+
+
+def seed_list(text: str, option: str = "--seeds") -> int | tuple[int, ...]:
+    """10 -> ten of them, from 0; 3-5 -> (3, 4, 5); 3,8,4 -> (3, 8, 4).
+
+    >>> seed_list("0-3")
+    (0, 1, 2, 3)
+    """
+    parts = [part.strip().split("-") for part in text.split(",")]
+    whole = all(each.strip().isdecimal() and each.isascii() and len(each) < 19 for ends in parts for each in ends)
+    if not whole or any(len(ends) > 2 for ends in parts):
+        raise UsageError(f"{option} {quoted(text)}: give how many, or which: 10, 0-9 or 3,8,4")
+    if len(parts) == 1 and len(parts[0]) == 1:
+        return int(parts[0][0])
+    found: list[int] = []
+    for first, last in ((int(ends[0]), int(ends[-1])) for ends in parts):
+        if last < first or last - first >= limits.RUNS:
+            raise UsageError(f"{option} {quoted(text)}: {first}-{last} must rise, by less than {limits.RUNS:,}")
+        found += range(first, last + 1)
+    return tuple(found)
 
 
 def seconds(value: float, option: str) -> float:

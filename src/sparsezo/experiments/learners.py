@@ -123,6 +123,7 @@ def _learners(table: Table, task: str, common: dict[str, Any], grids: dict[str, 
     own = {name: _setting(table, name) for name in LEARNER_KEYS if name not in ("rule", "feedback")}
     grid_h, grid_mu = grid.numbers("h") or grids["h"], grid.numbers("mu") or (grids["mu"] if perturbs else ())
     bare = {name: table.take(name, (bool,), "true or false") for name in ("fixed", "walk")}
+    tuned_for = grid.texts("feedback", "a feedback model, or a list of them")
     given = {
         "h": common["h"],
         "mu": common["mu"] if perturbs else None,
@@ -149,8 +150,14 @@ def _learners(table: Table, task: str, common: dict[str, Any], grids: dict[str, 
     try:
         if grid_mu and not grid_h:
             raise UsageError("its grid has values of mu and none of h; give both")
+        if strange := next((each for each in tuned_for if each not in feedbacks), None):
+            raise UsageError(f"grid.feedback '{quoted(strange)}': must be one of the learner's own")
         usual = (kind(task).defaults, kind(task).usual_step)
-        return [LearnerSpec.complete({**fields, "feedback": each}, *usual) for each in feedbacks]
+        plain: dict[str, Any] = {**fields, "grid_h": (), "grid_mu": (), "grid_gamma": ()}
+        return [
+            LearnerSpec.complete((fields if each in (tuned_for or feedbacks) else plain) | {"feedback": each}, *usual)
+            for each in feedbacks
+        ]
     except UsageError as error:
         raise DataError(table.where, f"{table.title}: {error}") from None
 

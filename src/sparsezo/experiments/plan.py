@@ -23,6 +23,7 @@ from pathlib import PurePath
 from typing import Any
 
 from sparsezo.errors import DataError, UsageError, quoted
+from sparsezo.experiments.dataspec import DataSpec, data_keys, data_of
 from sparsezo.experiments.learners import LearnerSpec, all_learners
 from sparsezo.experiments.phases import RESULT_PHASES
 from sparsezo.experiments.toml import Table, pairs, parse_toml
@@ -35,16 +36,8 @@ from sparsezo.tasks.registry import experiments, kind
 from sparsezo.training import default_interval
 
 _LONGEST_NAME = 80
-
-
-@dataclass(frozen=True)
-class DataSpec:
-    """Files by their paths in a data folder; ``dev`` may be a number: that many inputs at the start of train."""
-
-    train: tuple[str, ...]
-    dev: str | None = None
-    test: str | None = None
-    options: Mapping[str, Any] = field(default_factory=dict)  # of the task, as on train's command line
+FIRST_TUNING_SEED = 1000  # far from what people count from 0
+FEW_SEEDS = 3  # of tuning
 
 
 @dataclass(frozen=True)
@@ -55,6 +48,7 @@ class Experiment:
     learners: tuple[LearnerSpec, ...]
     iterations: int = 1_000_000  # as train has it
     seeds: tuple[int, ...] = (0, 1, 2)
+    tuning_seeds: tuple[int, ...] | None = None  # of the search for h and mu, none of seeds; None: see search_seeds
     evaluate_every: int | None = None  # a hundredth of the run
     init: str | None = None  # rerank: the decoder's weights that all learners start from
     bounds: Mapping[str, str] = field(default_factory=dict)  # rerank: name -> weights that are evaluated as they are
@@ -81,13 +75,11 @@ class Experiment:
         _check_name(self.name)
         _require(self.title is None or _is_printable(self.title), "title: must be one line of text")
         _require(bool(self.learners), "it has no [[learner]]; give at least one")
-        _require(bool(self.data.train) and all(self.data.train), "data has no train; name a file")
-        dev = self.data.dev
-        _require(dev is None or not dev.isdigit() or len(dev) < 19, "data.dev: no data has so many inputs")
+        self.data.check()
         _require(self.iterations >= 1, f"iterations {self.iterations}: must be at least 1")
         _require(self.answers is None or self.answers >= 1, f"answers {self.answers}: must be at least 1")
         self._check_looks()
-        _require(bool(self.seeds) and len(set(self.seeds)) == len(self.seeds), "seeds: give at least one, each once")
+        self._check_seeds()
         _require(self.evaluate_every is None or self.evaluate_every >= 1, "evaluate_every: must be at least 1")
         _require(all(isinstance(path, str) for path in self.bounds.values()), "bounds: give name = path")
         _require("init" in about.options or not (self.init or self.bounds), _no_start(self.task))
@@ -99,6 +91,27 @@ class Experiment:
         for name in (learner.name for learner in self.learners):
             _require(name not in names, f"learner '{name}' is there twice; a learner is known by its name")
             names.add(name)
+
+    def with_data(self, data: DataSpec) -> Experiment:
+        """On one of its data sets, and nothing more about the other."""
+        return replace(self, data=replace(data, instead=None), note=self.note if data is self.data else None)
+
+    def _check_seeds(self) -> None:
+        for name, seeds in (("seeds", self.seeds), ("tuning_seeds", self.search_seeds)):
+            _require(bool(seeds) and len(set(seeds)) == len(seeds), f"{name}: give at least one, each once")
+        both = sorted({*self.seeds} & {*self.search_seeds})
+        _require(
+            not both,
+            f"tuning_seeds: {both[0] if both else ''} is one of seeds; results must not be of seeds that "
+            "chose h and mu, so give others",
+        )
+
+    @property
+    def search_seeds(self) -> tuple[int, ...]:
+        """Those that choose h and mu: where none are given, up to three that no result is of."""
+        if self.tuning_seeds is not None:
+            return self.tuning_seeds
+        return seed_range(min(len(self.seeds), FEW_SEEDS), max([FIRST_TUNING_SEED, *(seed + 1 for seed in self.seeds)]))
 
     def _check_looks(self) -> None:
         looks, offered = self.looks, kind(self.task).asks
@@ -146,8 +159,9 @@ class Experiment:
     def refuse_size(self, phases: Sequence[str]) -> None:
         """What can only be a mistake, before any work is done."""
         runs = sum(each.fixed for each in self.learners) * len(self.seeds) if "fixed" in phases else 0
-        if "tuned" in phases:  # every point once, the best of them and what is chosen with every seed
-            runs += sum(each.points + 4 * len(self.seeds) for each in self.learners if each.points)
+        if "tuned" in phases:  # every point once, the best with every seed of tuning, what is chosen with every seed
+            more = 3 * len(self.search_seeds) + len(self.seeds)
+            runs += sum(each.points + more for each in self.learners if each.points)
         looks = len(self.looks) or -(-self.length // self.interval)
         for count, most, what in (
             (runs, limits.RUNS, "runs"),
@@ -188,9 +202,10 @@ class Experiment:
 
     def to_toml(self) -> str:
         top = {name: getattr(self, name) for name in _TOP} | {name: getattr(self, name) or None for name in _OF_LOOKS}
-        data = {"train": self.data.train, "dev": self.data.dev, "test": self.data.test}
-        lines = [*pairs(top), "", "[data]", *pairs(data)]
+        lines = [*pairs(top), "", "[data]", *pairs(data_keys(self.data))]
         tables = {"data.options": self.data.options, "bounds": self.bounds}
+        if self.data.instead is not None:
+            tables["data.instead"] = data_keys(self.data.instead)
         for title, table in (tables | {"seconds": self.seconds, "rivals": self.rivals}).items():
             lines += ["", f"[{title}]", *pairs(table)] if table else []
         for learner in self.learners:
@@ -215,6 +230,7 @@ _TOP = (
     "answers",
     "evaluate_every",
     "seeds",
+    "tuning_seeds",
     "init",
 )
 _OF_LOOKS = ("looks", "test_looks", "keep_best", "thresholds")
@@ -222,7 +238,7 @@ SECONDS = ("read", "yes_no", "label", "pair", "rate", "token")  # an input; an a
 
 
 def builtin(name: str) -> Experiment:
-    """One of the paper's experiments, or of ours."""
+    """A built-in one: of the paper's, or past it."""
     known = experiments()
     if name not in known:
         raise UsageError(f"experiment {name}: choose from {', '.join(known)}, or name a .toml file")
@@ -288,12 +304,7 @@ def parse_experiment(text: str, where: str, name: str | None = None) -> Experime
         fields = {
             "name": _either(top.text("name", required=name is None), name),
             "task": task,
-            "data": DataSpec(
-                data.texts("train", "a path, or a list of them"),
-                _dev(data),
-                data.text("test"),
-                data.table("options").all(),
-            ),
+            "data": data_of(data),
             "learners": all_learners(top, task, common, grids),
             "iterations": _either(top.whole("iterations"), limits.ITERATIONS if answers else Experiment.iterations),
             "answers": answers,
@@ -303,7 +314,8 @@ def parse_experiment(text: str, where: str, name: str | None = None) -> Experime
             "thresholds": top.numbers("thresholds"),
             "seconds": top.table("seconds").all(),
             "rivals": top.table("rivals").all(),
-            "seeds": _seeds(top),
+            "seeds": _either(_seeds(top, "seeds"), Experiment.seeds),
+            "tuning_seeds": _seeds(top, "tuning_seeds", FIRST_TUNING_SEED),
             "evaluate_every": top.whole("evaluate_every"),
             "init": top.text("init"),
             "bounds": top.table("bounds").all(),
@@ -320,19 +332,14 @@ def parse_experiment(text: str, where: str, name: str | None = None) -> Experime
         raise DataError(where, str(error)) from None
 
 
-def _dev(data: Table) -> str | None:
-    value = data.take("dev", (str, int), "a path, or a number of inputs")
-    return None if value is None else str(value)
-
-
-def _seeds(top: Table) -> tuple[int, ...]:
-    value = top.take("seeds", (int, list), "a number of seeds, or a list of them")
+def _seeds(top: Table, name: str, first: int = 0) -> tuple[int, ...] | None:
+    value = top.take(name, (int, list), "a number of seeds, or a list of them")
     if value is None:
-        return Experiment.seeds
+        return None
     if isinstance(value, int):
-        return seed_range(value, where=top.where)
+        return seed_range(value, first, where=top.where)
     if not all(isinstance(seed, int) and not isinstance(seed, bool) and seed >= 0 for seed in value):
-        raise DataError(top.where, "seeds: must be whole numbers from 0")
+        raise DataError(top.where, f"{name}: must be whole numbers from 0")
     return tuple(value)
 
 

@@ -1,8 +1,9 @@
-"""What a finished run leaves in its folder, written and read back: run.json and curve.csv, both under sums.
+"""What a finished run leaves in its folder, written and read back: run.json, curve.csv, test.counts, under sums.
 
     write_record(folder, fields, [(0, 1.0, 0.5), ...])
     record = read_record(folder)                        # None: no finished run; DamagedError: not as it was written
     read_curve(folder, record)                          # an array for each of COLUMNS
+    read_counts(folder, record)                         # what test is made of, by input; None where not recorded
 
 ``run.json`` is written last and whole, so where it is the run is finished. It has the sum of ``curve.csv`` and its own.
 Results from before there were sums are read by their form alone.
@@ -20,12 +21,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sparsezo.errors import DamagedError
+from sparsezo.errors import DamagedError, DataError
 from sparsezo.experiments.phases import PHASES
+from sparsezo.storage.container import read_container, write_container
 from sparsezo.storage.files import write_text
 from sparsezo.storage.sealed import read_sealed, read_whole, sum_of, write_sealed
 
-RECORD, CURVE, MODEL = "run.json", "curve.csv", "model.szo"
+RECORD, CURVE, MODEL, COUNTS = "run.json", "curve.csv", "model.szo", "test.counts"
 AGAIN = "the command that made it does the run again"
 # map_average_loss: of the annealed criterion; inputs: that were labelled as a whole
 COLUMNS = ("iterations", "average_loss", "dev", "answers", "test", "map_average_loss", "inputs")
@@ -71,9 +73,34 @@ def _cell(value: float, *, whole: bool) -> float | str:
     return int(value) if whole else value
 
 
+def write_counts(folder: Path, counts: NDArray[Any]) -> None:
+    """In as few bytes as they need."""
+    small = counts.astype(np.min_scalar_type(int(counts.max(initial=0))))
+    write_container(folder / COUNTS, "counts", {}, {"counts": small})
+
+
+def read_counts(folder: Path, record: dict[str, Any]) -> NDArray[np.int64] | None:
+    """[inputs, k], as ``tasks.counts`` has them; None of runs from before they were recorded, or without a test."""
+    path, wanted = folder / COUNTS, record.get("files", {}).get(COUNTS)
+    if wanted is None:
+        return None
+    try:
+        if sum_of(path.read_bytes()) != wanted:
+            raise DamagedError(str(path), "it does not have the sum that it was written with", AGAIN)
+        counts = read_container(path, "counts")[1]["counts"]
+    except (OSError, DataError, KeyError) as error:
+        if isinstance(error, DamagedError):
+            raise
+        raise DamagedError(str(path), "it cannot be read", AGAIN) from None
+    if counts.ndim != 2 or counts.dtype.kind not in "iu":
+        raise DamagedError(str(path), "it is not what a run has", AGAIN)
+    return counts.astype(np.int64)
+
+
 def write_record(folder: Path, fields: dict[str, Any]) -> dict[str, Any]:
-    """The curve is there already; returns the record."""
-    record = {**fields, "files": {CURVE: sum_of((folder / CURVE).read_bytes())}}
+    """The curve is there already, and the counts where there are such; returns the record."""
+    there = [name for name in (CURVE, COUNTS) if name == CURVE or (folder / name).exists()]
+    record = {**fields, "files": {name: sum_of((folder / name).read_bytes()) for name in there}}
     write_sealed(folder / RECORD, record)
     return record
 

@@ -26,7 +26,7 @@ from sparsezo.errors import DamagedError, DataError, SparsezoError, UsageError
 from sparsezo.experiments.phases import RESULT_PHASES
 from sparsezo.experiments.plan import Experiment, builtin, parse_experiment, read_experiment, seed_range
 from sparsezo.experiments.runs import fixed_runs
-from sparsezo.experiments.sources import Source, generated, in_folder, present
+from sparsezo.experiments.sources import Source, generated, in_folder, on_data, present
 from sparsezo.experiments.tuning import tune, tuned_runs
 from sparsezo.experiments.wabbit import write_wabbit
 from sparsezo.storage.cache import cache_folder
@@ -74,7 +74,7 @@ def reproduce(
     data: str | None = None,
     *,
     out: Path | None = None,
-    seeds: int | None = None,
+    seeds: int | Sequence[int] | None = None,
     iterations: int | None = None,
     answers: int | None = None,
     phases: Sequence[str] | None = None,
@@ -85,7 +85,7 @@ def reproduce(
 ) -> Reproduced:
     """Do the experiment's runs: a built-in one by name, "all" of the paper's, "answers", a TOML file, or a plan.
 
-    ``answers``: of an experiment that is about them, fewer (or more) than its plan has.
+    ``seeds``: so many, or these. ``answers``: of an experiment that is about them, fewer (or more) than its plan has.
     ``phases``: fixed, tuned or both; without it, as the plan has it. ``at``: another (h, mu) for the learners that
     perturb, by the experiment's name.
     """
@@ -99,6 +99,7 @@ def reproduce(
     plans = [_checked(plan, plan.phases_of(phases)) for plan in plans]
     if data is None:
         data = _folder_of_data(what, plans)
+    plans = [on_data(plan, None if data == GENERATED else data) for plan in plans]
     root = out or Path("results")
     apart = what in SEVERAL or out is None
     folders = [root / plan.name if apart else root for plan in plans]
@@ -156,7 +157,7 @@ def _checked(plan: Experiment, phases: Sequence[str]) -> Experiment:
     """What would only be found out after hours; with something to tune, where that is to be done."""
     if "tuned" in phases:
         plan = plan.to_tune()
-        if plan.data.dev is None:
+        if not plan.data.has_dev:
             raise UsageError(f"{plan.name}: tuning looks at dev, and data has none; give it, or use `phases` fixed")
     plan.refuse_size(phases)
     return plan
@@ -172,11 +173,15 @@ def _check_phases(phases: Sequence[str]) -> None:
         raise UsageError("`phases`: name at least one of " + ", ".join(RESULT_PHASES))
 
 
-def _overridden(plan: Experiment, seeds: int | None, iterations: int | None, answers: int | None) -> Experiment:
-    if seeds is not None:
+def _overridden(
+    plan: Experiment, seeds: int | Sequence[int] | None, iterations: int | None, answers: int | None
+) -> Experiment:
+    if isinstance(seeds, int):
         if seeds < 1:
             raise UsageError(f"`seeds` {seeds}: must be at least 1")
         plan = replace(plan, seeds=seed_range(seeds, where=plan.name))
+    elif seeds is not None:
+        plan = replace(plan, seeds=tuple(seeds))
     if iterations is not None:
         plan = replace(plan, iterations=iterations, evaluate_every=None)
     if answers is not None:

@@ -1,7 +1,7 @@
 """One run of an experiment and its folder: what it is known by, what it leaves behind, and doing it.
 
     run = Run("chunking", "chunking", "two-point score", "fixed", Settings(seed=1), 4_000_000, 40_000, data=identity)
-    record = execute(run, out, Bench(load()))       # OUT/runs/<hash>/run.json, curve.csv, model.szo
+    record = execute(run, out, Bench(load()))       # OUT/runs/<hash>/run.json, curve.csv, model.szo, test.counts
     find(run, out)                                  # the record of a finished run, or None
 
 A run is known by the hash of its settings, its data and its length, never by its place in a list (records.py has what
@@ -27,7 +27,17 @@ from sparsezo.errors import DamagedError, DataError
 from sparsezo.experiments.labels import Labelling, Part, start_weights
 from sparsezo.experiments.phases import PHASES
 from sparsezo.experiments.plan import Experiment
-from sparsezo.experiments.records import CURVE, MODEL, read_curve, read_record, write_curve, write_record
+from sparsezo.experiments.records import (
+    COUNTS,
+    CURVE,
+    MODEL,
+    read_counts,
+    read_curve,
+    read_record,
+    write_counts,
+    write_curve,
+    write_record,
+)
 from sparsezo.interrupts import CHECKPOINT_SECONDS
 from sparsezo.settings import Settings
 from sparsezo.storage.container import read_container
@@ -128,7 +138,11 @@ def find(run: Run, out: Path, say: Say = lambda text: None) -> dict[str, Any] | 
     for phase in PHASES:
         twin = replace(run, phase=phase)
         if phase != run.phase and (record := _read(twin, out, say)) is not None:
-            files = [CURVE, *([MODEL] if run.keep_model else [])]
+            files = [
+                CURVE,
+                *([MODEL] if run.keep_model else []),
+                *([COUNTS] if COUNTS in record.get("files", {}) else []),
+            ]
             if all((twin.folder(out) / name).exists() for name in files):
                 return _take_over(run, out, twin, record, files)
     return None
@@ -141,6 +155,7 @@ def _read(run: Run, out: Path, say: Say) -> dict[str, Any] | None:
         record = read_record(folder)
         if record is not None:
             read_curve(folder, record)
+            read_counts(folder, record)
     except DamagedError as error:
         say(str(error))
         return None
@@ -231,6 +246,8 @@ def execute(
     write_curve(folder, training.curve)
     if run.keep_model:
         outcome.model.save(folder / MODEL)
+        if outcome.test is not None and outcome.test.counts is not None:
+            write_counts(folder, outcome.test.counts)
     record = _write_record(run, folder, outcome.result, outcome.test.report if outcome.test else None, _versions())
     training.finish()
     return record
@@ -254,12 +271,6 @@ def _training(run: Run, folder: Path, bench: Bench, checkpoint_seconds: float) -
         resume=True,
         W=W,
     )
-
-
-def drop_model(run: Run, out: Path) -> None:
-    """A trial that was not chosen needs no model."""
-    with contextlib.suppress(FileNotFoundError):
-        (run.folder(out) / MODEL).unlink()
 
 
 def _write_record(

@@ -72,6 +72,14 @@ class Source:
         return [path for path in named if not os.path.exists(path)]
 
 
+def on_data(plan: Experiment, folder: str | os.PathLike[str] | None) -> Experiment:
+    """The plan on the data that ``folder`` has: that which comes first, where it is there. None: generated data."""
+    other = plan.data.instead
+    if other is not None and folder is not None and not _placed(plan.with_data(other), Path(folder)).missing():
+        return plan.with_data(other)
+    return plan.with_data(plan.data)
+
+
 def in_folder(plan: Experiment, folder: str | os.PathLike[str]) -> Source:
     """The plan's files under ``folder``; says what to do where one is not there."""
     source = _placed(plan, Path(folder))
@@ -85,7 +93,7 @@ def in_folder(plan: Experiment, folder: str | os.PathLike[str]) -> Source:
 
 def present(plan: Experiment, folder: str | os.PathLike[str]) -> bool:
     """Whether all the plan's files are under ``folder``."""
-    return not _placed(plan, Path(folder)).missing()
+    return not _placed(on_data(plan, folder), Path(folder)).missing()
 
 
 def generated(plan: Experiment, folder: Path) -> Source:

@@ -10,8 +10,9 @@ quarter, and the better third of those to the end. Short trials like large steps
 neighbours of the best are tried to the end until none is better, and once more in a third of the steps of h. With
 ``full_grid`` all points are tried to the end instead. Where the best lies on an edge of the grid, the grid grows by a
 decade on that side, twice at most, and the result says so. Points that are the same up to scale
-(``Settings.scale_free``) are tried once. All this is with the first seed. A run's dev is a noisy figure, so the best
-three are then tried with all seeds of the plan, and their means decide.
+(``Settings.scale_free``) are tried once. All this is with one seed. A run's dev is a noisy figure, so the best three
+are then tried with all seeds of tuning, and their means decide. These are tuning's own (``Experiment.search_seeds``):
+the table's runs have others, so that no run is in the table that was chosen for its luck.
 
 A learner's grid may have values of gamma, too, of the annealed criterion. A learner that does not ``walk`` is halved
 over its grid, and no more.
@@ -30,7 +31,7 @@ from sparsezo.engines.base import Engine, Finished, Overview
 from sparsezo.errors import SparsezoError, UsageError
 from sparsezo.experiments.learners import LearnerSpec, Point, grid_points, named
 from sparsezo.experiments.plan import Experiment
-from sparsezo.experiments.runs import Run, drop_model
+from sparsezo.experiments.runs import Run
 from sparsezo.words import counted
 
 RUNGS = (16, 4, 1)  # of halving: a rung tries points for iterations / rung
@@ -78,6 +79,7 @@ class Tuned:
     trials: tuple[Trial, ...]
     widened: int  # times the grid has grown
     note: str
+    seeds: tuple[int, ...] = ()  # of the trials
 
     def as_dict(self) -> dict[str, Any]:
         return {
@@ -86,6 +88,7 @@ class Tuned:
             "dev": self.dev,
             "widened": self.widened,
             "note": self.note,
+            "seeds": list(self.seeds),
         }
 
 
@@ -174,7 +177,7 @@ def tune(
     say: Callable[[str], None] | None = None,
 ) -> dict[str, Tuned]:
     """Search for every learner of the plan that has a grid. ``data``: what the data is known by."""
-    if plan.data.dev is None:
+    if not plan.data.has_dev:
         raise UsageError("tuning looks at dev: give `dev`, a file or a number of inputs to hold out")
     searches = [
         _Search(
@@ -194,12 +197,9 @@ def tune(
     _climb(trials, searches, _rungs(plan.length, full_grid))
     while wanted := [each for search in searches for each in _unknown(search, plan.length, full_grid, say)]:
         trials.hold(wanted, plan.length)
-    if len(plan.seeds) > 1:
+    if len(plan.search_seeds) > 1:
         trials.hold_finals(searches)
-    tuned = {search.spec.name: _result(search, plan.length) for search in searches}
-    for search in searches:
-        trials.drop_models(search, but=tuned[search.spec.name].chosen)
-    return tuned
+    return {search.spec.name: _result(search, plan) for search in searches}
 
 
 def tuned_runs(plan: Experiment, data: str, tuned: dict[str, Tuned]) -> list[Run]:
@@ -228,7 +228,7 @@ def _run(plan: Experiment, data: str, spec: LearnerSpec, point: Point, seed: int
         evaluate_every=min(plan.interval, length),
         data=data,
         paper=spec.paper,
-        keep_model=length == plan.length,  # the chosen trial is the tuned run of its seed
+        keep_model=phase == "tuned",  # trials have other seeds, and told what they had to tell
     )
 
 
@@ -243,8 +243,8 @@ class _Trials:
     say: Callable[[str], None] | None
 
     def hold(self, wanted: Sequence[tuple[_Search, Point]], iterations: int) -> None:
-        """With the first seed."""
-        seed = self.plan.seeds[0]
+        """With the first seed of tuning."""
+        seed = self.plan.search_seeds[0]
         runs = [self._run(search, point, seed, iterations) for search, point in wanted]
         records = self._records(runs)
         for (search, point), run in zip(wanted, runs, strict=True):
@@ -252,8 +252,8 @@ class _Trials:
             search.trials[point, iterations] = _trial(point, iterations, result.get("dev"), result.get("average_loss"))
 
     def hold_finals(self, searches: Sequence[_Search]) -> None:
-        """The best few with all seeds, to the end."""
-        iterations, seeds = self.plan.length, self.plan.seeds
+        """The best few with all seeds of tuning, to the end."""
+        iterations, seeds = self.plan.length, self.plan.search_seeds
         finalists = [(search, trial) for search in searches for trial in search.done(iterations)[:FINAL]]
         runs = {
             (search.spec.name, trial): [self._run(search, trial.point, seed, iterations) for seed in seeds]
@@ -275,13 +275,6 @@ class _Trials:
         finished = self.engine.run(runs, self.progress)
         _check(finished)
         return finished.records
-
-    def drop_models(self, search: _Search, but: Point) -> None:
-        """A trial that was not chosen needs no model."""
-        for point, iterations in search.trials:
-            if point != but and iterations == self.plan.length:
-                for seed in self.plan.seeds:
-                    drop_model(self._run(search, point, seed, iterations), self.engine.out)
 
     def _run(self, search: _Search, point: Point, seed: int, iterations: int) -> Run:
         return _run(self.plan, self.data, search.spec, point, seed, iterations, "tune")
@@ -363,8 +356,8 @@ def _beyond(values: list[float], up: bool) -> list[float]:
     return [value for value in more if 0 < value < math.inf]
 
 
-def _result(search: _Search, iterations: int) -> Tuned:
-    best = min(search.finals or search.done(iterations), key=lambda trial: trial.rank)
+def _result(search: _Search, plan: Experiment) -> Tuned:
+    best = min(search.finals or search.done(plan.length), key=lambda trial: trial.rank)
     if best.dev is None:
         raise SparsezoError(f"{search.spec.name}: none of the best ran to the end with all seeds; try smaller h")
     every = [*search.finals, *search.trials.values()]
@@ -381,4 +374,5 @@ def _result(search: _Search, iterations: int) -> Tuned:
         trials=tuple(trials),
         widened=search.rounds,
         note="; ".join(notes),
+        seeds=plan.search_seeds,
     )

@@ -22,7 +22,7 @@ from sparsezo.reports.answers import (
     spoken,
     thresholds,
 )
-from sparsezo.reports.claims import UNDECIDED, Comparison, Quantity
+from sparsezo.reports.comparisons import UNDECIDED, Comparison, Quantity
 from sparsezo.reports.results import ReportedExperiment, Spread
 from sparsezo.reports.tables import spread_text
 

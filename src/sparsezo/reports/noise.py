@@ -3,8 +3,11 @@
     for line in noise_lines(experiment):
         line.name, line.at("exact"), line.flips, line.ratings
     list(noise_sentences(experiment))           # for the summary, one for each rule
+    noise_lines(experiment, "tuned")            # where h was tuned for some raters: these
 
-A line is what differs in its feedback alone: a rule with its perturbation (and step, and criterion).
+A line is what differs in its feedback alone: a rule with its perturbation (and step, and criterion). Along it h is the
+same, so noise and an h that does not suit it cost together; where h was tuned for one noise and for exact answers, the
+cost of both is told apart.
 """
 
 from __future__ import annotations
@@ -14,7 +17,7 @@ from dataclasses import dataclass, replace
 
 from sparsezo.errors import UsageError
 from sparsezo.raters import Feedback, parse_feedback
-from sparsezo.reports.claims import UNDECIDED, Comparison, Quantity
+from sparsezo.reports.comparisons import UNDECIDED, Comparison, Quantity
 from sparsezo.reports.results import LearnerRuns, ReportedExperiment, Spread
 
 TELLING = 0.1  # the noise that the summary names
@@ -62,9 +65,9 @@ def noise_phase(experiment: ReportedExperiment) -> str:
     return "tuned" if tuned else "fixed"
 
 
-def noise_lines(experiment: ReportedExperiment) -> list[NoiseLine]:
+def noise_lines(experiment: ReportedExperiment, phase: str | None = None) -> list[NoiseLine]:
     """Those with more than one feedback model; none in an experiment whose raters are all of one kind."""
-    phase = noise_phase(experiment)
+    phase = phase or noise_phase(experiment)
     families: dict[str, list[tuple[LearnerRuns, NoisePoint]]] = {}
     for learner in experiment.learners:
         test, feedback = learner.spread(phase, "test"), _parsed(learner.feedback)
@@ -104,6 +107,28 @@ def noise_sentences(experiment: ReportedExperiment) -> Iterator[str]:
         models.setdefault(noisy.written, []).append(_cost_text(line, cost))
     for rule, models in rules.items():
         yield _sentence(rule, metric, models)
+    if experiment.retuned:
+        yield from _retuned_sentences(experiment)
+
+
+def _retuned_sentences(experiment: ReportedExperiment) -> Iterator[str]:
+    """For each rule what one noise costs at the h of exact answers, and with h tuned for each."""
+    fixed = {line.name: line for line in noise_lines(experiment, "fixed")}
+    told: dict[tuple[str, str], list[str]] = {}
+    for line in noise_lines(experiment, "tuned"):
+        exact, noisy = line.at("exact"), next((point for point in line.points if point.feedback.model != "exact"), None)
+        before = fixed.get(line.name)
+        if exact is None or noisy is None or before is None:
+            continue
+        same = next((point for point in before.points if point.written == noisy.written), None)
+        start = before.at("exact")
+        if same is None or start is None:
+            continue
+        variant = line.name.removeprefix(line.learner.rule).strip()
+        costs = f"{start.test.mean - same.test.mean:.4f} and {exact.test.mean - noisy.test.mean:.4f}"
+        told.setdefault((line.learner.rule, noisy.written), []).append(costs + (f" with {variant}" if variant else ""))
+    for (rule, written), each in told.items():
+        yield f"At one h, and with h tuned for each rater, {written} costs {rule} {', '.join(each)}."
 
 
 def _telling(line: NoiseLine) -> NoisePoint | None:

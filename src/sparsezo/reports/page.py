@@ -9,7 +9,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from sparsezo.experiments.phases import PHASES, RESULT_PHASES
-from sparsezo.reports.claims import FAILS, HOLDS, Claim
+from sparsezo.reports.claiming import Claim
+from sparsezo.reports.comparisons import FAILS, HOLDS, Comparison
 from sparsezo.reports.render import PlainTable, render
 from sparsezo.reports.results import LearnerRuns, ReportedExperiment
 from sparsezo.reports.tables import NOTHING, about_text, count_text, spread_text, time_text
@@ -49,17 +50,17 @@ def _section(section: Section) -> dict[str, Any]:
         "table": section.table,
         "figures": section.figures,
         "claims": [_claim(claim) for claim in section.claims],
+        "statistics": _statistics(section.claims),
         "making": making(section.experiment),
     }
 
 
 def _claim(claim: Claim) -> dict[str, Any]:
-    rows = []
-    for item in claim.evidence:
-        margin = "one seed" if item.margin is None else f"± {item.margin:.4f}"
-        figures = (spread_text(item.left_values), item.right, spread_text(item.right_values))
-        rows.append((item.left, *figures, f"{item.lead:+.4f}", margin, item.phase, item.verdict, item.aside))
-    head = ("better, says the claim", "mean ± sd", "than", "mean ± sd", "lead", "95% interval", "settings", "", "")
+    rows = [_evidence(item) for item in claim.evidence]
+    equal = any(item.equal_within is not None for item in claim.evidence)
+    sides = ("as good, says the claim", "as") if equal else ("better, says the claim", "than")
+    figures = ("lead", "95% interval", "p", "could have been seen", "over test inputs")
+    head = (sides[0], "mean ± sd", sides[1], "mean ± sd", *figures, "settings", "", "")
     return {
         "kind": {HOLDS: "good", FAILS: "bad"}.get(claim.verdict),
         "title": claim.title,
@@ -67,8 +68,49 @@ def _claim(claim: Claim) -> dict[str, Any]:
         "verdict": claim.verdict,
         "words": claim.words,
         "quantity": claim.evidence[0].quantity.name if claim.evidence else "",
-        "evidence": PlainTable(head, rows, words=(2, 7, 8)),
+        "evidence": PlainTable(head, rows, words=(2, 10, 11)),
     }
+
+
+def _evidence(item: Comparison) -> tuple[str, ...]:
+    digits = item.quantity.digits
+    p = item.p_value if item.p_adjusted is None else item.p_adjusted
+    return (
+        item.left,
+        item.figure(item.left_values),
+        item.right,
+        item.figure(item.right_values),
+        f"{item.lead:+.{digits}f}",
+        "one seed" if item.margin is None else f"± {item.margin:.{digits}f}{' paired' if item.paired else ''}",
+        NOTHING if p is None else f"{p:.2g}",
+        NOTHING if item.detectable is None else f"{item.detectable:.{digits}f}",
+        NOTHING if item.inputs is None else f"{item.inputs[0]:+.{digits}f} to {item.inputs[1]:+.{digits}f}",
+        item.phase,
+        item.verdict,
+        item.aside,
+    )
+
+
+def _statistics(claims: Sequence[Claim]) -> str:
+    """What a verdict rests on."""
+    evidence = [item for claim in claims for item in claim.evidence]
+    how = (
+        "seed by seed"
+        if evidence and all(item.paired for item in evidence if not item.has_bound)
+        else ("seed by seed where both learners have the same seeds, else Welch's")
+    )
+    text = (
+        f"A comparison counts where the difference of means over seeds ({how}) is significant at 5%; with several in "
+        "one claim, after Holm's correction for their number (column p). The 95% intervals are of single comparisons. "
+        "Where nothing can be said stands the gap that four of five such experiments would have shown. Equal up to a "
+        "margin: two one-sided tests at 5%. "
+    )
+    if any(item.inputs is not None for item in evidence):
+        return text + (
+            "Over test inputs: the 95% interval of the same difference over 1,000 test sets drawn from this one "
+            "(paired bootstrap); it is no part of the verdict."
+        )
+    return text + "These runs recorded no counts by test input, so there is no interval over test sets."
 
 
 # How it was made

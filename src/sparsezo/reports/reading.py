@@ -13,13 +13,14 @@ import contextlib
 import os
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from sparsezo.errors import DamagedError, DataError, UsageError, one_line
 from sparsezo.experiments.learners import spec_name
 from sparsezo.experiments.phases import RESULT_PHASES
-from sparsezo.experiments.records import read_curve, read_record
+from sparsezo.experiments.records import read_counts, read_curve, read_record
 from sparsezo.experiments.reproduce import PLAN_FILE
 from sparsezo.experiments.toml import parse_toml
 from sparsezo.reports.results import GROUPS, RULE_ORDER, Curve, LearnerRuns, ReportedExperiment, ReportedRun
@@ -45,8 +46,19 @@ def read_experiment(folder: str | os.PathLike[str]) -> ReportedExperiment:
     metric = next((str(run.result["metric"]) for run in runs if run.result.get("metric")), "")
     learners = _learners(runs, tuning, gaps)
     gaps += _missing(learners, runs, declared)
-    told = tuple(dict.fromkeys(map(one_line, gaps)))
-    return ReportedExperiment(folder, name, task, metric, tuple(runs), learners, declared, text, tuning, bounds, told)
+    found = ReportedExperiment(folder, name, task, metric, tuple(runs), learners, declared, text, tuning, bounds)
+    gaps += _chosen_by(found)
+    return replace(found, gaps=tuple(dict.fromkeys(map(one_line, gaps))))
+
+
+def _chosen_by(experiment: ReportedExperiment) -> Iterable[str]:
+    """Results of seeds that chose h and mu are better than they should be."""
+    seeds = {run.seed for learner in experiment.learners for run in learner.runs("tuned")}
+    chosen = experiment.tuning_seeds
+    if seeds and experiment.tuning and chosen is None:
+        yield "Which seeds chose h and mu was not recorded: tuned results may be of the same ones, and so too good."
+    elif chosen and (both := sorted(seeds & chosen)):
+        yield f"Seeds {', '.join(map(str, both))} chose h and mu and are in tuned results, too, which may be too good."
 
 
 def _told(error: DataError, folder: Path) -> str:
@@ -90,6 +102,7 @@ def _check_tuning(value: Mapping[str, Any]) -> bool:
         return isinstance(table, dict) and all(isinstance(table.get(key), kind) for key, kind in kinds.items())
 
     about = {"trials": (list, nothing), "chosen": (dict, nothing), "widened": (int, nothing), "note": (str, nothing)}
+    about["seeds"] = (list, nothing)
     trial = dict.fromkeys(("h", "mu", "dev", "iterations", "seeds"), (*number, nothing))
     point = dict.fromkeys(("h", "mu"), (*number, nothing))
     return all(
@@ -120,12 +133,16 @@ def _read_runs(folder: Path, gaps: list[str]) -> tuple[list[ReportedRun], set[tu
 
 
 def _run(record: dict[str, Any], path: Path, folder: Path, gaps: list[str]) -> ReportedRun:
-    paper, curve = record.get("paper"), None
+    paper, curve, counts = record.get("paper"), None, None
+    whose = f"{record['learner']}, {record['phase']}, seed {record['seed']}"
     try:
         curve = Curve(*read_curve(path, record))
     except DamagedError as error:
-        whose = f"{record['learner']}, {record['phase']}, seed {record['seed']}"
         gaps.append(f"{whose}, has no curve: {_told(error, folder)}")
+    try:
+        counts = read_counts(path, record)
+    except DamagedError as error:
+        gaps.append(f"{whose}, has no counts by test input: {_told(error, folder)}")
     return ReportedRun(
         record["learner"],
         record["phase"],
@@ -139,6 +156,7 @@ def _run(record: dict[str, Any], path: Path, folder: Path, gaps: list[str]) -> R
         curve,
         record.get("data", ""),
         (path / "run.json").stat().st_mtime,
+        counts,
     )
 
 
@@ -168,8 +186,8 @@ def _chosen(tuning: Mapping[str, Any], learner: str) -> Mapping[str, Any] | None
 
 
 def _plain(settings: Mapping[str, Any]) -> bool:
-    ours = settings.get("step", "constant") != "constant" or settings.get("criterion", "map") != "map"
-    return not ours and not settings.get("baseline") and settings.get("feedback", "exact") == "exact"
+    other = settings.get("step", "constant") != "constant" or settings.get("criterion", "map") != "map"
+    return not other and not settings.get("baseline") and settings.get("feedback", "exact") == "exact"
 
 
 def _table_order(learner: LearnerRuns) -> tuple[int, int, bool, str]:
@@ -220,7 +238,7 @@ def _missing(
         for phase, mine in learner.phases.items():
             if len(mine) < seeds:
                 yield f"{learner.name}, {phase}: {counted(len(mine), 'seed')} of {seeds}."
-    tested = not isinstance(data := declared.get("data"), dict) or "test" in data
+    tested = not isinstance(data := declared.get("data"), dict) or "test" in data or bool(data.get("split"))
     if learners and tested and not any(run.value("test") is not None for run in runs):
         yield "No run has a test result."
     for part in ("sparsezo", "numpy", "numba"):

@@ -2,9 +2,9 @@
 
     write_report(["out/chunking", "out/smt"], "out/report")
 
-writes ``report.html`` (one file that opens offline), ``table.md``, ``table.csv``, ``curves.csv`` and ``figures/`` with
-each figure as SVG and PNG. It reads what finished runs left in their folders and computes nothing anew; what is
-missing is said in the report.
+writes ``report.html`` (one file that opens offline), ``table.md``, ``table.csv``, ``curves.csv``, ``verdicts.json`` and
+``figures/`` with each figure as SVG and PNG. It reads what finished runs left in their folders and computes nothing
+anew; what is missing is said in the report.
 """
 
 from __future__ import annotations
@@ -22,16 +22,20 @@ from typing import Any
 from sparsezo.errors import SparsezoError, UsageError
 from sparsezo.reports.answers import of_answers
 from sparsezo.reports.answers_page import answers_page
-from sparsezo.reports.claims import FAILS, HOLDS, UNDECIDED, Claim, check_claims
+from sparsezo.reports.claiming import Claim
+from sparsezo.reports.claims import check_claims
+from sparsezo.reports.comparisons import FAILS, HOLDS, UNDECIDED
 from sparsezo.reports.figures.draw import draw_figures
 from sparsezo.reports.figures.sheet import Figure, need_matplotlib
 from sparsezo.reports.noise import noise_sentences
 from sparsezo.reports.page import report_page, report_title
+from sparsezo.reports.published import VERDICTS
 from sparsezo.reports.reading import read_experiment
 from sparsezo.reports.render import need_jinja2
 from sparsezo.reports.results import LearnerRuns, ReportedExperiment
 from sparsezo.reports.tables import Table, make_table, spread_text
 from sparsezo.storage.files import write_text
+from sparsezo.storage.sealed import write_sealed
 from sparsezo.words import counted
 
 CURVE_COLUMNS = (
@@ -87,6 +91,7 @@ def write_report(
     write_text(target / "table.md", markdown(sections))
     write_text(target / "table.csv", _csv(record for section in sections for record in section.table.records()))
     write_text(target / "curves.csv", _csv(_curve_points(experiments), CURVE_COLUMNS))
+    write_sealed(target / VERDICTS, verdicts(sections))
     write_text(target / "report.html", report_page(sections, command))
     return target / "report.html"
 
@@ -132,7 +137,9 @@ def summarise(experiment: ReportedExperiment, table: Table, claims: Sequence[Cla
     else:
         seeds = f"{counted(len(best.seeds), 'seed')}, {best.phase} settings"
         count = sum(row.zeroth_order for row in table.rows)
-        rank = f"is the best of {count} zeroth-order learners" if count > 1 else "is the only zeroth-order learner"
+        rank = (
+            f"has the best mean of {count} zeroth-order learners" if count > 1 else "is the only zeroth-order learner"
+        )
         figure = spread_text(getattr(best, table.ranked_by))
         yield f"{whose}{best.learner} {rank}, {table.ranked_by} {table.metric} {figure} ({seeds})."
     yield from noise_sentences(experiment)
@@ -188,6 +195,17 @@ def markdown(sections: Sequence[Section]) -> str:
         if section.claims:
             parts += ["Claims:", "", *(_claim_line(claim) for claim in section.claims), ""]
     return "\n".join(parts)
+
+
+def verdicts(sections: Sequence[Section]) -> dict[str, Any]:
+    """verdicts.json: what was found, for whoever writes about it (published.py)."""
+    fields = ("title", "source", "verdict", "words")
+    return {
+        "experiments": [section.experiment.name for section in sections],
+        "signatures": [section.table.signature for section in sections],
+        "summary": [sentence for section in sections for sentence in section.summary],
+        "claims": [{name: getattr(claim, name) for name in fields} for section in sections for claim in section.claims],
+    }
 
 
 def _claim_line(claim: Claim) -> str:

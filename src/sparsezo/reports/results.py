@@ -27,7 +27,7 @@ RULE_ORDER = ("comparison", "preference", "baseline", "two-point", "symmetric", 
 GROUPS = {
     "all": "ALL",
     "active": "ACTIVE (paper: SPARSE)",
-    "score": "SCORE (ours)",
+    "score": "SCORE (not in the paper)",
     "first-order": "first-order (paper: SFO)",
     "pairwise": "pairwise (Sokolov et al. 2016)",
     "cross-entropy": "cross-entropy (Sokolov et al. 2016)",
@@ -44,6 +44,7 @@ class Spread:
 
     values: tuple[float, ...]
     exact: bool = False
+    seeds: tuple[int, ...] = field(default=(), compare=False)  # of the values; empty where they are not known
 
     @property
     def mean(self) -> float:
@@ -100,6 +101,7 @@ class ReportedRun:
     curve: Curve | None
     data: str = ""  # what the runner knows it by
     made: float = 0.0  # when run.json was written
+    counts: NDArray[np.int64] | None = None  # [test inputs, k]: what test is made of (tasks/counts.py)
 
     def value(self, quantity: str) -> float | None:
         """A figure of the result (or of the test report), None where it is missing or not finite."""
@@ -145,8 +147,8 @@ class LearnerRuns:
         return self.phases.get(phase, ())
 
     def spread(self, phase: str, quantity: str) -> Spread | None:
-        values = [value for run in self.runs(phase) if (value := run.value(quantity)) is not None]
-        return Spread(tuple(values)) if values else None
+        found = [(run.seed, value) for run in self.runs(phase) if (value := run.value(quantity)) is not None]
+        return Spread(tuple(v for _, v in found), seeds=tuple(seed for seed, _ in found)) if found else None
 
     def best_phase(self, quantity: str = "test") -> str | None:
         """Tuned where there is such a result, else fixed."""
@@ -233,13 +235,38 @@ class ReportedExperiment:
     @property
     def dense(self) -> bool:
         """Every feature is active in every input, so ACTIVE is ALL in law."""
+        return self._least_active > 0.999
+
+    @property
+    def mostly_active(self) -> bool:
+        """Most features are active in most inputs: nothing that the paper says of sparse perturbations is about it."""
+        return self._least_active > 0.5
+
+    @property
+    def _least_active(self) -> float:
+        """The least share of all weights that is active in an input, on average."""
         shares = [a / n for run in self.runs if (n := run.value("n")) and (a := run.value("n_active")) is not None]
-        return bool(shares) and min(shares) > 0.999
+        return min(shares, default=0.0)
+
+    @property
+    def tuning_seeds(self) -> set[int] | None:
+        """Those that chose h and mu; None where that was not recorded (before 0.3)."""
+        entries = [entry.get("seeds") for entry in self.tuning.values() if isinstance(entry, Mapping)]
+        told = [entry for entry in entries if isinstance(entry, list)]
+        if not entries or len(told) < len(entries):
+            return None
+        return {seed for entry in told for seed in entry}
 
     @property
     def noisy(self) -> bool:
         """Raters of several kinds answer."""
         return len({item.feedback for item in self.learners}) > 1
+
+    @property
+    def retuned(self) -> bool:
+        """Raters of several kinds, for some of which h was tuned: these stand beside the fixed settings of all."""
+        tuned = [bool(item.runs("tuned")) for item in self.learners]
+        return self.noisy and any(tuned) and not all(tuned)
 
     @property
     def drawn(self) -> tuple[LearnerRuns, ...]:

@@ -16,6 +16,7 @@ from sparsezo.reports.results import FEWEST, LearnerRuns, ReportedExperiment, Re
 
 BOUNDS = {"out-of-domain": 0.257, "in-domain": 0.284, "oracle": None}  # BLEU in the paper's Sec. 5
 BOUND_GROUP = "bounds"
+RETUNED = "h tuned on dev for this rater"
 NOTHING = "-"
 
 
@@ -129,9 +130,14 @@ class Table:
 
 
 def make_table(experiment: ReportedExperiment) -> Table:
-    rows = [_row(learner) for learner in experiment.learners]
-    phase = "tuned" if any(row.phase == "tuned" for row in rows) else "fixed"
-    rows = _mark(rows, phase)
+    if experiment.retuned:
+        phase, rows = "fixed", [_row(learner, "fixed") for learner in experiment.learners if learner.runs("fixed")]
+        tuned = [_row(learner, "tuned") for learner in experiment.learners if learner.runs("tuned")]
+        rows += [replace(row, group=RETUNED) for row in tuned]
+    else:
+        rows = [_row(learner) for learner in experiment.learners]
+        phase = "tuned" if any(row.phase == "tuned" for row in rows) else "fixed"
+        rows = _mark(rows, phase)
     rows += _bound_rows(experiment, compare=any(row.paper is not None for row in rows))
     rows = _with_best(rows)
     return Table(
@@ -161,8 +167,8 @@ def _headings(experiment: ReportedExperiment, rows: Iterable[TableRow]) -> list[
     return [(group, experiment.group_title(group)) for group in dict.fromkeys(row.group for row in rows)]
 
 
-def _row(learner: LearnerRuns) -> TableRow:
-    phase = learner.best_phase() or "fixed"
+def _row(learner: LearnerRuns, phase: str | None = None) -> TableRow:
+    phase = phase or learner.best_phase() or "fixed"
     run = learner.runs(phase)[0]
     losses = ("average_loss", "map_average_loss")
     quantities = ("test", "dev", *losses, "best_iteration", "length_ratio", "update_fraction")
@@ -215,7 +221,7 @@ def _widened(experiment: ReportedExperiment) -> list[str]:
 
 
 def _notes(experiment: ReportedExperiment, rows: Sequence[TableRow], phase: str) -> Iterable[str]:
-    how = "h and mu tuned on dev for each learner" if phase == "tuned" else _fixed_words(rows)
+    how = _tuned_words(experiment, rows) if phase == "tuned" else _fixed_words(rows)
     most = max((len(row.seeds) for row in rows), default=0)
     spread = "Figures are means ± standard deviations over seeds"
     if most < FEWEST:
@@ -228,7 +234,17 @@ def _notes(experiment: ReportedExperiment, rows: Sequence[TableRow], phase: str)
     if phase == "tuned" and (widened := _widened(experiment)):
         yield f"The best lay on an edge of the grid, which was then widened by a decade, for {', '.join(widened)}."
     if any(row.paper is not None for row in rows):
-        yield "Difference: ours minus the paper's, which was measured on the paper's own data; ours is named below."
+        yield "Difference: here minus the paper's, which was measured on the paper's data; what it is here is below."
+    if experiment.about is not None and experiment.about.zero_one_loss and _has_twins(experiment):
+        yield (
+            "With a loss of 0 or 1 preference's step is two-point's: at the same settings and seeds both rows are of "
+            "the same runs, and no difference between them says anything about the rules."
+        )
+    if experiment.retuned:
+        yield (
+            "The last group has h tuned on dev, for exact answers and for one noise each: what noise costs there is "
+            "not that h was chosen for exact answers. In all other rows h is the same along a line."
+        )
     if experiment.noisy:
         yield (
             "Feedback that is not exact stands at the end of a learner's name. flip:P: a comparison answered wrongly "
@@ -238,6 +254,21 @@ def _notes(experiment: ReportedExperiment, rows: Sequence[TableRow], phase: str)
     scores = {str(run.test_report["signature"]) for run in experiment.runs if run.test_report.get("signature")}
     if scores:
         yield f"Score: {'; '.join(sorted(scores))}."
+
+
+def _tuned_words(experiment: ReportedExperiment, rows: Sequence[TableRow]) -> str:
+    """With which seeds h and mu were chosen, which must not be the table's."""
+    chosen = experiment.tuning_seeds
+    if chosen is None:
+        return "h and mu tuned on dev for each learner, with seeds that were not recorded and may be the table's own"
+    both = chosen & {seed for row in rows if row.phase == "tuned" for seed in row.seeds}
+    whose = f"of which {', '.join(map(str, sorted(both)))} are the table's own" if both else "none of them the table's"
+    return f"h and mu tuned on dev for each learner, with seeds {', '.join(map(str, sorted(chosen)))}, {whose}"
+
+
+def _has_twins(experiment: ReportedExperiment) -> bool:
+    """Both rules, with one perturbation."""
+    return any(item.rule == "preference" and experiment.find("two-point", item.perturb) for item in experiment.learners)
 
 
 def _fixed_words(rows: Sequence[TableRow]) -> str:

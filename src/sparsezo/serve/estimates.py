@@ -42,7 +42,9 @@ class Estimated:
             return None
         theirs = [(n / total, self.rates[person].error) for person, n in by.items()]
         value = sum(share * each.value for share, each in theirs)
-        below = math.hypot(*(share * (each.value - each.low) for share, each in theirs))  # doubts about different people
+        below = math.hypot(
+            *(share * (each.value - each.low) for share, each in theirs)
+        )  # doubts of people are their own
         above = math.hypot(*(share * (each.high - each.value) for share, each in theirs))
         return Share(value, max(0.0, value - below), min(1.0, value + above))
 
@@ -118,13 +120,13 @@ def _agreement(said: dict[int, dict[int, bool]]) -> dict[int, float]:
 def audited(rows: Sequence[dict[str, Any]], labels: int, found: Estimated, believed: float) -> dict[str, Any]:
     """Of the audit set: n asked, right under the present model, and the model's accuracy with its interval.
 
-    Corrected by what is known of the raters' errors; before that, by what is believed of all of them, give or take as
-    much again.
+    Corrected by what is known of the raters' errors; before that, by what is believed of all of them, from
+    none to three times as many.
     """
     n, right = len(rows), sum(row["answer"] == row["model"] for row in rows)
     error = found.error(Counter(row["person"] for row in rows))
     if error is None and believed > 0:
-        error = Share(believed, 0.0, min(2 * believed, _MOST_RATE))
+        error = Share(believed, 0.0, min(3 * believed, _MOST_RATE))
     once = accuracy(right, n, error=error, labels=labels)
     always = accuracy(right, n, error=error, labels=labels, always=True)
     return {

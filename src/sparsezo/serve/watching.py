@@ -18,6 +18,7 @@ AUDITED = "accuracy (audit)"  # what the curve is of where there is no dev
 _SLICE = 64  # inputs decoded at a time
 _FIRST, _GROWTH = 25, 1.1  # answers between looks: 25 at first, then a tenth more each time
 _SHARE = 0.1  # of the time that looking may take, since it takes it from those who answer
+_MOST_REST = 10.0  # seconds between looks: one may have waited for a compiler
 
 
 class Watch:
@@ -78,7 +79,7 @@ class Watch:
                 self._look_after(answers, W)
             except SparsezoError:
                 return  # the session has ended
-            self._stopped.wait((time.monotonic() - began) * (1 - _SHARE) / _SHARE)
+            self._stopped.wait(min(_MOST_REST, (time.monotonic() - began) * (1 - _SHARE) / _SHARE))
 
     def _look_after(self, answers: int, W: NDArray[Any]) -> None:
         value = self.look(W) if self._dev is not None else None

@@ -76,6 +76,7 @@ class Scores:
     metric: str
     value: float
     report: dict[str, Any]
+    counts: NDArray[Any] | None = field(default=None, compare=False, repr=False)  # of each input (tasks/counts.py)
 
 
 class Task(Protocol):

@@ -67,6 +67,9 @@ class TaskKind:
     companions: Callable[[str], str] | None = None  # a data file -> a file that is read beside it by default
     beats_first_order: str | None = None  # what the paper says of zeroth-order against SFO, where it says it wins
     speed_against_first_order: bool = False  # the paper compares with SFO in speed, not on test
+    close_to_first_order: bool = False  # the paper has its two-point SPARSE near SFO
+    margin: float = 0.01  # of metric and loss: learners that differ by less are as good as each other
+    zero_one_loss: bool = False  # an output is right or wrong, so preference is two-point in law
 
     @property
     def extras(self) -> tuple[str | None, str | None]:

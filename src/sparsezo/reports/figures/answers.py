@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparsezo.reports.answers import PHASE, Line, minutes, noise_rows, of_weights, section_title, spoken
+from sparsezo.reports.figures.curves import within_range
 from sparsezo.reports.figures.sheet import OTHER_RULE, RULE_STYLES, WIDTH, Figure, new_sheet, save
 from sparsezo.reports.results import MeanCurve, ReportedExperiment
 from sparsezo.reports.tables import count_text, signature
@@ -138,7 +139,9 @@ def _line(axes: Axes, each: _Drawn) -> None:
     axes.plot(x[-1:], mean[-1:], "o", color=each.colour, markersize=4)
     if each.curve.sd is not None:
         sd = each.curve.sd[seen]
-        axes.fill_between(x, mean - sd, mean + sd, color=each.colour, alpha=0.15, linewidth=0)
+        axes.fill_between(
+            x, within_range(mean - sd), within_range(mean + sd), color=each.colour, alpha=0.15, linewidth=0
+        )
 
 
 def _limits(axes: Axes, drawn: Sequence[_Drawn]) -> None:

@@ -3,16 +3,19 @@
     for figure in curve_figures(experiment, folder, "chunking"):           # none where there are no curves
         figure.caption
 
-Mean over seeds as a line, two standard deviations filled; a line style for each perturbation.
+Mean over seeds as a line, two standard deviations filled, as far as a loss or metric can be (0 to 1); a line style for
+each perturbation. The average loss also against the number of losses asked for: two-point takes two a step.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sparsezo.reports.figures.sheet import (
     MOST_LETTERS,
@@ -26,6 +29,7 @@ from sparsezo.reports.figures.sheet import (
 )
 from sparsezo.reports.results import LearnerRuns, ReportedExperiment
 from sparsezo.reports.tables import count_text, signature
+from sparsezo.rules import RULES
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -42,42 +46,65 @@ Style = Callable[[LearnerRuns, Sequence[LearnerRuns]], dict[str, Any]]
 _HANDLE = 16  # letters that a line in a legend is wide
 _ROOM = 120  # letters that all of a legend's columns may be wide
 _MORE_MARKERS = (">", "<", "p", "h", "d", "8")  # for a third variant of a rule, and more
-LEGEND_COLUMNS = {"all": "ALL", "active": "ACTIVE", "score": "SCORE (ours)"}
+LEGEND_COLUMNS = {"all": "ALL", "active": "ACTIVE", "score": "SCORE"}
 
 
 def curve_figures(experiment: ReportedExperiment, folder: Path, slug: str) -> Iterator[Figure]:
     """Loss, then dev; each at fixed settings, as in the paper's figures, and at tuned ones, where there are such."""
     metric = experiment.metric_name
     loss = f"average cumulative loss ({experiment.loss_name})"
-    for column, kind, label, title in (
-        ("average_loss", "loss", loss, "Average cumulative loss against iterations"),
-        ("dev", "dev", f"dev {metric}", f"Dev {metric} against iterations"),
+    asked = "losses asked for"
+    for kind, view in (
+        ("loss", View("average_loss", loss, "Average cumulative loss against iterations")),
+        ("asked", View("average_loss", loss, f"Average cumulative loss against the {asked}", asked)),
+        ("dev", View("dev", f"dev {metric}", f"Dev {metric} against iterations")),
     ):
-        for phase in experiment.phases(column):
+        for phase in experiment.phases(view.column):
             name = f"{kind}-{slug}" if phase == "fixed" else f"{kind}-{phase}-{slug}"
-            figure = _curves(experiment, folder, name, column, label, title, phase)
+            figure = _curves(experiment, folder, name, view, phase)
             if figure is not None:
                 yield figure
 
 
-def _curves(
-    experiment: ReportedExperiment, folder: Path, name: str, column: str, label: str, title: str, phase: str
-) -> Figure | None:
-    shown = [item for item in experiment.drawn if item.mean_curve(phase, column) is not None]
-    if not shown:
+@dataclass(frozen=True)
+class View:
+    """One figure's axes."""
+
+    column: str
+    label: str
+    title: str
+    along: str = "iterations"
+
+    def places(self, learner: LearnerRuns) -> int | None:
+        """How far a step is on the x axis; None where the learner has no place there."""
+        return 1 if self.along == "iterations" else losses_a_step(learner.rule)
+
+
+def losses_a_step(rule: str) -> int | None:
+    """How many losses, or outputs in a comparison, a step asks for; None where it asks for none."""
+    known = RULES.get(rule)
+    if known is None or known.asks or rule == "supervised":
+        return None
+    return 1 if known.incumbent is None else 2
+
+
+def _curves(experiment: ReportedExperiment, folder: Path, name: str, view: View, phase: str) -> Figure | None:
+    column, title = view.column, view.title
+    shown = [item for item in experiment.drawn if item.mean_curve(phase, column) is not None and view.places(item)]
+    if not shown or (view.along != "iterations" and len({view.places(item) for item in shown}) < 2):
         return None
     mark = signature(experiment, phase, shown)
     drawing, axes = new_sheet(3.6, legend_rows(shown), mark)
     seeds, several = 1, 0
     for index, learner in enumerate(shown):
-        several = max(several, _line(axes, learner, phase, column, index, shown))
+        several = max(several, _line(axes, learner, phase, view, index, shown))
         seeds = max(seeds, len(learner.runs(phase)))
     axes.set_title(f"{experiment.title}, {phase} settings", fontsize=10.5, loc="left")
-    axes.set_ylabel(label)
-    axes.set_xlabel("iterations")
+    axes.set_ylabel(view.label)
+    axes.set_xlabel(view.along)
     _limit(axes)
     if several > 3:
-        _log_axis(axes)
+        _log_axis(axes, view.along)
     draw_legend(drawing, axes, shown)
     few = {1: "a single seed, so no spread", 2: "mean over two seeds, too few for a spread"}
     spread = few.get(seeds, "mean over seeds, 2 standard deviations filled")
@@ -85,6 +112,8 @@ def _curves(
         f"{title}, {phase} settings: {spread}. ALL solid, ACTIVE dashed, SCORE dash-dotted; "
         "a colour and a marker for each rule."
     )
+    if view.along != "iterations":
+        caption += " A step of two-point, symmetric, comparison or preference asks about two outputs, others about one."
     if experiment.dense:
         caption += " Every feature is active in every input here, so ACTIVE is ALL."
     if len(experiment.drawn) < len(experiment.learners):
@@ -92,18 +121,23 @@ def _curves(
     return Figure(name, title, caption, mark, save(drawing, folder, name))
 
 
-def _line(axes: Axes, learner: LearnerRuns, phase: str, column: str, index: int, shown: Sequence[LearnerRuns]) -> int:
-    curve = learner.mean_curve(phase, column)
+def _line(axes: Axes, learner: LearnerRuns, phase: str, view: View, index: int, shown: Sequence[LearnerRuns]) -> int:
+    curve = learner.mean_curve(phase, view.column)
     if curve is None:
         return 0
     start = 1 if curve.at.size > 1 and curve.at[0] == 0 else 0  # before the first step: no place on a log axis
-    x, mean = curve.at[start:], curve.mean[start:]
+    x, mean = curve.at[start:] * (view.places(learner) or 1), curve.mean[start:]
     style = line_style(learner, shown)
     axes.plot(x, mean, markevery=(0.015 * (index + 1), 0.17), **style)
     if curve.sd is not None:
-        sd = curve.sd[start:]
-        axes.fill_between(x, mean - 2 * sd, mean + 2 * sd, color=style["color"], alpha=0.16, linewidth=0)
+        low, high = within_range(mean - 2 * curve.sd[start:]), within_range(mean + 2 * curve.sd[start:])
+        axes.fill_between(x, low, high, color=style["color"], alpha=0.16, linewidth=0)
     return int(x.size)
+
+
+def within_range(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """A band may not say that a loss or a metric could be below 0 or above 1."""
+    return np.clip(values, 0.0, 1.0)
 
 
 def _limit(axes: Axes) -> None:
@@ -115,7 +149,7 @@ def _limit(axes: Axes) -> None:
     axes.set_ylim(max(low, least - room), min(high, most + room))
 
 
-def _log_axis(axes: Axes) -> None:
+def _log_axis(axes: Axes, along: str) -> None:
     from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
     axes.set_xscale("log")
@@ -124,7 +158,7 @@ def _log_axis(axes: Axes) -> None:
     axes.xaxis.set_major_locator(LogLocator(subs=subs, numticks=20))
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: count_text(value)))
     axes.xaxis.set_minor_formatter(NullFormatter())
-    axes.set_xlabel("iterations (log scale)")
+    axes.set_xlabel(f"{along} (log scale)")
 
 
 def line_style(learner: LearnerRuns, shown: Sequence[LearnerRuns]) -> dict[str, Any]:

@@ -10,11 +10,14 @@ ratings stand exact losses on the left and thumbs (binary) on the right, which h
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from sparsezo.perturbations import PERTURBATIONS
-from sparsezo.reports.figures.curves import draw_legend, legend_rows, line_style
+from sparsezo.reports.figures.curves import draw_legend, legend_rows, line_style, within_range
 from sparsezo.reports.figures.sheet import WIDTH, Figure, new_sheet, save
 from sparsezo.reports.noise import NoiseLine, NoisePoint, noise_lines, noise_phase
 from sparsezo.reports.results import LearnerRuns, ReportedExperiment
@@ -45,9 +48,12 @@ def noise_figure(experiment: ReportedExperiment, folder: Path, slug: str) -> Fig
     rows: list[str | None] = [perturb for perturb in PERTURBATIONS if perturb in perturbed] or [None]
     drawing, whole = new_sheet(3.4 if len(rows) == 1 else _ROW * len(rows), legend_rows(shown), mark)
     panels = _split(drawing, whole, len(rows), len(columns))
+    tuned = noise_lines(experiment, "tuned") if experiment.retuned else []
     for perturb, row in zip(rows, panels, strict=True):
         for axes, (draw, mine) in zip(row, columns, strict=True):
-            draw(axes, [line for line in mine if line.learner.perturb in (perturb, None)], mine, shown)
+            here = [line for line in mine if line.learner.perturb in (perturb, None)]
+            beside = {line.name: line for line in tuned if draw is _rating_panel or line.of("flip")}
+            draw(axes, [Drawn(line, beside.get(line.name)) for line in here], mine, shown)
             if row is not panels[-1]:
                 axes.tick_params(labelbottom=False)
                 axes.set_xlabel("")
@@ -58,7 +64,15 @@ def noise_figure(experiment: ReportedExperiment, folder: Path, slug: str) -> Fig
     several = any(point.test.sd is not None for line in lines for point in line.points)
     spread = "bars are 2 standard deviations" if several else "too few seeds for a spread"
     caption = f"{title}, {phase} settings: mean over seeds, {spread}. {_words(flips, ratings)}"
+    if tuned:
+        caption += " Crosses on thin dotted lines: h tuned on dev, for exact answers and for this noise."
     return Figure(name, title, caption, mark, save(drawing, folder, name))
+
+
+@dataclass(frozen=True, eq=False)
+class Drawn:
+    line: NoiseLine
+    tuned: NoiseLine | None  # the same with h tuned, where it was
 
 
 def _split(drawing: Drawing, whole: Axes, rows: int, columns: int) -> list[list[Axes]]:
@@ -79,33 +93,37 @@ def _split(drawing: Drawing, whole: Axes, rows: int, columns: int) -> list[list[
     return panels
 
 
-def _flip_panel(
-    axes: Axes, lines: Sequence[NoiseLine], every: Sequence[NoiseLine], shown: Sequence[LearnerRuns]
-) -> None:
+def _flip_panel(axes: Axes, lines: Sequence[Drawn], every: Sequence[NoiseLine], shown: Sequence[LearnerRuns]) -> None:
     """``every``: all lines of the column, which share its x axis."""
     places = sorted({point.feedback.noise for line in every for point in line.flips})
     span = places[-1] - places[0] or 1.0
-    for line, shift in zip(lines, _shifts(len(lines), span), strict=True):
-        xs = [point.feedback.noise + shift for point in line.flips]
-        _bars(axes, line, line.flips, xs, shown)
+    for both, shift in zip(lines, _shifts(len(lines), span), strict=True):
+        xs = [point.feedback.noise + shift for point in both.line.flips]
+        _bars(axes, both.line, both.line.flips, xs, shown)
+        if both.tuned is not None:
+            points = both.tuned.flips
+            _crosses(axes, both.line, points, [point.feedback.noise + shift for point in points], shown)
     axes.set_xticks(places, [f"{place:g}" for place in places])
     axes.set_xlim(places[0] - 0.05 * span, places[-1] + 0.05 * span)
     axes.grid(axis="x", visible=False)
     axes.set_xlabel("comparisons: probability of a wrong answer")
 
 
-def _rating_panel(
-    axes: Axes, lines: Sequence[NoiseLine], every: Sequence[NoiseLine], shown: Sequence[LearnerRuns]
-) -> None:
+def _rating_panel(axes: Axes, lines: Sequence[Drawn], every: Sequence[NoiseLine], shown: Sequence[LearnerRuns]) -> None:
     places = sorted({point.feedback.noise for point in _ratings(every)})
     low, high = (places[0], places[-1]) if places else (0.0, 0.0)
     span = high - low or 1.0
     beside = {"exact": low - _BESIDE * span, "binary": high + _BESIDE * span}
-    for line, shift in zip(lines, _shifts(len(lines), span * (1 + 2 * _BESIDE)), strict=True):
+    for both, shift in zip(lines, _shifts(len(lines), span * (1 + 2 * _BESIDE)), strict=True):
+        line = both.line
         _bars(axes, line, line.ratings, [point.feedback.noise + shift for point in line.ratings], shown)
         for model, place in beside.items():
             if point := line.at(model):
                 _bars(axes, line, (point,), [place + shift], shown)
+        if both.tuned is not None:
+            points = both.tuned.points
+            places = [beside.get(point.feedback.model, point.feedback.noise) + shift for point in points]
+            _crosses(axes, line, points, places, shown)
     ticks = {beside["exact"]: "exact", **{place: f"{place:g}" for place in places}, beside["binary"]: "binary"}
     axes.set_xticks(list(ticks), list(ticks.values()))
     for place in (low - _BESIDE * span / 2, high + _BESIDE * span / 2) if places else ():
@@ -126,9 +144,19 @@ def _bars(
     if not points:
         return
     style = _style(line.learner, shown)
-    means = [point.test.mean for point in points]
-    spread = [2 * point.test.sd if point.test.sd is not None else float("nan") for point in points]  # nan: no bar
+    means = np.array([point.test.mean for point in points])
+    spread = np.array([[2 * (point.test.sd if point.test.sd is not None else float("nan")) for point in points]] * 2)
+    spread[0] = means - within_range(means - spread[0])  # down and up, nan: no bar
+    spread[1] = within_range(means + spread[1]) - means
     axes.errorbar(xs, means, yerr=spread, elinewidth=1.1, capsize=2, **style | {"linewidth": 1.4, "markersize": 5})
+
+
+def _crosses(
+    axes: Axes, line: NoiseLine, points: Sequence[NoisePoint], xs: Sequence[float], shown: Sequence[LearnerRuns]
+) -> None:
+    colour = _style(line.learner, shown)["color"]
+    means = [point.test.mean for point in points]
+    axes.plot(xs, means, "x", color=colour, linestyle=(0, (1, 2)), linewidth=0.8, markersize=6, markeredgewidth=1.4)
 
 
 def _style(learner: LearnerRuns, shown: Sequence[LearnerRuns]) -> dict[str, Any]:

@@ -81,6 +81,22 @@ def score_chunks(gold: Sequence[str], predicted: Sequence[str], offsets: NDArray
     return _scores(correct, guessed, wanted, gold, predicted)
 
 
+def counts_by_sentence(gold: Sequence[str], predicted: Sequence[str], offsets: NDArray[np.int64]) -> NDArray[np.int32]:
+    """Correct, predicted and gold chunks of each sentence: [sentences, 3]."""
+    wanted, guessed = chunks(gold, offsets), chunks(predicted, offsets)
+    counts = np.zeros((offsets.size - 1, 3), np.int32)
+    for column, found in enumerate((set(wanted).intersection(guessed), guessed, wanted)):
+        firsts = np.array([first for first, _, _ in found], np.int64)
+        np.add.at(counts[:, column], np.searchsorted(offsets, firsts, side="right") - 1, 1)
+    return counts
+
+
+def tokens_by_sentence(gold: Sequence[str], predicted: Sequence[str], offsets: NDArray[np.int64]) -> NDArray[np.int32]:
+    """Tokens with the right tag, and all of them, of each sentence: [sentences, 2]."""
+    right = np.concatenate(([0], np.cumsum(np.array(list(map(str.__eq__, gold, predicted)), np.int64))))
+    return np.stack((np.diff(right[offsets]), np.diff(offsets)), axis=1).astype(np.int32)
+
+
 def score_tags(gold: Sequence[str], predicted: Sequence[str]) -> ChunkScores:
     """Compare tags that are no chunks: each token counts for itself, and as one of its tag's."""
     correct = Counter(a for a, b in zip(gold, predicted, strict=True) if a == b)

@@ -33,7 +33,7 @@ from sparsezo.tasks.chunking.crfsuite import ListedIndex
 from sparsezo.tasks.chunking.feature_sets import built_in
 from sparsezo.tasks.chunking.kernel import ChunkGold, chunk_task, corpus_counts
 from sparsezo.tasks.chunking.kind import defaults
-from sparsezo.tasks.chunking.metric import score_chunks, score_tags
+from sparsezo.tasks.chunking.metric import counts_by_sentence, score_chunks, score_tags, tokens_by_sentence
 from sparsezo.tasks.chunking.options import AUTO, PLAIN, SCHEMES, ChunkingOptions
 from sparsezo.tasks.chunking.rows import order_1
 from sparsezo.tasks.chunking.tags import IOB2, OUTSIDE, keep_only, require_chunks, spelled, understood
@@ -233,8 +233,10 @@ class Chunking:
         if self.scheme == PLAIN:
             found = score_tags(correct, predicted)
             of_tags = {tag: counts.as_dict() for tag, counts in found.per_type.items()}
-            return Scores(self.metric, found.accuracy, {"accuracy": found.accuracy, **size, "tags": of_tags})
-        result = score_chunks(spelled(correct, data.offsets, self.scheme), predicted, data.offsets)
+            counts = tokens_by_sentence(correct, predicted, data.offsets)
+            return Scores(self.metric, found.accuracy, {"accuracy": found.accuracy, **size, "tags": of_tags}, counts)
+        correct = spelled(correct, data.offsets, self.scheme)
+        result = score_chunks(correct, predicted, data.offsets)
         report: dict[str, Any] = {
             "f1": result.f1,
             "precision": result.precision,
@@ -245,7 +247,7 @@ class Chunking:
         }
         if len(result.per_type) > 1:
             report["types"] = {name: counts.as_dict() for name, counts in sorted(result.per_type.items())}
-        return Scores(self.metric, result.f1, report)
+        return Scores(self.metric, result.f1, report, counts_by_sentence(correct, predicted, data.offsets))
 
     def words(self, outputs: NDArray[np.int32], offsets: NDArray[np.int64]) -> list[str]:
         """Tag names of outputs, in the training file's scheme; an I that starts a chunk (to F1 it does) as its B."""

@@ -147,7 +147,8 @@ class Reranking:
         """sacrebleu's own score of the texts. Sentence BLEU, the loss, likes longer outputs: see the length ratio."""
         data.require_references()
         result = corpus_bleu(self.words(data, outputs), data.references)
-        sentence_bleu = bleu_from_statistics(data.statistics[data.offsets[:-1] + outputs])
+        statistics = np.array(data.statistics[data.offsets[:-1] + outputs])
+        sentence_bleu = bleu_from_statistics(statistics)
         report: dict[str, Any] = {
             "bleu": result.bleu,
             "signature": result.signature,
@@ -155,7 +156,7 @@ class Reranking:
             "sentence_bleu": float(sentence_bleu.mean()),
             "sentences": len(data),
         }
-        return Scores(self.metric, result.bleu, report)
+        return Scores(self.metric, result.bleu, report, statistics)
 
     def words(self, data: NBestStore, outputs: NDArray[np.int32]) -> list[str]:
         """The chosen hypotheses; an output is the candidate's place in its list."""

@@ -39,4 +39,5 @@ KIND = TaskKind(
     paper="text",
     home="sparsezo.tasks.text",
     speed_against_first_order=True,
+    zero_one_loss=True,
 )

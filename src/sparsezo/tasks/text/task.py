@@ -141,8 +141,11 @@ class TextClassification:
         documents = _documents(data)
         if documents.labels is None:
             raise DataError(", ".join(documents.paths), "has no labels to compare with; write label TAB text")
-        result = score_classes(documents.labels, self.words(outputs))
-        return Scores(self.metric, result.accuracy, {**result.as_dict(), "documents": len(documents)})
+        words = self.words(outputs)
+        result = score_classes(documents.labels, words)
+        right = np.array([a == b for a, b in zip(documents.labels, words, strict=True)], np.int8)
+        counts = np.stack((right, np.ones_like(right)), axis=1)
+        return Scores(self.metric, result.accuracy, {**result.as_dict(), "documents": len(documents)}, counts)
 
     def feature_names(self) -> list[str]:
         """Of each row of the weights: the word, or the index as it is written in svmlight files."""

@@ -1,0 +1,159 @@
+"""What README.md and docs/results/README.md say of the results, written from the results that stand beside them.
+
+    python -m sparsezo.reports.published            # in the repository: rewrites the blocks between their marks
+    blocks(Path("docs/results"))["chunking-claims"]     # the text of one
+
+A block stands between ``<!-- NAME: written by make findings -->`` and ``<!-- end of NAME -->``. Its text is made from
+table.csv, verdicts.json and scaling.csv in docs/results, which the reports write, so that no sentence can say what the
+tables do not. A test compares them.
+"""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from sparsezo.errors import DataError
+from sparsezo.reports.comparisons import FAILS, HOLDS, UNDECIDED
+from sparsezo.reports.results import RULE_ORDER
+from sparsezo.storage.files import write_text
+from sparsezo.storage.sealed import read_sealed
+
+VERDICTS = "verdicts.json"
+PAGES = ("README.md", "docs/results/README.md")
+EXPERIMENTS = {"chunking": 3, "text": 3, "smt": 4, "noise": 0}  # with the digits of README's table; 0: it has none
+_GRID = {"all": "all", "active": "active", "score": "score (not in the paper)"}
+_FLAT = 0.1  # an exponent below which nothing grows
+_MARK = "<!-- {}: written by make findings -->"
+_END = "<!-- end of {} -->"
+
+Row = Mapping[str, str]
+
+
+def blocks(results: Path) -> dict[str, str]:
+    """By name, all that there are results for."""
+    found: dict[str, str] = {}
+    for name, digits in EXPERIMENTS.items():
+        if (results / name / "table.csv").exists() and digits:
+            found[f"{name}-table"] = table(_rows(results / name / "table.csv"), digits)
+        if (verdicts := read_sealed(results / name / VERDICTS)) is not None:
+            found[f"{name}-verdicts"] = in_short(verdicts["claims"])
+            found[f"{name}-claims"] = "\n".join([" ".join(verdicts["summary"]), "", *_claims(verdicts["claims"])])
+    if (results / "scaling" / "scaling.csv").exists():
+        found["scaling"] = scaling(_rows(results / "scaling" / "scaling.csv"))
+    tables = {name: results / name / "table.csv" for name, digits in EXPERIMENTS.items() if digits}
+    return found | {"seeds": seeds({name: _rows(path) for name, path in tables.items() if path.exists()})}
+
+
+def update(page: str, made: Mapping[str, str], where: str = "page") -> str:
+    """The page with every block that it has written anew; a block that nothing is known of is an error."""
+    for name in re.findall(r"<!-- ([\w-]+): written by make findings -->", page):
+        if name not in made:
+            raise DataError(where, f"has a block '{name}', which there are no results for")
+        mark, end = _MARK.format(name), _END.format(name)
+        if page.count(mark) != 1 or page.count(end) != 1:
+            raise DataError(where, f"must have one '{mark}' and one '{end}'")
+        before, rest = page.split(mark)
+        page = f"{before}{mark}\n{made[name]}\n{end}{rest.split(end)[1]}"
+    return page
+
+
+# Tables
+
+
+def table(rows: Sequence[Row], digits: int) -> str:
+    """A row for each rule, a column for each perturbation; what is not of the paper's kind has a row of its own."""
+    found = {row["learner"]: row for row in rows if row["learner"] != "oracle"}
+    grid = [rule for rule in RULE_ORDER if any(f"{rule} {perturb}" in found for perturb in _GRID)]
+    shown = {perturb: title for perturb, title in _GRID.items() if any(f"{rule} {perturb}" in found for rule in grid)}
+    taken = {f"{rule} {perturb}" for rule in grid for perturb in shown}
+    lines = ["| learner | " + " | ".join([*shown.values(), "test"]) + " |", "|---" * (len(shown) + 2) + "|"]
+    for rule in grid:
+        cells = [_cell(found.get(f"{rule} {perturb}"), digits) for perturb in shown]
+        lines.append(f"| {rule} | " + " | ".join([*cells, ""]) + " |")
+    for name, row in found.items():
+        if name not in taken:
+            lines.append(f"| {name} | " + " | ".join([*([""] * len(shown)), _cell(row, digits)]) + " |")
+    return "\n".join(lines)
+
+
+def _cell(row: Row | None, digits: int) -> str:
+    if row is None or not row["test_mean"]:
+        return ""
+    paper = f" ({float(row['paper']):.3f})" if row["paper"] else ""
+    return f"{float(row['test_mean']):.{digits}f}{paper}"
+
+
+def seeds(tables: Mapping[str, Sequence[Row]]) -> str:
+    """How many, of each experiment."""
+    told = []
+    for name, rows in tables.items():
+        counts = sorted({len(row["seeds"].split()) for row in rows if row["seeds"]})
+        told.append(f"{name}: {' or '.join(map(str, counts))}")
+    return f"Test results are means over seeds ({', '.join(told)}), h and mu tuned on dev for each learner."
+
+
+# Claims
+
+
+def in_short(claims: Iterable[Mapping[str, Any]]) -> str:
+    """One line for each verdict: the titles."""
+    listed = list(claims)
+    lines = []
+    for verdict in (HOLDS, FAILS, UNDECIDED):
+        titles = [claim["title"] for claim in listed if claim["verdict"] == verdict]
+        lines += [f"- {verdict.capitalize()}: {'; '.join(titles)}."] if titles else []
+    return "\n".join(lines)
+
+
+def _claims(claims: Iterable[Mapping[str, Any]]) -> list[str]:
+    return [f"- **{each['verdict']}**: {each['title']} ({each['source']}): {each['words']}." for each in claims]
+
+
+# Scaling
+
+
+def scaling(rows: Sequence[Row]) -> str:
+    """What passes and iterations go with as n grows, from the figures."""
+    exponents = {
+        (perturb, cost): _slope([row for row in rows if row["panel"] == "n" and row["perturb"] == perturb], cost)
+        for perturb in _GRID
+        for cost in ("passes", "iterations")
+    }
+    passes, iterations = (
+        ", ".join(f"n^{exponents[perturb, cost]:.2f} with `{perturb}`" for perturb in _GRID)
+        for cost in ("passes", "iterations")
+    )
+    flat = [f"{cost} with `{perturb}`" for (perturb, cost), slope in exponents.items() if abs(slope) < _FLAT]
+    return (
+        "On an objective with planted sparsity, the number of passes over the inputs grows with n, the number of "
+        f"weights, as {passes}; the number of iterations, since more weights need more inputs to be determined, as "
+        f"{iterations}. Flat in n: {', '.join(flat) or 'nothing'}."
+    )
+
+
+def _slope(rows: Sequence[Row], cost: str) -> float:
+    """Fitted on the log-log scale."""
+    x, y = (np.log([float(row[name]) for row in rows]) for name in ("n", cost))
+    return float(np.polyfit(x, y, 1)[0])
+
+
+def _rows(path: Path) -> list[dict[str, str]]:
+    with open(path, encoding="utf-8", newline="") as stream:
+        return list(csv.DictReader(stream))
+
+
+def main(root: Path = Path()) -> None:
+    made = blocks(root / "docs" / "results")
+    for page in PAGES:
+        path = root / page
+        write_text(path, update(path.read_text("utf-8"), made, page))
+
+
+if __name__ == "__main__":
+    main()
