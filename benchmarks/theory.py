@@ -157,6 +157,20 @@ def rates(task: str, loaded: Any, learners: Iterable[Mapping[str, Any]], say: An
     return rows
 
 
+def markdown(rows: Sequence[Mapping[str, Any]]) -> str:
+    """The table for people; test figures: F1 of chunking, accuracy of text."""
+    head = "| task | rule | perturb | m | mu | theory's h | tuned h | tuned / theory | test, theory's | test, tuned |"
+    lines = ["# The theory's h and the tuned one", "", "Made by `python benchmarks/theory.py rates DATA`.", ""]
+    lines += [head, "|---|---|---|--:|--:|--:|--:|--:|--:|--:|"]
+    for row in rows:
+        names = [row["task"], row["rule"], row["perturb"]]
+        sizes = [f"{float(row['m']):,.0f}", *(f"{float(row[name]):.3g}" for name in ("mu", "h_theory", "h_tuned"))]
+        ratio = f"{float(row['tuned_over_theory']):,.0f}"
+        tests = [f"{float(row[name]):.3f}" for name in ("test_theory", "test_tuned")]
+        lines.append(f"| {' | '.join([*names, *sizes, ratio, *tests])} |")
+    return "\n".join([*lines, ""])
+
+
 # Files
 
 
@@ -182,6 +196,7 @@ def main() -> None:
         draw(rows, args.output, f"E‖s‖² of a step, CoNLL-2000 NP, mu {one['mu']:g}, gamma 1, {args.draws:,} draws")
     else:
         rows = [row for task in TASKS for row in rates(task, load(task, args.data), tuned(task))]
+        write_text(args.output / "rates.md", markdown(rows))
     table(rows, args.output / f"{args.what}.csv")
 
 
