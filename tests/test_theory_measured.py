@@ -53,7 +53,7 @@ def test_it_is_what_steps_move(small, W, measured, criterion, perturb, rule):
     """Step after step from the same weights, ||W - before||^2 / h^2."""
     problem, gold = small
     learner = learner_at(problem, W, rule=rule, perturb=perturb, criterion=criterion, seed=7)
-    moved = np.empty(1500)
+    moved = np.empty(700)
     for k in range(moved.size):
         learner.state.W[:] = W
         learner.run(gold, steps=1)
@@ -93,7 +93,7 @@ def test_the_reach_of_an_input_is_the_largest_distance_of_two_outputs_features(s
             return np.linalg.norm(C.T @ (np.eye(L)[first] - np.eye(L)[second]))
 
         assert distance(np.zeros(len(rows), int), np.ones(len(rows), int)) == pytest.approx(D, rel=1e-5)
-        for _ in range(50):
+        for _ in range(10):
             assert distance(*rng.integers(L, size=(2, len(rows)))) <= D
 
 

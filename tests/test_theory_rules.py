@@ -79,7 +79,7 @@ def test_comparison_goes_back_to_where_outputs_change(w):
     assert mean_step("comparison", -w) == pytest.approx(1 / 3 * norm.pdf(w / MU) / MU)
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(2))
 def test_runs_of_the_counterexample(seed):
     found = {}
     for rule in ("two-point", "preference", "comparison"):
