@@ -64,6 +64,19 @@ def test_it_is_what_steps_move(small, W, measured, criterion, perturb, rule):
     assert one.mean > 10 * one.error
 
 
+def test_the_draws_are_those_of_the_next_steps(small, W):
+    """Not those by which the weights were learned."""
+    problem, gold = small
+    later = learner_at(problem, W)
+    later.run(gold, steps=5)
+    later.state.W[:] = W
+
+    def total(learner, draws):
+        return draws * measure(learner, gold, draws)[0].mean
+
+    assert total(learner_at(problem, W), 105) - total(learner_at(problem, W), 5) == pytest.approx(total(later, 100))
+
+
 def test_the_bounds_are_those_of_the_formulas_and_hold(small, measured):
     problem, _ = small
     n = problem.n_features * problem.n_labels
