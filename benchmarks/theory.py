@@ -20,21 +20,21 @@ from sparsezo.storage.files import write_text
 from sparsezo.theory import bounded_h, bounded_rate
 
 RESULTS = Path(__file__).parent.parent / "docs" / "results"
-TASKS = {  # as their plans have them
-    "chunking": ("conll2000/train.txt.gz", "1000", "conll2000/test.txt.gz", {"only": "NP"}),
-    "text": ("text/20news4.train.tsv.gz", "1000", "text/20news4.test.tsv.gz", {}),
-}
+TASKS = ("chunking", "text")  # whose plans say where the data is
 RULES = ("two-point", "baseline", "symmetric")  # those that the theorem is about
 PERTURBS = ("all", "active", "score")
 TRAINED = 100_000  # steps of two-point score before E||s||^2 is measured again
 
 
 def load(task: str, folder: Path) -> Any:
+    """Train and test as `sparsezo reproduce` reads them."""
+    from sparsezo.experiments.plan import builtin
+    from sparsezo.experiments.sources import in_folder
     from sparsezo.tasks.loading import Files
     from sparsezo.tasks.registry import kind
 
-    train, dev, test, options = TASKS[task]
-    return kind(task).load(Files((str(folder / train),), dev, str(folder / test), options))
+    source = in_folder(builtin(task), folder)
+    return kind(task).load(Files(source.train, source.dev, source.test, source.options))
 
 
 # How long a step is
@@ -79,7 +79,7 @@ def draw(rows: Sequence[Mapping[str, Any]], folder: Path, title: str) -> None:
                     if row[name] is not None:
                         panel.plot([place - 0.4, place + 0.4], [row[name]] * 2, style, color="#333333", linewidth=1.6)
             panel.set_yscale("log")
-            panel.yaxis.set_major_formatter(lambda value, _: f"{value:.0e}".replace("e+0", "e").replace("e+", "e"))
+            panel.yaxis.set_major_formatter(_power)
             panel.set_ylabel(f"{'MAP' if criterion == 'map' else 'annealed'}: E‖s‖²")
         ticks = [j + 0.6 * (j // 3) for j in range(len(places))]
         axes[1].set_xticks(ticks, [perturb for _, perturb in places], rotation=60)
@@ -157,6 +157,39 @@ def rates(task: str, loaded: Any, learners: Iterable[Mapping[str, Any]], say: An
     return rows
 
 
+def draw_rates(rows: Sequence[Mapping[str, Any]], folder: Path) -> None:
+    """h / mu^2 against m: the theorem's line of each task, and what tuning found."""
+    from matplotlib.figure import Figure
+
+    from sparsezo.reports.figures.sheet import RULE_STYLES, drawing_style, save
+
+    with drawing_style():
+        figure = Figure(figsize=(7.0, 3.6), layout="constrained", facecolor="white")
+        axes = figure.subplots(1, len(TASKS), sharey=True)
+        for panel, task in zip(axes, TASKS, strict=True):
+            known = [row for row in rows if row["task"] == task]
+            line = sorted((float(row["m"]), float(row["rate_theory"])) for row in known if row["rule"] == "two-point")
+            panel.plot(*zip(*line, strict=True), color="#333333", label="theorem")
+            for rule in RULES:
+                found = [(float(row["m"]), float(row["rate_tuned"])) for row in known if row["rule"] == rule]
+                if found:
+                    colour, marker = RULE_STYLES[rule]
+                    panel.plot(*zip(*found, strict=True), marker, color=colour, linestyle=":", label=f"{rule}, tuned")
+            panel.set(xscale="log", yscale="log", xlabel="m: r̄ (score), n̄ (active), n (all)")
+            for axis in (panel.xaxis, panel.yaxis):
+                axis.set_major_formatter(_power)
+            panel.set_title(f"{task}, {int(known[0]['iterations']):,} iterations", fontsize=10.5, loc="left")
+        axes[0].set_ylabel("h / mu²")
+        figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=4, frameon=False)
+        save(figure, folder, "rates")
+
+
+def _power(value: float, _: object) -> str:
+    """1e-7, where the style has no mathematics."""
+    number, _, power = f"{value:.0e}".partition("e")
+    return f"{number}e{int(power)}"
+
+
 def markdown(rows: Sequence[Mapping[str, Any]]) -> str:
     """The table for people; test figures: F1 of chunking, accuracy of text."""
     head = "| task | rule | perturb | m | mu | theory's h | tuned h | tuned / theory | test, theory's | test, tuned |"
@@ -197,6 +230,7 @@ def main() -> None:
     else:
         rows = [row for task in TASKS for row in rates(task, load(task, args.data), tuned(task))]
         write_text(args.output / "rates.md", markdown(rows))
+        draw_rates(rows, args.output)
     table(rows, args.output / f"{args.what}.csv")
 
 

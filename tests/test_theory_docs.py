@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 
 from sparsezo.cli.data import make_data
+from sparsezo.tasks.loading import Files
+from sparsezo.tasks.registry import kind
 from sparsezo.theory import bounded_h, bounded_rate, bounded_steps, step_moments
 from sparsezo.theory.measured import reach
 
@@ -156,23 +158,19 @@ def test_the_sizes_are_those_of_the_data(script, real_data):
 
 
 @pytest.fixture(scope="module")
-def data(script, tmp_path_factory):
-    folder = tmp_path_factory.mktemp("theory-data")
-    for task, (train, _, test, _) in script.TASKS.items():
-        for seed, name in enumerate((train, test)):
-            (folder / name).parent.mkdir(exist_ok=True)
-            make_data(task, str(folder / name), "60", seed)
-    return folder
+def small(script, tmp_path_factory):
+    """What the script loads, of generated files."""
+    folder, loaded = tmp_path_factory.mktemp("theory-data"), {}
+    for task in script.TASKS:
+        names = [str(folder / f"{task}-{part}{'.tsv' if task == 'text' else '.txt'}") for part in ("train", "test")]
+        for seed, name in enumerate(names):
+            make_data(task, name, "60", seed)
+        loaded[task] = kind(task).load(Files((names[0],), "10", names[1]))
+    return loaded
 
 
-@pytest.fixture
-def small(script, monkeypatch):
-    monkeypatch.setattr(script, "TASKS", {task: (a, "10", b, c) for task, (a, _, b, c) in script.TASKS.items()})
-
-
-@pytest.mark.usefixtures("small")
-def test_moments_are_written_and_drawn(script, data, tmp_path):
-    rows = script.moments(script.load("chunking", data), draws=200, trained=300, h=0.001, mu=0.1)
+def test_moments_are_written_and_drawn(script, small, tmp_path):
+    rows = script.moments(small["chunking"], draws=200, trained=300, h=0.001, mu=0.1)
     assert [row["after"] for row in rows] == [0] * 30 + [300] * 30
     before, after = rows[:30], rows[30:]
     assert any(a["mean"] != b["mean"] for a, b in zip(before, after, strict=True))
@@ -184,14 +182,19 @@ def test_moments_are_written_and_drawn(script, data, tmp_path):
     assert [float(row["mean"]) for row in again] == [row["mean"] for row in rows]
 
 
-@pytest.mark.usefixtures("small")
 @pytest.mark.parametrize("task", ["chunking", "text"])
-def test_rates_are_run_with_the_theorys_h(script, data, task):
+def test_rates_are_run_with_the_theorys_h(script, small, task):
     one = {"rule": "two-point", "perturb": "score", "iterations": 2000, "h": 0.001, "mu": 0.1, "test_mean": 0.9}
-    loaded, said = script.load(task, data), []
+    loaded, said = small[task], []
     (row,) = script.rates(task, loaded, [one], said.append)
     m = float(np.mean(loaded.task.problem(loaded.data.train).n_score))
     assert row["h_theory"] == bounded_h(0.1, m, 1999)
     assert row["m"] == m
     assert 0 <= row["test_theory"] <= 1
     assert said == [row]
+
+
+def test_rates_are_drawn(script, tmp_path):
+    script.draw_rates(rows_of("rates"), tmp_path)
+    assert (tmp_path / "rates.png").stat().st_size > 10_000
+    assert [script._power(value, None) for value in (1e-7, 1.0, 1e11)] == ["1e-7", "1e0", "1e11"]
