@@ -27,7 +27,11 @@ from sparsezo.theory import (
     moment_bound,
     mu_tilde,
     n_bar_of,
+    sharp_iterations,
+    sharp_L1,
     step_moment,
+    step_moments,
+    symmetric_moment,
 )
 
 CONSTANTS = [
@@ -90,12 +94,14 @@ class Absolute:
             return u, ((a * u).sum(1) / (a * a).sum(1))[:, None] * a
         return u, u
 
-    def steps(self, perturb, w, mu, xs, rng):
+    def steps(self, perturb, w, mu, xs, rng, rule="two-point"):
         """s_mu(w) of every input in xs, w one vector or one for each."""
         a, b = self.A[xs], self.b[xs]
         u, direction = self.directions(perturb, xs, rng)
         z = (a * w).sum(1) - b
-        return ((np.abs(z + mu * (a * u).sum(1)) - np.abs(z)) / mu)[:, None] * direction
+        up = mu * (a * u).sum(1)
+        change = np.abs(z + up) - np.abs(z) if rule == "two-point" else (np.abs(z + up) - np.abs(z - up)) / 2
+        return (change / mu)[:, None] * direction
 
     def dimension(self, perturb):
         """The n_bar of Theorem 1, or n, or r_bar."""
@@ -208,6 +214,65 @@ def test_second_moment_of_a_step(perturb, m, loss):
         assert_mean_is(squared, step_moment(m, r))
     else:
         assert_mean_below(squared, step_moment(m, r))
+
+
+@pytest.mark.parametrize(("perturb", "m"), [("all", 60), ("active", 12), ("score", 4)])
+@pytest.mark.parametrize("loss", ["linear", "norm", "largest", "wave"])
+def test_second_moment_of_a_symmetric_step(perturb, m, loss):
+    """As above, F(w + mu u) - F(w - mu u) over 2 mu: L0^2 (m + 2 r^(1/2)), and for one score that is what it is."""
+    rng = np.random.default_rng(20)
+    n, n_active, r, mu = 60, 12, 4, 0.8
+    C = np.zeros((r, n))
+    C[:, rng.choice(n, n_active, replace=False)] = np.linalg.qr(rng.normal(size=(n_active, r)))[0].T
+    F = {
+        "linear": lambda S: S[..., 0],
+        "norm": lambda S: np.linalg.norm(S - 0.4, axis=-1),
+        "largest": lambda S: np.abs(S).max(-1),
+        "wave": lambda S: np.sin(np.linalg.norm(S - 1, axis=-1)),  # not convex
+    }[loss]
+    u = rng.normal(size=(50_000, n)) * (1 if perturb == "all" else C.any(0))
+    w = rng.normal(size=n) * 0.3
+    change = (F((w + mu * u) @ C.T) - F((w - mu * u) @ C.T)) / (2 * mu)
+    direction = u @ C.T @ C if perturb == "score" else u
+    squared = change**2 * (direction**2).sum(1)
+    assert_mean_below(squared, symmetric_moment(m, r))
+    assert_mean_below(change**2, 1 + 1e-9 if loss != "linear" else 1.05)  # Poincare: the variance of an odd change
+    if loss == "linear":
+        assert_mean_is(squared, m + 2)
+        assert symmetric_moment(m, 1) == m + 2  # one score: attained
+
+
+def test_steins_identity_behind_the_symmetric_bound():
+    """E[g^2 ||u||^2] = m E g^2 + 2 E[g grad g . P u], for g of u's first three of m = 7 coordinates."""
+    u = np.random.default_rng(21).normal(size=(400_000, 7))
+    v = u[:, :3]
+    g, slope = np.sin(v.sum(1)), np.cos(v.sum(1))[:, None]  # odd
+    assert_mean_is(g**2 * (u**2).sum(1) - 7 * g**2 - 2 * g * (slope * v).sum(1), 0.0)
+
+
+def test_two_points_step_where_inputs_differ_needs_the_mean_of_the_products():
+    """F(w, x) = ||w on x's active weights||, at w = 0, inputs of 1 and of 9 weights: 51, where the means say 5 * 7."""
+    assert step_moment([1, 9], [1, 9]) == 51
+    assert step_moment(5, 5) == 35
+    rng = np.random.default_rng(22)
+    u = np.where(rng.random(40_000)[:, None] < 0.5, np.arange(9) < 1, True) * rng.normal(size=(40_000, 9))
+    squared = (u**2).sum(1) ** 2
+    assert_mean_is(squared, 51)
+    mean, error = mean_and_error(squared)
+    assert mean - 4.5 * error > 35
+
+
+def test_step_moments_of_a_data_set():
+    active, score = [10, 40, 0], [2, 9, 0]
+    assert step_moments(100, active, score) == {
+        "all": pytest.approx(11 * 102 / 3),
+        "active": pytest.approx((2 * 12 + 9 * 42) / 3),
+        "score": pytest.approx((2 * 4 + 9 * 11) / 3),
+    }
+    assert step_moment(active, score, [1, 2, 5]) == pytest.approx((24 + 4 * 378) / 3)
+    assert symmetric_moment(active, score, 3) == pytest.approx(9 * (10 + 2 * 2**0.5 + 40 + 6) / 3)
+    # the means are enough for symmetric, since the root is concave
+    assert symmetric_moment(active, score) <= symmetric_moment(np.mean(active), np.mean(score))
 
 
 def test_the_mean_of_n_x_is_not_enough_where_n_x_varies():
@@ -365,6 +430,55 @@ def test_N_of_epsilon_is_tight(constants, epsilon):
     assert bound_at_h_star(**constants, N=N) <= epsilon * (1 + 1e-12)
 
 
+@pytest.mark.parametrize("epsilon", [0.003, 0.1])
+@pytest.mark.parametrize("moment_of", [step_moment, symmetric_moment])
+def test_sharp_iterations_are_theorem_1_at_its_best_h(epsilon, moment_of):
+    alpha, R, L0, r, m = 0.2, 3.0, 0.7, 6.0, 50.0
+    M = moment_of(m, r)
+    N = sharp_iterations(epsilon, alpha, R, L0, r, M)
+    gap, L1 = L0 * R, sharp_L1(mu_tilde(alpha, r, L0), L0)
+
+    def best(N):  # gradient_norm_bound has (n_bar + 4)^2 L0^2 for what is L0^2 M here
+        h = math.sqrt(2 * gap / (L1 * L0**2 * M * (N + 1)))
+        return gradient_norm_bound(h, gap, 1.0, L0 * math.sqrt(M) / 5, L1, N)
+
+    assert best(N) <= epsilon * (1 + 1e-12)
+    assert best(N - 1) > epsilon * (1 - 1e-12)
+
+
+def test_symmetric_needs_r_times_fewer_iterations():
+    """N grows as r^(1/2) m for symmetric, as r^(3/2) m for two-point; the paper has the cube of m."""
+
+    def N(moment_of, m, r):
+        return sharp_iterations(1e-3, 0.1, 1.0, 1.0, r, moment_of(m, r))
+
+    m, r = 1e6, 1e3
+    for moment_of, exponent in ((step_moment, 1.5), (symmetric_moment, 0.5)):
+        assert math.log2(N(moment_of, 2 * m, r) / N(moment_of, m, r)) == pytest.approx(1, abs=1e-3)
+        assert math.log2(N(moment_of, m, 2 * r) / N(moment_of, m, r)) == pytest.approx(exponent, abs=1e-3)
+    assert N(step_moment, m, r) / N(symmetric_moment, m, r) == pytest.approx(r, rel=1e-3)
+
+
+@pytest.mark.parametrize("rule", ["two-point", "symmetric"])
+@pytest.mark.parametrize(("perturb", "m"), [("all", 5), ("active", 3), ("score", 1)])
+def test_a_run_keeps_the_sharper_bound(rule, perturb, m):
+    """Averaged over 24 runs at the bound's best h, which is larger than the paper's."""
+    problem, mu, N = Absolute(n=5, active=[3] * 6, seed=10, signs=(1,)), 2.0, 3000
+    rng = np.random.default_rng(23)
+    w = np.repeat(problem.w_star[None] + 8 / math.sqrt(5), 24, axis=0)
+    gap, L1 = float(problem.f_mu(w[0], mu)), sharp_L1(mu, problem.L0)
+    M = problem.L0**2 * (step_moment if rule == "two-point" else symmetric_moment)(m, 1)
+    h = math.sqrt(2 * gap / (L1 * M * (N + 1)))
+    first = (problem.gradient(w[0], mu) ** 2).sum()
+    average = np.zeros(24)
+    for _ in range(N + 1):
+        average += (problem.gradient(w, mu) ** 2).sum(1) / (N + 1)
+        w -= h * problem.steps(perturb, w, mu, rng.integers(len(problem.A), size=24), rng, rule)
+    bound = math.sqrt(2 * gap * L1 * M / (N + 1))
+    assert_mean_below(average, bound)
+    assert bound < 0.8 * first
+
+
 def test_an_easy_goal_is_reached_at_once():
     assert iterations(epsilon=1e6, alpha=1, R=1, n_bar=1, L0=1) == 0
 
@@ -394,8 +508,16 @@ def test_rows():
         assert row.mu_tilde == mu_tilde(0.1, row.dimension, 0.5)
         assert iterations(0.01, **constants) == row.N
         assert row.h_star == h_star(**constants, N=row.N)
+        sharp = {"epsilon": 0.01, "alpha": 0.1, "R": 10, "L0": 0.5, "r": 213}  # the loss sees r of u under each
+        assert row.N_two_point == sharp_iterations(**sharp, moment=step_moment(row.dimension, 213))
+        assert row.N_symmetric == sharp_iterations(**sharp, moment=symmetric_moment(row.dimension, 213))
         assert bound_at_h(row.h_star, **constants, N=row.N) == pytest.approx(0.01, rel=1e-6)
     assert rows[0].N > rows[1].N > rows[2].N
+    moments = {"all": 7e8, "active": 9e5, "score": 6e4}
+    known = Complexity(2_800_000, 3300, 213, 0.5, 10, 0.1, 0.01, moments).rows()
+    for row, moment_of_it, before in zip(known, moments.values(), rows, strict=True):
+        assert row.N_two_point == sharp_iterations(0.01, 0.1, 10, 0.5, 213, moment_of_it) != before.N_two_point
+        assert (row.N, row.N_symmetric) == (before.N, before.N_symmetric)
 
 
 def test_numpy_numbers_do_not_wrap_around():
@@ -407,17 +529,30 @@ def test_numpy_numbers_do_not_wrap_around():
 
 
 def test_examples():
-    assert doctest.testmod(theory).failed == 0
+    for module in (theory, theory.bounded, theory.lipschitz):
+        tried = doctest.testmod(module)
+        assert tried.attempted >= 2
+        assert tried.failed == 0
 
 
 # What is refused
 
 GOOD = {"alpha": 0.5, "R": 1.0, "n_bar": 10.0, "L0": 1.0, "N": 5, "epsilon": 0.1, "mu": 0.1, "h": 0.1, "p": 2.0, "m": 4}
-GOOD |= {"r": 2, "gap": 1.0, "L1": 1.0, "n": 20.0, "r_bar": 5.0}
+GOOD |= {"r": 2, "gap": 1.0, "L1": 1.0, "n": 20.0, "r_bar": 5.0, "rate": 0.1, "gamma": 1.0, "D": 2.0, "moment": 9.0}
 TAKES = {
     moment: "p n_bar",
     moment_bound: "p n_bar",
-    step_moment: "m r",
+    step_moment: "m r L0",
+    symmetric_moment: "m r L0",
+    sharp_L1: "mu L0",
+    sharp_iterations: "epsilon alpha R L0 r moment",
+    theory.annealed_L0: "gamma D",
+    theory.bounded_L1: "mu",
+    theory.bounded_moment: "m mu",
+    theory.scaled_bound: "rate m N",
+    theory.bounded_rate: "m N",
+    theory.bounded_h: "mu m N",
+    theory.bounded_iterations: "epsilon m",
     gradient_norm_bound: "h gap n_bar L0 L1 N",
     mu_tilde: "alpha n_bar L0",
     theory.L1: "n_bar mu L0",
@@ -459,6 +594,12 @@ def test_every_argument_is_checked(formula):
         (lambda: gradient_norm_bound([0.1, 0.1], 1, 1, 1, 1, N=4), "give N + 1 rates h_0 ... h_N in one row"),
         (lambda: gradient_norm_bound([[0.1, 0.1]], 1, 1, 1, 1), "in one row, not an array of shape (1, 2)"),
         (lambda: step_moment(3, 4), "cannot see more than the m = 3"),
+        (lambda: step_moment([3, 4], [1, 5]), "cannot see more than the m = 4"),
+        (lambda: step_moment([3, 4], [1, 2, 3]), "give equally many of each"),
+        (lambda: symmetric_moment([3, 4], [1, -2]), "r: the numbers must be finite and not negative"),
+        (lambda: symmetric_moment([], 1), "m: give one number, or one for each input"),
+        (lambda: Complexity(10, 5, 2, 1, 1, 1, 1, {"all": 1}), "moments: give one for each of all, active, score"),
+        (lambda: Complexity(10, 5, 2, 1, 1, 1, 1, dict.fromkeys(("all", "active", "score"), 0)), "must be positive"),
         (lambda: moment(1e5, 3), "moment: the result does not fit a float"),
         (lambda: gradient_norm_bound([1e200, 1], 1, 1, 1, 1), "gradient_norm_bound: the result does not fit"),
         (lambda: theory.L1(1e300, 1e-300, 1e300), "L1: the result does not fit a float"),

@@ -11,7 +11,7 @@ import pytest
 
 from sparsezo.cli import theory
 from sparsezo.cli.data import make_data
-from sparsezo.theory import Complexity, Dimension, n_bar_of
+from sparsezo.theory import Complexity, Dimension, bounded_rows, n_bar_of, step_moments
 
 
 @pytest.fixture
@@ -52,12 +52,13 @@ def test_every_option_about_the_data_arrives(call, monkeypatch):
 
     def measure(*args):
         seen.append(args)
-        return theory.Dimensions("text", ("a", "b"), 3, 1000, Dimension(90.0, 100.0), Dimension(9.0, 10.0))
+        moments = {"all": 9018.0, "active": 1234.0, "score": 120.0}
+        return theory.Dimensions("text", ("a", "b"), 3, 1000, Dimension(90.0, 100.0), Dimension(9.0, 10.0), moments)
 
     monkeypatch.setattr(theory, "measure", measure)
     words = """--task text --data a --data b --only VP --order 1 --template tpl --min-count 3 --format csv
         --text-column t --label-column 2 --topics q --raw-tf --train-ref r1 --train-ref r2 --store s
-        --L0 1.5 --R 2 --alpha 0.5 --epsilon 0.25 --json"""
+        --L0 1.5 --R 2 --alpha 0.5 --epsilon 0.25 --mu 0.5 --iterations 2k --json"""
     code, out, _ = call(*words.split())
     assert code == 0
     options = {
@@ -85,6 +86,9 @@ def test_every_option_about_the_data_arrives(call, monkeypatch):
         0.25,
     ]
     assert (got["data"]["inputs"], got["data"]["n_bar"]) == (3, {"mean": 90.0, "valid": 100.0})
+    case = Complexity(1000, 100, 10, 1.5, 2, 0.5, 0.25, {"all": 9018, "active": 1234, "score": 120})
+    assert got["rows"] == [vars(row) for row in case.rows()]  # not by the product of the means
+    assert got["bounded"] == [vars(row) for row in bounded_rows(1000, 90, 9, 0.5, 1999)]  # the means are enough
     assert call("--task", "text", "--data", "a")[0] == 0
     assert seen[1] == ("text", ("a",), {})
 
@@ -152,7 +156,27 @@ def test_the_file_s_dimensions_are_those_of_train(call, files):
     active = [np.unique(ids[a:b][ids[a:b] >= 0]).size * task.n_labels for a, b in pairs]
     code, out, _ = call("--task", "chunking", "--data", files / "train.txt", "--json")
     assert code == 0
-    assert json.loads(out)["data"]["n_bar"] == vars(n_bar_of(active))
+    got = json.loads(out)["data"]
+    assert got["n_bar"] == vars(n_bar_of(active))
+    assert got["moments"] == step_moments(got["n"], active, task.problem(corpus).n_score)
+    assert got["moments"]["active"] > 1.02 * got["r_bar"]["mean"] * (got["n_bar"]["mean"] + 2)
+
+
+def test_an_h_for_any_loss(call):
+    """By default for noun phrases, the paper's run: (4.13 / (m N))^(1/2) times mu^2."""
+    code, out, _ = call("--json")
+    assert code == 0
+    for row, m in zip(json.loads(out)["bounded"], (2.8e6, 3300, 213), strict=True):
+        assert row["m"] == m
+        assert row["rate"] == pytest.approx((4.1327 / (m * 4e6)) ** 0.5, rel=1e-4)
+        assert row["h"] == pytest.approx(row["rate"] * 0.01)
+        assert row["bound"] == pytest.approx((0.96788 * m / 4e6) ** 0.5, rel=1e-4)
+        assert row["says"] == pytest.approx(38.21 * m, rel=1e-3)
+    code, out, _ = call("--mu", 0.5, "--iterations", "100k")
+    assert code == 0
+    assert "mu 0.5, 100,000 iterations" in out
+    shown = [line.split() for line in out.splitlines() if line.startswith("score")][-1]
+    assert shown[2:5] == ["0.00044", "0.00011", "0.0454"]
 
 
 @pytest.mark.parametrize(
@@ -170,6 +194,9 @@ def test_the_file_s_dimensions_are_those_of_train(call, files):
         (["--n", "many"], 2, "--n many: must be a whole number"),
         (["--n", "1e90", "--epsilon", 1e-70], 2, "does not fit a float"),
         (["--L0", -1], 2, "L0 -1.0: must be positive"),
+        (["--mu", 0], 2, "mu 0.0: must be positive"),
+        (["--task", "chunking", "--data", "nowhere.txt", "--mu", -1], 2, "mu -1.0: must be positive"),
+        (["--iterations", "some"], 2, "--iterations some: must be a whole number"),
     ],
 )
 def test_mistakes(call, words, code, what):

@@ -1,7 +1,7 @@
-"""theory: Corollary 1 for all, active and score, from numbers or from a data file's own dimensions.
+"""theory: what is proved for all, active and score, from numbers or from a data file's own dimensions.
 
     sparsezo theory --n 2.8M --n-bar 3300 --r-bar 213 --epsilon 0.1
-    sparsezo theory --task chunking --data train.txt.gz --only NP
+    sparsezo theory --task chunking --data train.txt.gz --only NP --iterations 4M
 
 What the command needs is imported when it is called, so that --help answers at once.
 """
@@ -20,15 +20,16 @@ from sparsezo.cli.train import json_parameter
 from sparsezo.tasks.registry import kinds, names
 
 if TYPE_CHECKING:
-    from sparsezo.theory import Complexity, Dimension
+    from sparsezo.theory import BoundedRow, Complexity, Dimension
 
 _N, _N_BAR, _R_BAR = "2.8M", 3300.0, 213.0  # CoNLL-2000's noun phrases, about
+_ITERATIONS = "4M"  # the paper's run on them
 _DATA = "A data file's own n, n_bar and r_bar"
 _OF_OTHER_PARTS = ("dev_ref", "test_ref", "init")  # options about anything but the training file
 
 
 def add_theory(app: typer.Typer) -> None:
-    about = "What the theory asks for: mu~, h* and N(epsilon) of Corollary 1 for all, active and score."
+    about = "What the theory asks for: h, mu and iterations of all, active and score, for Lipschitz losses and for any."
     command(
         app,
         "theory",
@@ -53,6 +54,8 @@ def _numbers() -> list[inspect.Parameter]:
         number("R", "--R", "Distance of the start from a minimiser.", 1.0),
         number("alpha", "--alpha", "How far f_mu may be from f.", 0.1),
         number("epsilon", "--epsilon", "Average squared gradient norm to reach.", 0.1),
+        number("mu", "--mu", "Any loss in [0, 1]: size of the perturbation.", 0.1),
+        parameter("iterations", str, typer.Option("--iterations", help="Any loss in [0, 1]: of the run."), _ITERATIONS),
     ]
 
 
@@ -78,8 +81,10 @@ def run_theory(**values: Any) -> None:
     from sparsezo.cli.values import whole_number
     from sparsezo.errors import UsageError
     from sparsezo.tasks.registry import kind
-    from sparsezo.theory import Complexity
+    from sparsezo.theory import Complexity, bounded_rows
 
+    steps = whole_number(values["iterations"], "--iterations", math.inf)
+    run = (values["mu"], steps - 1)
     bounds = [values[name] for name in ("L0", "R", "alpha", "epsilon")]
     options = given(values, _reading())
     dimensions: Dimensions | None = None
@@ -90,19 +95,24 @@ def run_theory(**values: Any) -> None:
         if values["task"] is None:
             raise UsageError(f"--data needs --task {', '.join(names())}")
         Complexity(3.0, 2.0, 1.0, *bounds)  # what is wrong about these is said before a file is read
+        bounded_rows(3.0, 2.0, 1.0, *run)
         extras.need(kind(values["task"]).reading_extra)
         dimensions = measure(values["task"], tuple(values["data"]), options)
         case = dimensions.complexity(*bounds)
+        bounded = bounded_rows(*dimensions.means, *run)
     elif values["task"] is not None or options:
         name = "task" if values["task"] is not None else next(iter(options))
         raise UsageError(f"`{name}` goes with --data FILE, which is not given")
     else:
         sizes = {"n_bar": _N_BAR, "r_bar": _R_BAR} | given(values, {"n_bar": None, "r_bar": None})
         case = Complexity(whole_number(values["n"] or _N, "--n", math.inf), sizes["n_bar"], sizes["r_bar"], *bounds)
+        bounded = bounded_rows(case.n, case.n_bar, case.r_bar, *run)
+    fields = as_fields(case, dimensions, bounded)  # all of it, before anything is shown
     if values["json"]:
-        show.result(as_fields(case, dimensions), as_json=True)
+        show.result(fields, as_json=True)
     else:
-        _print(case, dimensions)
+        _print(case, dimensions, fields["moments"])
+        _print_bounded(bounded, values["mu"], steps)
 
 
 @dataclass(frozen=True)
@@ -115,34 +125,44 @@ class Dimensions:
     n: int
     n_bar: Dimension
     r_bar: Dimension
+    moments: dict[str, float]  # E[r(x) (m(x) + 2)] of all, active and score
+
+    @property
+    def means(self) -> tuple[float, float, float]:
+        """Of n, n(x) and r(x): for any loss in [0, 1] they are enough."""
+        n_bar = min(self.n_bar.mean, float(self.n))
+        return self.n, n_bar, min(self.r_bar.mean, n_bar)
 
     def complexity(self, L0: float, R: float, alpha: float, epsilon: float) -> Complexity:
         """With the values for which the proof holds (docs/theory.md, remark 2); rounding does not break their order."""
         from sparsezo.theory import Complexity
 
         n_bar = min(self.n_bar.valid, float(self.n))
-        return Complexity(self.n, n_bar, min(self.r_bar.valid, n_bar), L0, R, alpha, epsilon)
+        return Complexity(self.n, n_bar, min(self.r_bar.valid, n_bar), L0, R, alpha, epsilon, self.moments)
 
 
 def measure(task: str, data: tuple[str, ...], options: dict[str, Any]) -> Dimensions:
     """Read the files as train does and count."""
     from sparsezo.tasks.loading import Files
     from sparsezo.tasks.registry import kind
-    from sparsezo.theory import n_bar_of
+    from sparsezo.theory import n_bar_of, step_moments
 
     loaded = kind(task).load(Files(train=data, options=options))
     problem = loaded.task.problem(loaded.data.train)
+    n = problem.n_features * problem.n_labels
     return Dimensions(
         task=task,
         data=data,
         inputs=len(problem),
-        n=problem.n_features * problem.n_labels,
+        n=n,
         n_bar=n_bar_of(problem.n_active),
         r_bar=n_bar_of(problem.n_score),
+        moments=step_moments(n, problem.n_active, problem.n_score),
     )
 
 
-def as_fields(case: Complexity, dimensions: Dimensions | None) -> dict[str, Any]:
+def as_fields(case: Complexity, dimensions: Dimensions | None, bounded: list[BoundedRow]) -> dict[str, Any]:
+    """``moments`` are Lemma 2's; E[r(x) (m(x) + 2)] stands with the data's own sizes."""
     from sparsezo.theory import moment, moment_bound
 
     rows = case.rows()
@@ -152,15 +172,15 @@ def as_fields(case: Complexity, dimensions: Dimensions | None) -> dict[str, Any]
         for p in (2, 4)
     ]
     fields = {**asdict(case), "rows": [asdict(row) for row in rows], "moments": moments}
+    fields["bounded"] = [asdict(row) for row in bounded]
     return fields if dimensions is None else {**fields, "data": asdict(dimensions)}
 
 
-def _print(case: Complexity, dimensions: Dimensions | None) -> None:
+def _print(case: Complexity, dimensions: Dimensions | None, moments: list[dict[str, Any]]) -> None:
     from rich.table import Table
 
     from sparsezo.cli import show
 
-    fields = as_fields(case, dimensions)
     if dimensions is not None:
         one = dimensions
         show.output.print(f"{one.task}: {', '.join(one.data)}", style="bold", markup=False, soft_wrap=True)
@@ -173,15 +193,34 @@ def _print(case: Complexity, dimensions: Dimensions | None) -> None:
         show.output.print("valid: (E(n(x) + 4)^2)^(1/2) - 4, with which the proof holds; used below\n", soft_wrap=True)
     title = f"Corollary 1: L0 {case.L0:g}, R {case.R:g}, alpha {case.alpha:g}, epsilon {case.epsilon:g}"
     show.output.print(title, style="bold")
-    table = Table("perturb", "dimension", "mu~", "h*", "N(epsilon)", box=None, pad_edge=False)
+    head = ("perturb", "dimension", "mu~", "h*", "N(epsilon)", "N two-point", "N symmetric")
+    table = Table(*head, box=None, pad_edge=False)
     for row in case.rows():
-        table.add_row(row.perturb, _short(row.dimension), f"{row.mu_tilde:.3g}", f"{row.h_star:.3g}", _short(row.N))
+        counts = [_short(N) for N in (row.N, row.N_two_point, row.N_symmetric)]
+        table.add_row(row.perturb, _short(row.dimension), f"{row.mu_tilde:.3g}", f"{row.h_star:.3g}", *counts)
     show.output.print(table)
+    show.output.print("N two-point, N symmetric: by sharper bounds of a step than Lemma 2's", soft_wrap=True)
     show.output.print("\nLemma 2: E||u||^p and its bound (p + dimension)^(p/2)", style="bold")
     table = Table("perturb", "p", "E||u||^p", "bound", box=None, pad_edge=False)
-    for row in fields["moments"]:
-        table.add_row(row["perturb"], str(row["p"]), _short(row["moment"]), _short(row["bound"]))
+    for each in moments:
+        table.add_row(each["perturb"], str(each["p"]), _short(each["moment"]), _short(each["bound"]))
     show.output.print(table)
+
+
+def _print_bounded(rows: list[BoundedRow], mu: float, steps: int) -> None:
+    from rich.table import Table
+
+    from sparsezo.cli import show
+
+    title = f"\nAny loss in [0, 1], MAP's too: mu {mu:g}, {steps:,} iterations"
+    show.output.print(title, style="bold")
+    table = Table("perturb", "m", "h / mu^2", "h", "bound", "says something from", box=None, pad_edge=False)
+    for row in rows:
+        figures = (f"{figure:.3g}" for figure in (row.rate, row.h, row.bound))
+        table.add_row(row.perturb, _short(row.m), *figures, f"{_short(row.says + 1)} iterations")
+    show.output.print(table)
+    about = "bound: of mu^2 times the average squared gradient norm; two-point and baseline. symmetric: twice the h, "
+    show.output.print(f"{about}half the bound, from a quarter of the iterations", soft_wrap=True)
     show.output.print("\nThese are worst-case bounds, not forecasts of a run: see docs/theory.md.")
 
 

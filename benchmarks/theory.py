@@ -1,0 +1,238 @@
+"""What docs/theory.md shows of real data: how long steps are, and what the theory's h does.
+
+    python benchmarks/theory.py moments DATA -o docs/results/theory     # E||s||^2 on CoNLL-2000 beside its bounds
+    python benchmarks/theory.py rates DATA -o docs/results/theory       # h for any loss in [0, 1] beside the tuned h
+
+DATA is a folder with conll2000/ and text/ as `sparsezo reproduce` wants them. ``rates`` reads the tuned h and mu from
+docs/results/*/table.csv, and runs each learner once more with the theory's h.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import io
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from sparsezo.storage.files import write_text
+from sparsezo.theory import bounded_h, bounded_rate
+
+RESULTS = Path(__file__).parent.parent / "docs" / "results"
+TASKS = ("chunking", "text")  # whose plans say where the data is
+RULES = ("two-point", "baseline", "symmetric")  # those that the theorem is about
+PERTURBS = ("all", "active", "score")
+TRAINED = 100_000  # steps of two-point score before E||s||^2 is measured again
+
+
+def load(task: str, folder: Path) -> Any:
+    """Train and test as `sparsezo reproduce` reads them."""
+    from sparsezo.experiments.plan import builtin
+    from sparsezo.experiments.sources import in_folder
+    from sparsezo.tasks.loading import Files
+    from sparsezo.tasks.registry import kind
+
+    source = in_folder(builtin(task), folder)
+    return kind(task).load(Files(source.train, source.dev, source.test, source.options))
+
+
+# How long a step is
+
+
+def moments(loaded: Any, draws: int, trained: int, h: float, mu: float, gamma: float = 1.0) -> list[dict[str, Any]]:
+    """Rows of E||s||^2: at w = 0, and at what two-point score has learned with h."""
+    from sparsezo.learner import Learner
+    from sparsezo.settings import Settings
+    from sparsezo.theory.measured import measure
+
+    problem, gold = loaded.task.problem(loaded.data.train, risk=True), loaded.task.gold(loaded.data.train)
+    learner = Learner(problem, Settings(rule="two-point", perturb="score", h=h, mu=mu, gamma=gamma))
+    rows = []
+    for steps in (0, trained):
+        if steps:
+            learner.run(gold, steps=steps)
+        rows += [{"after": steps, **vars(each)} for each in measure(learner, gold, draws)]
+    return rows
+
+
+def draw(rows: Sequence[Mapping[str, Any]], folder: Path, title: str) -> None:
+    """Measured against bound: one panel a criterion, one column a rule and perturbation."""
+    from matplotlib.figure import Figure
+    from matplotlib.lines import Line2D
+
+    from sparsezo.reports.figures.sheet import RULE_STYLES, drawing_style, save
+
+    with drawing_style():
+        figure = Figure(figsize=(7.0, 6.4), layout="constrained", facecolor="white")
+        axes = figure.subplots(2, 1, sharex=True)
+        rules = list(dict.fromkeys(row["rule"] for row in rows))
+        places = [(rule, perturb) for rule in rules for perturb in PERTURBS]
+        for panel, criterion in zip(axes, ("map", "annealed"), strict=True):
+            for row in (row for row in rows if row["criterion"] == criterion):
+                place = places.index((row["rule"], row["perturb"])) + 0.6 * rules.index(row["rule"])
+                colour, marker = RULE_STYLES[row["rule"]]
+                face = "white" if row["after"] == 0 else colour
+                beside = -0.12 if row["after"] == 0 else 0.12
+                panel.plot(place + beside, row["mean"], marker, color=colour, markerfacecolor=face, markersize=5.5)
+                for name, style in (("bounded", "-"), ("lipschitz", ":")):
+                    if row[name] is not None:
+                        panel.plot([place - 0.4, place + 0.4], [row[name]] * 2, style, color="#333333", linewidth=1.6)
+            panel.set_yscale("log")
+            panel.yaxis.set_major_formatter(_power)
+            panel.set_ylabel(f"{'MAP' if criterion == 'map' else 'annealed'}: E‖s‖²")
+        ticks = [j + 0.6 * (j // 3) for j in range(len(places))]
+        axes[1].set_xticks(ticks, [perturb for _, perturb in places], rotation=60)
+        for j, rule in enumerate(rules):
+            axes[1].text(3.6 * j + 1, -0.34, rule, transform=axes[1].get_xaxis_transform(), ha="center", va="top")
+        axes[0].set_title(title, fontsize=10.5, loc="left")
+        figure.legend(
+            handles=[
+                Line2D([], [], marker="o", color="#555555", markerfacecolor="white", linestyle="", label="w = 0"),
+                Line2D([], [], marker="o", color="#555555", linestyle="", label=f"after {rows[-1]['after']:,} steps"),
+                Line2D([], [], color="#333333", label="bound, losses in [0, 1]"),
+                Line2D([], [], color="#333333", linestyle=":", label="bound, Lipschitz"),
+            ],
+            loc="outside lower center",
+            ncols=4,
+            frameon=False,
+        )
+        save(figure, folder, "moments")
+
+
+# The theory's h
+
+
+def tuned(task: str) -> list[dict[str, Any]]:
+    """The learners of the published table that the theorem is about: MAP, constant step, exact losses."""
+    with open(RESULTS / task / "table.csv", encoding="utf-8", newline="") as stream:
+        known = {row["learner"]: row for row in csv.DictReader(stream) if row["phase"] == "tuned"}
+    rows = []
+    for rule in RULES:
+        for perturb in PERTURBS:
+            if (row := known.get(f"{rule} {perturb}")) is not None:
+                found = {name: float(row[name]) for name in ("h", "mu", "test_mean")}
+                rows.append({"rule": rule, "perturb": perturb, "iterations": int(row["iterations"]), **found})
+    return rows
+
+
+def rate_row(task: str, one: Mapping[str, Any], m: float) -> dict[str, Any]:
+    """A tuned learner beside the theory's h for as many steps, the same mu and m."""
+    N = one["iterations"] - 1
+    h = bounded_h(one["mu"], m, N, one["rule"])
+    return {
+        "task": task,
+        "rule": one["rule"],
+        "perturb": one["perturb"],
+        "m": m,
+        "iterations": one["iterations"],
+        "mu": one["mu"],
+        "h_theory": h,
+        "h_tuned": one["h"],
+        "tuned_over_theory": one["h"] / h,
+        "rate_theory": bounded_rate(m, N, one["rule"]),
+        "rate_tuned": one["h"] / one["mu"] ** 2,
+        "test_tuned": one["test_mean"],
+    }
+
+
+def rates(task: str, loaded: Any, learners: Iterable[Mapping[str, Any]], say: Any = print) -> list[dict[str, Any]]:
+    """With the test figure at the end of one run (seed 0) at the theory's h."""
+    from sparsezo.learner import Learner, predict
+    from sparsezo.settings import Settings
+
+    problem, gold = loaded.task.problem(loaded.data.train), loaded.task.gold(loaded.data.train)
+    test = loaded.task.problem(loaded.data.test, learn=False)
+    n = float(problem.n_features * problem.n_labels)
+    sizes = {"all": n, "active": float(problem.n_active.mean()), "score": float(problem.n_score.mean())}
+    rows = []
+    for one in learners:
+        row = rate_row(task, one, sizes[one["perturb"]])
+        settings = Settings(rule=one["rule"], perturb=one["perturb"], h=row["h_theory"], mu=one["mu"])
+        learner = Learner(problem, settings)
+        learner.run(gold, steps=one["iterations"])
+        row["test_theory"] = loaded.task.scores(loaded.data.test, predict(test, learner.weights())).value
+        rows.append(row)
+        say(row)
+    return rows
+
+
+def draw_rates(rows: Sequence[Mapping[str, Any]], folder: Path) -> None:
+    """h / mu^2 against m: the theorem's line of each task, and what tuning found."""
+    from matplotlib.figure import Figure
+
+    from sparsezo.reports.figures.sheet import RULE_STYLES, drawing_style, save
+
+    with drawing_style():
+        figure = Figure(figsize=(7.0, 3.6), layout="constrained", facecolor="white")
+        axes = figure.subplots(1, len(TASKS), sharey=True)
+        for panel, task in zip(axes, TASKS, strict=True):
+            known = [row for row in rows if row["task"] == task]
+            line = sorted((float(row["m"]), float(row["rate_theory"])) for row in known if row["rule"] == "two-point")
+            panel.plot(*zip(*line, strict=True), color="#333333", label="theorem")
+            for rule in RULES:
+                found = [(float(row["m"]), float(row["rate_tuned"])) for row in known if row["rule"] == rule]
+                if found:
+                    colour, marker = RULE_STYLES[rule]
+                    panel.plot(*zip(*found, strict=True), marker, color=colour, linestyle=":", label=f"{rule}, tuned")
+            panel.set(xscale="log", yscale="log", xlabel="m: r̄ (score), n̄ (active), n (all)")
+            for axis in (panel.xaxis, panel.yaxis):
+                axis.set_major_formatter(_power)
+            panel.set_title(f"{task}, {int(known[0]['iterations']):,} iterations", fontsize=10.5, loc="left")
+        axes[0].set_ylabel("h / mu²")
+        figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=4, frameon=False)
+        save(figure, folder, "rates")
+
+
+def _power(value: float, _: object) -> str:
+    """1e-7, where the style has no mathematics."""
+    number, _, power = f"{value:.0e}".partition("e")
+    return f"{number}e{int(power)}"
+
+
+def markdown(rows: Sequence[Mapping[str, Any]]) -> str:
+    """The table for people; test figures: F1 of chunking, accuracy of text."""
+    head = "| task | rule | perturb | m | mu | theory's h | tuned h | tuned / theory | test, theory's | test, tuned |"
+    lines = ["# The theory's h and the tuned one", "", "Made by `python benchmarks/theory.py rates DATA`.", ""]
+    lines += [head, "|---|---|---|--:|--:|--:|--:|--:|--:|--:|"]
+    for row in rows:
+        names = [row["task"], row["rule"], row["perturb"]]
+        sizes = [f"{float(row['m']):,.0f}", *(f"{float(row[name]):.3g}" for name in ("mu", "h_theory", "h_tuned"))]
+        ratio = f"{float(row['tuned_over_theory']):,.0f}"
+        tests = [f"{float(row[name]):.3f}" for name in ("test_theory", "test_tuned")]
+        lines.append(f"| {' | '.join([*names, *sizes, ratio, *tests])} |")
+    return "\n".join([*lines, ""])
+
+
+# Files
+
+
+def table(rows: Sequence[Mapping[str, Any]], path: Path) -> None:
+    out = io.StringIO()
+    writer = csv.DictWriter(out, list(rows[0]), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    write_text(path, out.getvalue())
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", choices=("moments", "rates"))
+    parser.add_argument("data", type=Path)
+    parser.add_argument("-o", "--output", type=Path, default=RESULTS / "theory")
+    parser.add_argument("--draws", type=int, default=50_000)
+    args = parser.parse_args()
+    args.output.mkdir(parents=True, exist_ok=True)
+    if args.what == "moments":
+        (one,) = (row for row in tuned("chunking") if (row["rule"], row["perturb"]) == ("two-point", "score"))
+        rows = moments(load("chunking", args.data), args.draws, TRAINED, one["h"], one["mu"])
+        draw(rows, args.output, f"E‖s‖² of a step, CoNLL-2000 NP, mu {one['mu']:g}, gamma 1, {args.draws:,} draws")
+    else:
+        rows = [row for task in TASKS for row in rates(task, load(task, args.data), tuned(task))]
+        write_text(args.output / "rates.md", markdown(rows))
+        draw_rates(rows, args.output)
+    table(rows, args.output / f"{args.what}.csv")
+
+
+if __name__ == "__main__":
+    main()
