@@ -48,6 +48,35 @@ def test_products_are_the_same_bits(columns):
 
 
 @allocating_kernel
+def both_kinds_of_lanes(x, y, number, out):
+    """x + y, x y, a number in every lane and x's sum, from the second place of each; fast and plain."""
+    a, b = intrinsics.load(x, 1), intrinsics.load(y, 1)
+    intrinsics.store(out[0], 1, intrinsics.add(a, b))
+    intrinsics.store(out[1], 1, intrinsics.times(a, b))
+    intrinsics.store(out[2], 1, intrinsics.fill(number))
+    out[3, 1] = intrinsics.sum_lanes(a)
+    c, d = simd.plain_load(x, 1), simd.plain_load(y, 1)
+    simd.plain_store(out[4], 1, simd.plain_add(c, d))
+    simd.plain_store(out[5], 1, simd.plain_times(c, d))
+    simd.plain_store(out[6], 1, simd.plain_fill(number))
+    out[7, 1] = simd.plain_sum_lanes(c)
+
+
+@fast
+def test_eight_numbers_as_one_are_the_same_bits_as_eight():
+    rng = np.random.default_rng(3)
+    x, y = (rng.standard_normal((3, 4)).astype(np.float32) * 10.0 ** rng.integers(-3, 4, (3, 4)) for _ in range(2))
+    x, y = x.astype(np.float32), y.astype(np.float32)
+    out = np.full((8, 10), 7, np.float32)
+    both_kinds_of_lanes(x, y, np.float32(0.3), out)
+    np.testing.assert_array_equal(out[:4], out[4:])
+    a, b = x.ravel()[1:9], y.ravel()[1:9]
+    for row, wanted in zip(out, (a + b, a * b, np.full(8, np.float32(0.3))), strict=False):
+        np.testing.assert_array_equal(row, [7, *wanted, 7])
+    assert out[3, 1] == pytest.approx(a.astype(float).sum(), rel=1e-5)
+
+
+@allocating_kernel
 def both_leaders(S, n, value, place):
     intrinsics.lane_leaders(S, n, value[0], place[0])
     simd.plain_lane_leaders(S, n, value[1], place[1])

@@ -90,6 +90,11 @@ def supervise(gold, task, x, S, D):
 
 
 @kernel
+def risk_gradient(gold, task, x, S, gamma, D):
+    return protocol.risk_gradient(gold, task, x, S, gamma, D)
+
+
+@kernel
 def delta(gold, task, x, y):
     return protocol.delta(gold, task, x, y)
 

@@ -278,7 +278,7 @@ def test_an_answer_moves_along_the_direction_of_its_own_step(problems, task, per
 @pytest.mark.parametrize("rule", literal.SAMPLED)
 @pytest.mark.parametrize("task", PROBLEMS)
 def test_a_late_first_order_answer_uses_the_outputs_that_were_shown_by_how_likely_they_were(problems, task, rule):
-    """p_now / p_then up to 10; cross-entropy divides by p_then where it would divide by p_now."""
+    """p_now / p_then, up to 10."""
     rng = np.random.default_rng(13)
     for time in range(TIMES):
         problem = problems(task)[time % 2]
@@ -293,8 +293,6 @@ def test_a_late_first_order_answer_uses_the_outputs_that_were_shown_by_how_likel
             now *= literal.probabilities(problem, x, -S)[other]
         then = min(now * 10 ** rng.uniform(-2, 2), 1)
         ratio = min(now / then, 10.0)
-        if rule == codes.CROSS_ENTROPY:
-            ratio = max(now, literal.LEAST) / max(then, literal.LEAST)
         literal.move(law, expected, x, problem, c * ratio, towards)
         y, y_other = (problem.outputs[x][each].astype(np.int32) for each in (shown, other))
         args = (problem.inputs, problem.task, law, x, 17, y, y_other)

@@ -33,6 +33,7 @@ _GENERATED = 4_000  # sentences, where there is no real data
 LEARNERS = {
     "two-point active": Settings("two-point", "active", 0.001, 0.1),
     "two-point score": Settings("two-point", "score", 0.001, 0.1),
+    "two-point score annealed": Settings("two-point", "score", 0.001, 0.1, criterion="annealed"),
     "first-order": Settings("first-order", None, 0.01, None),
     "two-point all": Settings("two-point", "all", 0.001, 0.1),
     "comparison active": Settings("comparison", "active", 0.001, 0.1),
@@ -46,7 +47,7 @@ ASKING = Settings("part", None, 0.2, None, step="adagrad")
 def measure(data: Path | None, rounds: int) -> dict[str, Any]:
     corpus, name = _corpus(data)
     task, corpus = Chunking.fit(corpus, only="NP")
-    problem, gold = task.problem(corpus), task.gold(corpus)
+    problem, gold = task.problem(corpus, risk=True), task.gold(corpus)
     learners: dict[str, Learner] = {}
     cold: dict[str, float] = {}
     for title, settings in LEARNERS.items():

@@ -61,15 +61,13 @@ def coefficient(rule: Any, h: Any, mu: Any, F_plus: Any, F_incumbent: Any, mean:
 
 
 @kernel
-def late_factor(rule: Any, now: Any, then: Any) -> Any:
+def late_factor(now: Any, then: Any) -> Any:
     """What the step of a late answer is multiplied by: its output was drawn from the weights of then.
 
     now, then: the logarithms of its probability. E over then of (p_now / p_then) g(y) is that of g(y) over now, so the
     step is that of a prompt answer in the mean, but for ratios above MOST_LATE, which are cut: no step is longer than
-    so many prompt ones. Cross-entropy weighs an output by 1 / p of the time it was drawn; both have their bound.
+    so many prompt ones.
     """
     if now == then:
         return 1.0
-    if rule == CROSS_ENTROPY:
-        return max(np.exp(now), LEAST_PROBABILITY) / max(np.exp(then), LEAST_PROBABILITY)
     return min(np.exp(min(now - then, MOST_LATE)), MOST_LATE)

@@ -271,3 +271,17 @@ def add(_context: Any, x: Any, y: Any) -> Any:
 @intrinsic
 def times(_context: Any, x: Any, y: Any) -> Any:
     return _LANES(_LANES, _LANES), lambda _context, builder, _sig, args: builder.fmul(*args)
+
+
+@intrinsic
+def sum_lanes(_context: Any, lanes: Any) -> Any:
+    """The sum of the lanes: halves, then quarters, then eighths."""
+
+    def generate(_context: Any, builder: Any, _sig: Any, args: Any) -> Any:
+        sums = args[0]
+        for width in (4, 2, 1):
+            places = [ir.Constant(ir.VectorType(ir.IntType(32), width), [*range(k, k + width)]) for k in (0, width)]
+            sums = builder.fadd(*(builder.shuffle_vector(sums, sums, half) for half in places))
+        return builder.extract_element(sums, ir.Constant(ir.IntType(32), 0))
+
+    return types.float32(_LANES), generate

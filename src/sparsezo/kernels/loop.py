@@ -209,7 +209,7 @@ def answer(
     """
     perturb(inputs, params, x, step, state, work)
     if not perturbs(params.rule):
-        c *= late_factor(params.rule, log_chance(inputs, task, params, x, step, y, other, work), then)
+        c *= late_factor(log_chance(inputs, task, params, x, step, y, other, work), then)
         sampled_gradient(task, params, x, step, protocol.rows(inputs, x), y, other, work)
     apply(inputs, params, x, step, c, state, work)
     return c

@@ -2,7 +2,7 @@
 
 ``combine_lanes`` is the inner loop of nearly all this package does, a weighted sum of table rows; ``dot_eights`` scores
 n-best lists; ``lane_leaders`` finds their best candidate; ``prefetch_element`` asks memory in advance. ``load``,
-``store``, ``fill``, ``add`` and ``times`` work on eight float32 numbers as one value.
+``store``, ``fill``, ``add``, ``times`` and ``sum_lanes`` work on eight float32 numbers as one value.
 
 The fast forms (``intrinsics``) lean on private corners of Numba. Where they cannot be compiled, the plain ones are used
 and one warning says so; SPARSEZO_PLAIN_KERNELS=1 asks for them.
@@ -119,6 +119,12 @@ def plain_times(x: Any, y: Any) -> Any:
     return (*first, x[4] * y[4], x[5] * y[5], x[6] * y[6], x[7] * y[7])
 
 
+@kernel
+def plain_sum_lanes(x: Any) -> Any:
+    """The sum of the lanes: halves, then quarters, then eighths."""
+    return ((x[0] + x[4]) + (x[2] + x[6])) + ((x[1] + x[5]) + (x[3] + x[7]))
+
+
 # Which are used
 
 
@@ -137,7 +143,8 @@ def _fast() -> bool:
             intrinsics.dot_eights_twice(table, 0, 0, w, w, S, S)
             intrinsics.lane_leaders(S, 0, w, place)
             one = intrinsics.load(table, 0)
-            intrinsics.store(table, 0, intrinsics.times(intrinsics.add(one, one), intrinsics.fill(table[0, 0])))
+            both = intrinsics.times(intrinsics.add(one, one), intrinsics.fill(intrinsics.sum_lanes(one)))
+            intrinsics.store(table, 0, both)
 
         probe(np.zeros((2, 4), np.float32), np.zeros(1, np.int32), np.zeros(PADDED), np.zeros((8, 1)), np.zeros(8, int))
     except Exception as error:  # whatever another Numba may say of them
@@ -162,12 +169,14 @@ if FAST:
         load,
         prefetch_element,
         store,
+        sum_lanes,
         times,
     )
 else:
     combine_lanes, prefetch_element = plain_combine_lanes, plain_prefetch_element
     dot_eights, dot_eights_twice, lane_leaders = plain_dot_eights, plain_dot_eights_twice, plain_lane_leaders
     add, fill, load, store, times = plain_add, plain_fill, plain_load, plain_store, plain_times
+    sum_lanes = plain_sum_lanes
 
 
 @kernel
@@ -190,6 +199,7 @@ __all__ = [
     "load",
     "prefetch_element",
     "store",
+    "sum_lanes",
     "times",
     "weighted",
 ]

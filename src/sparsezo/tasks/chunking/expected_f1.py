@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparsezo.kernels.jit import kernel
-from sparsezo.kernels.simd import LANES, add, fill, load, store, times, weighted
+from sparsezo.kernels.simd import LANES, add, fill, load, store, sum_lanes, times, weighted
 from sparsezo.tasks.chunking import chains
 
 _EXACT = 64  # nodes; beyond it the error is that of float32 long before the rule is exact
@@ -269,7 +269,7 @@ def _chunks_gradient(
                 total += np.float64(worth) * (forward[R - 1, 1, b, j] + forward[R - 1, 2, b, j])
         for i in range(R - 1, 0, -1):
             sums, t_z = forward[i - 1], chunk_type[z[i]]
-            _backward(E[i], K, edges[i], t_z, kind, chunk_type, t, sums, now, after, DP[i])
+            _backward(E[i], K, edges[i], t_z, kind, chunk_type, lanes, sums, now, after, DP[i])
             now, after = after, now
         for b in range(K):
             worth = _F(0)
@@ -298,33 +298,26 @@ def _backward(
     sums: those before it; d[ab] += what the paths through a, b are worth, all nodes together.
     """
     begins_z, ends_z = edge == BEGINS, edge != GOES_ON
+    zero = fill(_F(0))
     for a in range(K):
-        for j in range(LANES):
-            before[0, a, j] = 0
-            before[1, a, j] = 0
-            before[2, a, j] = 0
+        every, still, found = zero, zero, zero
         for b in range(K):
-            p = e[a * K + b]
-            worth = _F(0)
+            p, next_every, next_found = e[a * K + b], load(now, b * LANES), load(now, (2 * K + b) * LANES)
             if kind[b] == 2 and kind[a] != 0 and chunk_type[a] == chunk_type[b]:
-                for j in range(LANES):
-                    w0, w2 = p * now[0, b, j], p * now[2, b, j]
-                    w1 = _F(0) if ends_z else p * now[1, b, j]
-                    before[0, a, j] += w0
-                    before[1, a, j] += w1
-                    before[2, a, j] += w2
-                    worth += w0 * sums[0, a, j] + w1 * sums[1, a, j] + w2 * sums[2, a, j]
+                w0, w2 = weighted(p, next_every), weighted(p, next_found)
+                w1 = zero if ends_z else weighted(p, load(now, (K + b) * LANES))
             else:
+                q = weighted(p, t) if kind[b] != 0 else fill(p)
                 opens = kind[b] != 0 and begins_z and chunk_type[b] == t_z
-                for j in range(LANES):
-                    q = p * t[j] if kind[b] != 0 else p
-                    w0, w2 = q * (now[0, b, j] + now[1, b, j] if opens else now[0, b, j]), q * now[2, b, j]
-                    w1 = w2 if ends_z else _F(0)
-                    before[0, a, j] += w0
-                    before[1, a, j] += w1
-                    before[2, a, j] += w2
-                    worth += w0 * sums[0, a, j] + w1 * sums[1, a, j] + w2 * sums[2, a, j]
-            d[a * K + b] += worth
+                w0 = times(q, add(next_every, load(now, (K + b) * LANES)) if opens else next_every)
+                w2 = times(q, next_found)
+                w1 = w2 if ends_z else zero
+            every, still, found = add(every, w0), add(still, w1), add(found, w2)
+            worth = add(times(w0, load(sums, a * LANES)), times(w1, load(sums, (K + a) * LANES)))
+            d[a * K + b] += sum_lanes(add(worth, times(w2, load(sums, (2 * K + a) * LANES))))
+        store(before, a * LANES, every)
+        store(before, (K + a) * LANES, still)
+        store(before, (2 * K + a) * LANES, found)
 
 
 @kernel
