@@ -22,7 +22,7 @@ from sparsezo.reports.figures.noise import noise_figure
 from sparsezo.reports.noise import noise_lines, noise_sentences
 from sparsezo.reports.reading import read_experiment
 from sparsezo.reports.report import write_report
-from sparsezo.reports.tables import signature
+from sparsezo.reports.tables import make_table, signature
 from sparsezo.settings import Settings
 from sparsezo.tasks.chunking import making
 
@@ -354,3 +354,67 @@ def test_without_a_grid_there_is_no_tuned_phase(tmp_path, monkeypatch, capsys):
     assert "tun" not in capsys.readouterr().err
     assert len(list(out.glob("runs/*/run.json"))) == 6
     assert (out / "report" / "figures" / "noise-small.svg").exists()
+
+
+# h tuned for some raters
+
+
+RETUNED = SMALL.replace('feedback = ["exact", "flip:0.1"]', 'feedback = ["exact", "flip:0.1", "flip:0.2"]').replace(
+    '[[learner]]\nrule = "first-order"',
+    'grid = { h = [0.01, 0.001], mu = [0.1], feedback = ["exact", "flip:0.2"] }\n[[learner]]\nrule = "first-order"',
+)
+
+
+@pytest.fixture
+def retuned(tmp_path):
+    """At one h noise costs 0.2; with h tuned for each rater 0.05."""
+    plan, out = parse(RETUNED), tmp_path / "out"
+    levels = {"exact": 0.9, "flip:0.1": 0.8, "flip:0.2": 0.7, "binary": 0.5}
+    write_results(out, plan, lambda spec, seed: levels[spec.feedback] + 0.001 * seed)
+    for spec in plan.learners:
+        for seed in plan.seeds if spec.grid_h else ():
+            folder = out / "runs" / f"{spec.name}-{seed}".replace(" ", "-")
+            record = json.loads((folder / "run.json").read_text())
+            record["phase"], record["settings"] = "tuned", {**record["settings"], "h": 0.005}
+            record["result"]["test"] = (0.91 if spec.feedback == "exact" else 0.86) + 0.001 * seed
+            tuned = out / "runs" / f"{folder.name}-tuned"
+            tuned.mkdir()
+            (tuned / "run.json").write_text(json.dumps(record))
+            (tuned / "curve.csv").write_text((folder / "curve.csv").read_text())
+    return out
+
+
+def test_what_noise_costs_is_told_with_one_h_and_with_h_tuned_for_it(retuned):
+    found = read_experiment(retuned)
+    assert found.retuned
+    wanted = "At one h, and with h tuned for each rater, flip:0.2 costs preference 0.2000 and 0.0500 with score."
+    assert list(noise_sentences(found))[-1] == wanted
+    assert [[point.written for point in line.points] for line in noise_lines(found)] == [
+        ["exact", "flip:0.1", "flip:0.2"]
+    ]
+    assert [[point.written for point in line.points] for line in noise_lines(found, "tuned")] == [["exact", "flip:0.2"]]
+
+
+def test_a_table_has_tuned_rows_beside_all_at_the_fixed_settings(retuned):
+    table = make_table(read_experiment(retuned))
+    assert table.phase == "fixed"
+    assert [(row.learner, row.phase, row.h, row.marks) for row in table.rows] == [
+        ("preference score", "fixed", 0.001, ""),
+        ("preference score flip:0.1", "fixed", 0.001, ""),
+        ("preference score flip:0.2", "fixed", 0.001, ""),
+        ("first-order binary", "fixed", 0.001, ""),
+        ("preference score", "tuned", 0.005, ""),
+        ("preference score flip:0.2", "tuned", 0.005, ""),
+    ]
+    assert [title for title, _ in table.groups][-1] == "h tuned on dev for this rater"
+
+
+def test_the_figure_has_crosses_where_h_was_tuned(retuned, drawn):
+    figure = noise_figure(read_experiment(retuned), retuned, "x")
+    assert figure.caption.endswith(
+        "Crosses on thin dotted lines: h tuned on dev, for exact answers and for this noise."
+    )
+    ((axes,),) = [drawing.axes for drawing in drawn]
+    (crosses,) = [line for line in axes.lines if line.get_marker() == "x"]
+    assert [round(y, 4) for y in crosses.get_ydata()] == [0.9105, 0.8605]  # of tuned exact answers, and of flip:0.2
+    assert crosses.get_xdata()[1] - crosses.get_xdata()[0] == pytest.approx(0.2)

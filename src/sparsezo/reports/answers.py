@@ -118,14 +118,15 @@ class Line:
 
     def at(self, column: str, look: int) -> Spread | None:
         """Over seeds, after so many answers."""
-        values = []
+        values, seeds = [], []
         for run in self.learner.runs(PHASE):
             if run.curve is None or (answers := run.curve.answers) is None:
                 continue
             known = getattr(run.curve, column)
             found = [] if known is None else known[answers == look][:1].tolist()
             values += [value for value in found if math.isfinite(value)]
-        return Spread(tuple(values)) if values else None
+            seeds += [run.seed for value in found if math.isfinite(value)]
+        return Spread(tuple(values), seeds=tuple(seeds)) if values else None
 
 
 def lines(experiment: ReportedExperiment) -> list[Line]:
