@@ -93,6 +93,28 @@ def test_verdicts_are_of_the_table_beside_them(name):
         assert f"- **{claim['verdict']}**: {claim['title']} (" in text
 
 
+def test_what_is_said_of_answers_is_in_their_table():
+    """The figures that the prose rests on; a row is a learner after so many answers."""
+    with open(RESULTS / "answers" / "table.csv", encoding="utf-8", newline="") as stream:
+        rows = {(row["task"], row["title"], row["answers"]): row for row in csv.DictReader(stream)}
+    said = (RESULTS / "README.md").read_text("utf-8")
+    said = " ".join(said[said.index("- **Answers.**") : said.index("- **Names.**")].split())
+    for task, title, answers, digits, words in (
+        ("chunking", "part", "1000", 3, "make a chunker of test F1 {}"),
+        ("chunking", "part", "5000", 3, "5,000 answers {} ("),
+        ("chunking", "part", "50000", 3, "50,000 answers {},"),
+        ("chunking", "preference score", "50000", 3, "preference score, has {} after 50,000"),
+        ("rerank", "pair", "0", 4, "lift BLEU from {} to"),
+    ):
+        assert words.format(f"{float(rows[task, title, answers]['test_mean']):.{digits}f}") in said, words
+    tables = (RESULTS / "answers" / "table.md").read_text("utf-8")  # reranking: of the weights that are best on dev
+    for answers, words in (("1,000", " to {}, 10,000"), ("10,000", "10,000 to {} (")):
+        found = re.search(rf"After {answers} decisions pair is ahead, test BLEU ([\d.]+) ", tables)[1]
+        assert words.format(found) in said, words
+    thousand = float(rows["chunking", "part", "1000"]["test_mean"])
+    assert f"A thousand yes/no answers make a noun-phrase chunker of F1 {thousand:.3f}" in README
+
+
 def test_only_passes_are_said_to_be_flat_in_n():
     said = README[README.index("<!-- scaling: ") : README.index("<!-- end of scaling -->")]
     assert said.count("n^") == 6

@@ -11,7 +11,7 @@ import pytest
 from rich.console import Console
 
 from sparsezo.cli import follow, show
-from sparsezo.cli.values import numbers, seconds, whole_number
+from sparsezo.cli.values import numbers, seconds, seed_list, whole_number
 from sparsezo.engines.base import Overview
 from sparsezo.errors import UsageError
 from sparsezo.training import Progress
@@ -284,3 +284,16 @@ def test_seconds_are_a_length_of_time(value):
     assert (seconds(0.0, "--seconds"), seconds(2.5, "--seconds")) == (0.0, 2.5)
     with pytest.raises(UsageError, match=f"^--seconds {value:g}: must be a number of seconds, 0 or more$"):
         seconds(value, "--seconds")
+
+
+@pytest.mark.parametrize(
+    ("typed", "seeds"), [("10", 10), ("0-3", (0, 1, 2, 3)), ("5-5", (5,)), ("3,8,4", (3, 8, 4)), ("0-1, 7", (0, 1, 7))]
+)
+def test_seeds_are_so_many_or_these(typed, seeds):
+    assert seed_list(typed) == seeds
+
+
+@pytest.mark.parametrize("typed", ["", "x", "1-", "-1", "1-2-3", "3-1", "1,,2", "1.5", "²", "0-99999999"])
+def test_what_names_no_seeds_is_refused(typed):
+    with pytest.raises(UsageError, match=r"^--seeds "):
+        seed_list(typed)

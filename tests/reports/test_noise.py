@@ -365,11 +365,11 @@ RETUNED = SMALL.replace('feedback = ["exact", "flip:0.1"]', 'feedback = ["exact"
 )
 
 
-@pytest.fixture
-def retuned(tmp_path):
+def write_retuned(out, text=RETUNED):
     """At one h noise costs 0.2; with h tuned for each rater 0.05."""
-    plan, out = parse(RETUNED), tmp_path / "out"
+    plan = parse(text)
     levels = {"exact": 0.9, "flip:0.1": 0.8, "flip:0.2": 0.7, "binary": 0.5}
+    levels |= {"rating:5,0.1,0.1": 0.8, "rating:5,0.3,0.1": 0.7}
     write_results(out, plan, lambda spec, seed: levels[spec.feedback] + 0.001 * seed)
     for spec in plan.learners:
         for seed in plan.seeds if spec.grid_h else ():
@@ -382,6 +382,11 @@ def retuned(tmp_path):
             (tuned / "run.json").write_text(json.dumps(record))
             (tuned / "curve.csv").write_text((folder / "curve.csv").read_text())
     return out
+
+
+@pytest.fixture
+def retuned(tmp_path):
+    return write_retuned(tmp_path / "out")
 
 
 def test_what_noise_costs_is_told_with_one_h_and_with_h_tuned_for_it(retuned):
@@ -418,3 +423,14 @@ def test_the_figure_has_crosses_where_h_was_tuned(retuned, drawn):
     (crosses,) = [line for line in axes.lines if line.get_marker() == "x"]
     assert [round(y, 4) for y in crosses.get_ydata()] == [0.9105, 0.8605]  # of tuned exact answers, and of flip:0.2
     assert crosses.get_xdata()[1] - crosses.get_xdata()[0] == pytest.approx(0.2)
+
+
+def test_crosses_stand_among_the_ratings_and_leave_the_axis_as_it_is(tmp_path, drawn):
+    text = RETUNED.replace("flip:0.1", "rating:5,0.1,0.1").replace("flip:0.2", "rating:5,0.3,0.1")
+    out = write_retuned(tmp_path / "out", text.replace('rule = "preference"', 'rule = "two-point"'))
+    assert noise_figure(read_experiment(out), out, "x") is not None
+    ((axes,),) = [drawing.axes for drawing in drawn]
+    (crosses,) = [line for line in axes.lines if line.get_marker() == "x"]
+    ticks = dict(zip((label.get_text() for label in axes.get_xticklabels()), axes.get_xticks(), strict=True))
+    assert list(ticks) == ["exact", "0.1", "0.3", "binary"]
+    assert crosses.get_xdata() == pytest.approx([ticks["exact"], ticks["0.3"]])

@@ -535,3 +535,12 @@ def test_what_noise_costs_in_words():
 def test_raters_of_one_kind_have_no_lines():
     assert noise_lines(paper_sized()) == []
     assert list(noise_sentences(paper_sized())) == []
+
+
+def test_with_a_loss_of_0_or_1_preference_is_said_to_be_two_point():
+    both = (learner("two-point score"), learner("preference score"))
+    text = "With a loss of 0 or 1 preference's step is two-point's"
+    assert any(note.startswith(text) for note in notes(*both, task="text"))
+    assert not any(note.startswith(text) for note in notes(*both))  # 1 - F1 is between 0 and 1
+    apart = (learner("two-point all"), learner("preference score"))
+    assert not any(note.startswith(text) for note in notes(*apart, task="text"))

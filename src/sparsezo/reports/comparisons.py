@@ -4,7 +4,8 @@
     found.lead, found.margin, found.p_value, found.verdict, found.detectable
 
 Where both have the same seeds the difference is taken seed by seed: runs with one seed see the same inputs in the same
-order, and with the same perturbation the same draws. Otherwise it is Welch's, for groups with variances of their own.
+order, and with the same perturbation the same draws (how much that takes out: docs/experiments.md). Otherwise it is
+Welch's, for groups with variances of their own.
 With ``equal_within`` the claim is that the two are equal, up to so much (two one-sided tests).
 """
 

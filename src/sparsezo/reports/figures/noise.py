@@ -122,8 +122,8 @@ def _rating_panel(axes: Axes, lines: Sequence[Drawn], every: Sequence[NoiseLine]
                 _bars(axes, line, (point,), [place + shift], shown)
         if both.tuned is not None:
             points = both.tuned.points
-            places = [beside.get(point.feedback.model, point.feedback.noise) + shift for point in points]
-            _crosses(axes, line, points, places, shown)
+            xs = [beside.get(point.feedback.model, point.feedback.noise) + shift for point in points]
+            _crosses(axes, line, points, xs, shown)
     ticks = {beside["exact"]: "exact", **{place: f"{place:g}" for place in places}, beside["binary"]: "binary"}
     axes.set_xticks(list(ticks), list(ticks.values()))
     for place in (low - _BESIDE * span / 2, high + _BESIDE * span / 2) if places else ():
