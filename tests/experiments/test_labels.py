@@ -45,7 +45,7 @@ def test_at_random_as_many_whole_sentences_are_labelled_as_fit(part):
     outcome = run.go()
     order, cost = part.order(5), lengths(part)
     chosen = [next(n for n in range(len(order)) if cost[order[: n + 1]].sum() > look) for look in LOOKS]
-    assert [point[5] for point in run.curve] == chosen
+    assert [point[6] for point in run.curve] == chosen
     assert [point[3] for point in run.curve] == list(LOOKS)
     steps = np.cumsum([3 * n for n in chosen]).tolist()
     assert [point[0] for point in run.curve] == steps
@@ -69,12 +69,12 @@ def test_the_least_confident_come_next(part):
     first = Labelling(part, SUPERVISED, "random", 3, LOOKS[:1])
     first.go()
     run.go()
-    n = int(first.curve[0][5])
+    n = int(first.curve[0][6])
     assert run.curve[0][:4] == first.curve[0][:4]  # at first at random
     sure = confidence(part.task.problem(part.data.train), learned(part, part.order(5)[:n], 3))
     labelled = set(part.order(5)[:n].tolist())
     waiting = sorted(set(range(80)) - labelled, key=lambda x: sure[x])
-    second = int(run.curve[1][5])
+    second = int(run.curve[1][6])
     assert set(run.queue[n:second].tolist()) == set(waiting[: second - n])
     assert max(sure[run.queue[n:second]]) <= min(sure[x] for x in waiting[second - n :])
 
@@ -83,7 +83,7 @@ def test_when_everything_is_labelled_it_ends(part):
     total = int(lengths(part).sum())
     run = Labelling(part, SUPERVISED, "random", 1, (100, total + 5, total + 50))
     run.go()
-    assert [(point[3], point[5]) for point in run.curve][1:] == [(total, 80)]
+    assert [(point[3], point[6]) for point in run.curve][1:] == [(total, 80)]
 
 
 def test_a_stopped_run_goes_on_from_its_last_look(part, tmp_path):
@@ -132,5 +132,5 @@ def test_a_document_is_one_decision():
     task, train = TextClassification.fit(documents, min_count=1)
     run = Labelling(Part(task, task, Data(train, train)), Settings("supervised", None, 1.0, None), "random", 5, (4, 9))
     run.go()
-    assert [(point[3], point[5]) for point in run.curve] == [(4, 4), (9, 9)]
+    assert [(point[3], point[6]) for point in run.curve] == [(4, 4), (9, 9)]
     assert run.curve[-1][2] == 1.0

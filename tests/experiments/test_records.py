@@ -34,8 +34,8 @@ def folder(tmp_path):
 def test_a_record_and_its_curve(folder):
     record = read_record(folder)
     assert {name: record[name] for name in FIELDS} == FIELDS
-    steps, loss, dev, answers, test, inputs = read_curve(folder, record)
-    for unknown in (answers, test, inputs):  # of points that do not say
+    steps, loss, dev, answers, test, of_best, inputs = read_curve(folder, record)
+    for unknown in (answers, test, of_best, inputs):  # of points that do not say
         assert np.isnan(unknown).all()
     assert steps.tolist() == [0, 100, 250]
     assert [repr(x) for x in loss.tolist()] == [repr(point[1]) for point in POINTS]
@@ -44,10 +44,18 @@ def test_a_record_and_its_curve(folder):
 
 
 def test_a_curve_with_test_and_inputs(tmp_path):
-    points = [(0, 1.0, 0.25, 0, math.nan, 3), (100, 0.5, math.nan, 7, 0.1 + 0.2, 8)]
+    points = [(0, 1.0, 0.25, 0, math.nan, math.nan, 3), (100, 0.5, math.nan, 7, 0.1 + 0.2, math.nan, 8)]
     write_curve(tmp_path, points)
     assert (tmp_path / "curve.csv").read_text().splitlines()[0] == "iterations,average_loss,dev,answers,test,inputs"
     np.testing.assert_array_equal(np.transpose(read_curve(tmp_path, {})), points)
+
+
+def test_a_curve_with_two_losses(tmp_path):
+    points = [(0, 1.0, 0.25, 0, math.nan, 0.75), (100, 0.5, 0.5, 0, math.nan, 0.25)]
+    write_curve(tmp_path, points)
+    heading = "iterations,average_loss,dev,answers,map_average_loss"
+    assert (tmp_path / "curve.csv").read_text().splitlines()[0] == heading
+    np.testing.assert_array_equal(read_curve(tmp_path, {})[5], [0.75, 0.25])
 
 
 def test_there_is_no_finished_run(tmp_path):
