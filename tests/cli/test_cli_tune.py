@@ -217,7 +217,8 @@ def test_stopped_it_says_how_to_go_on(program, machinery, tmp_path, monkeypatch,
     words = ["tune", "text", "--train", "a", "--dev", "d", "-o", tmp_path / "t"]
     assert program(*words) == (code, "", "stopped; the same command goes on from there\n")
     values = dict.fromkeys(SETTINGS) | {
-        "train": ["a"], "dev": "d", "grid_h": "1", "grid_mu": "1", "grid_gamma": None, "iterations": "5", "answers": None,
+        "train": ["a"], "dev": "d", "grid_h": "1", "grid_mu": "1", "grid_gamma": None, "iterations": "5",
+        "answers": None,
         "seed": 0, "seeds": 1, "output": tmp_path / "t", "processes": None, "full_grid": False, "json": False,
     }  # fmt: skip
     with pytest.raises((typer.Exit, KeyboardInterrupt)) as caught:
