@@ -228,8 +228,8 @@ class Training:
             self.best_iteration = self.learner.step
         test = self._test.value(W) if self._test and self.test_looks else math.nan
         of_best = self.learner.map_average_loss
-        losses = self.learner.average_loss, math.nan if of_best is None else of_best
-        self.curve.append((self.learner.step, losses[0], value, self.learner.answers, test, losses[1]))
+        best = math.nan if of_best is None else of_best
+        self.curve.append((self.learner.step, self.learner.average_loss, value, self.learner.answers, test, best))
 
     def _progress(self, speed: float) -> Progress:
         dev = self.curve[-1][2] if self.curve and self._dev else None

@@ -24,7 +24,8 @@ OF_TRAIN = {
     "--force", "--json", "--init", "--insist", "--answers", "--scorer", "--scorer-seconds",
 }  # fmt: skip
 OF_TUNE = {
-    "--train", "--dev", "--iterations", "--seed", "--seeds", "--grid-h", "--grid-mu", "--full-grid", "--processes",
+    "--train", "--dev", "--iterations", "--seed", "--seeds", "--grid-h", "--grid-mu", "--grid-gamma", "--full-grid",
+    "--processes",
     "--output", "--json", "--insist", "--answers",
 }  # fmt: skip
 LEARNER = {

@@ -68,9 +68,9 @@ def machinery(monkeypatch):
 
 LEARNERS = {  # each value is another one than by default
     "--rule comparison --perturb active --step adagrad --criterion annealed --gamma 0.7 --feedback flip:0.1 "
-    "--grid-h 0.5,2e-1 --grid-mu 3": LearnerSpec(
+    "--grid-h 0.5,2e-1 --grid-mu 3 --grid-gamma 2,0.3": LearnerSpec(
         rule="comparison", perturb="active", h=0.5, mu=3.0, step="adagrad", criterion="annealed", gamma=0.7,
-        feedback="flip:0.1", grid_h=(0.5, 0.2), grid_mu=(3.0,),
+        feedback="flip:0.1", grid_h=(0.5, 0.2), grid_mu=(3.0,), grid_gamma=(2.0, 0.3),
     ),
     "--rule first-order --step constant --baseline --grid-h 0.5": LearnerSpec(
         "first-order", None, 0.5, None, baseline=True, grid_h=(0.5,)
@@ -200,7 +200,7 @@ def test_calls_that_typer_refuses(program, machinery, words, message):
 
 
 def test_an_empty_grid_is_no_grid():
-    values = dict.fromkeys(SETTINGS) | {"grid_h": "", "grid_mu": None}
+    values = dict.fromkeys(SETTINGS) | {"grid_h": "", "grid_mu": None, "grid_gamma": None}
     with pytest.raises(UsageError) as caught:
         tune.learner_of(kind("text"), values)
     assert str(caught.value) == "--grid-h : give numbers with commas between them, such as 0.01,0.001"
@@ -215,7 +215,8 @@ def test_stopped_it_says_how_to_go_on(program, machinery, tmp_path, monkeypatch,
     words = ["tune", "text", "--train", "a", "--dev", "d", "-o", tmp_path / "t"]
     assert program(*words) == (code, "", "stopped; the same command goes on from there\n")
     values = dict.fromkeys(SETTINGS) | {
-        "train": ["a"], "dev": "d", "grid_h": "1", "grid_mu": "1", "iterations": "5", "answers": None,
+        "train": ["a"], "dev": "d", "grid_h": "1", "grid_mu": "1", "grid_gamma": None, "iterations": "5",
+        "answers": None,
         "seed": 0, "seeds": 1, "output": tmp_path / "t", "processes": None, "full_grid": False, "json": False,
     }  # fmt: skip
     with pytest.raises((typer.Exit, KeyboardInterrupt)) as caught:

@@ -50,6 +50,14 @@ def test_a_curve_with_test_and_inputs(tmp_path):
     np.testing.assert_array_equal(np.transpose(read_curve(tmp_path, {})), points)
 
 
+def test_a_curve_with_two_losses(tmp_path):
+    points = [(0, 1.0, 0.25, 0, math.nan, 0.75), (100, 0.5, 0.5, 0, math.nan, 0.25)]
+    write_curve(tmp_path, points)
+    heading = "iterations,average_loss,dev,answers,map_average_loss"
+    assert (tmp_path / "curve.csv").read_text().splitlines()[0] == heading
+    np.testing.assert_array_equal(read_curve(tmp_path, {})[5], [0.75, 0.25])
+
+
 def test_there_is_no_finished_run(tmp_path):
     assert read_record(tmp_path) is None
     assert read_record(tmp_path / "nowhere") is None

@@ -195,17 +195,19 @@ def _show(kind: TaskKind, files: Any, spec: LearnerSpec, found: Tuned, plan: Any
     for trial in sorted(found.trials, key=lambda trial: (trial.iterations, *trial.rank)):
         dev = "failed" if trial.dev is None else f"dev {trial.dev:.4f}"
         seeds = f", {trial.seeds} seeds" if trial.seeds > 1 else ""
-        show.note(f"{trial.iterations:>12,} {plan.unit}{seeds}  {_point_text(trial.point)}{dev}")
+        show.note(f"{trial.iterations:>12,} {plan.unit}{seeds}  h {trial.h:<8g} {_but_h(trial.point)}{dev}")
     if found.note:
         show.note(found.note)
-    show.output.print(f"{spec.name}: {_point_text(found.chosen)}dev {found.dev:.4f}", markup=False, soft_wrap=True)
+    show.output.print(
+        f"{spec.name}: h {found.chosen[0]:g}  {_but_h(found.chosen)}dev {found.dev:.4f}", markup=False, soft_wrap=True
+    )
     show.output.print(command, markup=False, soft_wrap=True)
 
 
-def _point_text(point: Point) -> str:
+def _but_h(point: Point) -> str:
     from sparsezo.experiments.learners import named
 
-    return "".join(f"{name} {value:<8g} " for name, value in named(point).items() if value is not None)
+    return "".join(f"{name} {value:<8g} " for name, value in named(point).items() if name != "h" and value is not None)
 
 
 def train_command(kind: TaskKind, files: Any, spec: LearnerSpec, found: Tuned, plan: Any) -> str:

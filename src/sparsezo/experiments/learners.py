@@ -70,9 +70,9 @@ class LearnerSpec(Settings):
         self, seed: int, h: float | None = None, mu: float | None = None, gamma: float | None = None
     ) -> Settings:
         """At the fixed h, mu and gamma, or at others."""
-        given = {"h": h, "mu": mu, "gamma": gamma}
-        other = {name: value for name, value in given.items() if value is not None}
-        return Settings(**(self.as_dict() | other | {"seed": seed}))
+        fixed = self.as_dict()
+        other = {"seed": seed, "h": self.h if h is None else h, "mu": self.mu if mu is None else mu}
+        return Settings(**(fixed | other | ({} if gamma is None else {"gamma": gamma})))
 
     @property
     def points(self) -> int:
