@@ -272,11 +272,11 @@ class ReportedExperiment:
     def drawn(self) -> tuple[LearnerRuns, ...]:
         """The learners of curves and of results side by side: of several feedback models the exact one, if there is.
 
-        Of the annealed criterion none, where others are: its losses are of another kind.
+        Built-in experiments show none of the annealed criterion beside others: its losses are of another kind.
         """
         exact = {item.base_name for item in self.learners if item.feedback == "exact"}
         chosen = [item for item in self.learners if item.feedback == "exact" or item.base_name not in exact]
-        return tuple(item for item in chosen if not item.annealed) or tuple(chosen)
+        return tuple(item for item in chosen if self.own or not item.annealed) or tuple(chosen)
 
     def group_title(self, group: str) -> str:
         return "ACTIVE (here the same as ALL)" if group == "active" and self.dense else GROUPS.get(group, group)
