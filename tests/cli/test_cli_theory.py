@@ -136,7 +136,8 @@ def test_from_a_file(call, files, tmp_path, monkeypatch, task, name, options):
     assert got["n"] == data["n"]
     assert got["n_bar"] == pytest.approx(data["n_bar"]["valid"])
     if task == "rerank":
-        assert (data["n"], data["n_bar"]["mean"]) == (14, 14)
+        assert data["n"] == 14
+        assert 13 < data["n_bar"]["mean"] < 14  # a list may lack a feature
     if task == "text":
         assert data["r_bar"]["mean"] == pytest.approx(4)
 
