@@ -400,8 +400,10 @@ def test_an_audit_answer_can_be_taken_back(tmp_path):
 
 
 def test_an_audit_set_that_leaves_too_little_is_refused(tmp_path):
-    with pytest.raises(UsageError, match="audit"):
+    with pytest.raises(UsageError, match="`audit` 100000: 150 of 150 inputs would be set aside"):
         opened(tmp_path / "s", audit=100_000)
+    with pytest.raises(UsageError, match=r"`audit` 5 and `audit_whole` 100: 10[0-5] of 150 inputs"):
+        opened(tmp_path / "s", audit=5, audit_whole=100)
     with opened(tmp_path / "s"):  # and nothing is left behind
         pass
 

@@ -102,7 +102,7 @@ class Core:
             chance = random.Random(seed)
             parts = contents.serving.audit_parts(contents.task, contents.data, audit, chance)
             inputs, more = _whole(contents, whole, parts, chance)
-            _check_audit({x for x, _, _ in parts} | {*inputs}, len(contents.data), audit)
+            _check_audit({x for x, _, _ in parts} | {*inputs}, len(contents.data), audit, whole)
             rows = [
                 AuditRow(place, x, json.dumps(numbers), json.dumps(outputs))
                 for place, (x, numbers, outputs) in enumerate([*parts, *more])
@@ -311,8 +311,9 @@ def _whole(contents: Contents, n: int, parts: Sequence[Part], chance: random.Ran
     return inputs, [part for part in found if (part[0], *part[1]) not in known]
 
 
-def _check_audit(inputs: set[int], n: int, audit: int) -> None:
+def _check_audit(inputs: set[int], n: int, audit: int, whole: int) -> None:
     if audit < 0 or len(inputs) > n // 2:
+        named = f"`audit` {audit}" + (f" and `audit_whole` {whole}" if whole else "")
         raise UsageError(
-            f"`audit` {audit}: it would set {len(inputs):,} of {n:,} inputs aside, and half must be left to learn from"
+            f"{named}: {len(inputs):,} of {n:,} inputs would be set aside; half must be left to learn from"
         )
