@@ -230,16 +230,24 @@ def started(some, *given, **settings_given):
 
 
 def test_a_first_order_step_is_the_gradient_of_log_p(some):
-    """d log p(y) / dW = x (onehot(y) - p), at the weights when the answer comes; c = -h times the loss."""
+    """d log p(y) / dW = x (onehot(y) - p), at the weights when the answer comes; c = -h times the loss, and for a late
+    answer times p(y) now over p(y) then."""
     learner, W = started(some, "first-order", None, 0.5, None, seed=3)
+
+    def probabilities(x):
+        scores = row_of(some, x) @ W
+        p = np.exp(scores - scores.max())
+        return p / p.sum()
+
     waiting = learner.ask(17)
+    then = probabilities(17)[waiting.candidate[0]]
     for x, late in ((4, None), (17, waiting)):
         proposal = late or learner.ask(x)
-        row = row_of(some, x)
-        p = np.exp(row @ W - np.max(row @ W))
-        p /= p.sum()
+        p = probabilities(x)
+        y = proposal.candidate[0]
+        ratio = p[y] / then if late else 1.0
         learner.tell(proposal, 0.75)
-        W += -0.5 * 0.75 * np.outer(row, np.eye(4)[proposal.candidate[0]] - p)
+        W += -0.5 * 0.75 * ratio * np.outer(row_of(some, x), np.eye(4)[y] - p)
         np.testing.assert_allclose(learner.weights(), W, atol=1e-5)
     assert proposal.incumbent is None
 
