@@ -217,6 +217,7 @@ def load(args: argparse.Namespace) -> dict[str, Any]:
     from sparsezo.serve.client import RemoteError, RemoteLearner
     from sparsezo.serve.log import Log
     from sparsezo.serve.replay import replay
+    from sparsezo.storage.container import read_container
 
     gold = Gold(args.train)
     with tempfile.TemporaryDirectory(dir=args.scratch) as folder:
@@ -265,6 +266,8 @@ def load(args: argparse.Namespace) -> dict[str, Any]:
         in_log = [f"q{event.question}" for event, _ in log.answers()]
         log.close()
         model = replay(place / "log")
+        newest = max((place / "log").glob("*.snapshot"))  # what the service had when it was stopped
+        same = read_container(newest, "snapshot")[1]["W"].tobytes() == model.W.tobytes()
     took.sort()
     return {
         "answers": len(acknowledged),
@@ -275,7 +278,7 @@ def load(args: argparse.Namespace) -> dict[str, Any]:
         "doubled": len(in_log) - len(set(in_log)),
         "in_log_and_not_acknowledged": len(set(in_log) - set(acknowledged)),
         "refused": sorted(set(lost))[:5],
-        "replayed": model is not None,
+        "model_is_the_replayed_one": same,
     }
 
 
@@ -292,6 +295,9 @@ def draw(args: argparse.Namespace) -> dict[str, Any]:
         axes.plot(*zip(*curve, strict=True), label=name)
         ends[name] = curve[-1]
     axes.set(xscale="log", xlabel="answers (log scale), one in ten wrong", ylabel="F1 on held-out sentences")
+    axes.set_xticks([n for n in (100, 200, 500, 1000, 2000, 5000, 10000) if n <= max(n for n, _ in ends.values())])
+    axes.xaxis.set_major_formatter("{x:,.0f}")
+    axes.minorticks_off()
     axes.grid(alpha=0.3)
     axes.legend(loc="lower right")
     figure.savefig(args.output, dpi=150)
