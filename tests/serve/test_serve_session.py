@@ -14,7 +14,7 @@ from sessions import RULES, Clock, answered, made, opened, same_as_replay, someo
 
 from sparsezo.errors import SparsezoError, UsageError
 from sparsezo.learner import predict
-from sparsezo.serve import lessons
+from sparsezo.serve import lessons, watching
 from sparsezo.serve.errors import Refused
 from sparsezo.serve.log import Log
 from sparsezo.serve.replay import replay
@@ -618,6 +618,43 @@ def test_many_threads_at_once_lose_nothing_and_double_nothing(tmp_path):
         events = [event for event in session.log.events() if event.what == "answer"]
         assert len(events) == len({event.question for event in events}) == session.desk.answers == 120
         assert same_as_replay(session)
+
+
+def test_a_snapshot_is_not_written_over_while_it_is_needed(tmp_path, monkeypatch):
+    """Their memory is used again and again: in memory, for the disk, and after answers were taken back."""
+    monkeypatch.setattr(lessons, "IN_MEMORY", 5)
+    monkeypatch.setattr(lessons, "ON_DISK", 7)
+    monkeypatch.setattr(lessons, "SECONDS", 0.0)
+    with opened(tmp_path / "s") as session:
+        ann, chance, done = someone(session), random.Random(1), []
+        for more in (6, 6, 4, 3, 5, 7, 2, 9):
+            done += answered(session, ann, more)
+            session._background.submit(lambda: None).result()
+            question = session.undo(ann, done.pop(-chance.randint(2, 6)))
+            assert same_as_replay(session)
+            session.tell(ann, question["id"], "yes")
+            done.append(question["id"])
+
+
+def test_a_look_that_took_long_is_not_the_last_for_long(tmp_path, monkeypatch):
+    """Looking takes a share of the time, and one that waited for a compiler must not count for an hour."""
+    monkeypatch.setattr(watching, "_SHARE", 1e-9)
+    monkeypatch.setattr(watching, "_MOST_REST", 0.01)
+    looked, again = [], threading.Event()
+
+    def estimate():
+        looked.append(len(looked))
+        if len(looked) == 2:
+            again.set()
+
+    with opened(tmp_path / "s") as session:
+        monkeypatch.setattr(session.watch, "_estimate", estimate)
+        ann = someone(session)
+        answered(session, ann, 1)
+        while len(looked) < 1:
+            answered(session, ann, 30)
+        answered(session, ann, 60)
+        assert again.wait(30)
 
 
 @pytest.mark.parametrize("name", RULES)

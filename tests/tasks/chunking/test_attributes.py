@@ -17,6 +17,7 @@ from sparsezo.tasks.chunking import observed, patterns
 from sparsezo.tasks.chunking.attributes import AttributeIndex
 from sparsezo.tasks.chunking.conll import Corpus, read_conll
 from sparsezo.tasks.chunking.feature_sets import built_in
+from sparsezo.tasks.chunking.generate import chunking_corpus
 from sparsezo.tasks.chunking.templates import Part, Template, parse_templates
 
 TEMPLATES = parse_templates(
@@ -305,3 +306,15 @@ def test_conll2000(real_data):
     few = dev[:50]
     expected = [[number.get(name, -1) for name in row] for row in strings(few, templates)]
     assert D[: few.n_tokens].tolist() == expected
+
+
+def test_rows_that_fit_has_ready_are_those_of_transform():
+    templates = parse_templates(["U0:%x[-1,0]", "U1:%x[0,0]/%x[0,1]"], "t")
+    train, other = chunking_corpus(30, 1), chunking_corpus(30, 2)
+    index = AttributeIndex.fit(train, templates, 2)
+    of_other = index.rows(other)  # of another corpus: nothing is ready
+    ready, anew = index.rows(train), index.rows(train)
+    for got, want in ((ready, anew), (of_other, index.rows(other))):
+        np.testing.assert_array_equal(got.columns, want.columns)
+        np.testing.assert_array_equal(got.row_ptr(), want.row_ptr())
+    assert len(ready.columns) != len(of_other.columns)
