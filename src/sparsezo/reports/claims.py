@@ -29,10 +29,10 @@ _EARLY = 1_000_000  # iterations: the others of the paper's SMT are best on dev 
 
 def check_claims(experiment: ReportedExperiment) -> tuple[Claim, ...]:
     """All of them of a built-in experiment; of one's own, those that there is something to compare for."""
-    return tuple(claim for claim in _everyclaimed(experiment) if claim.evidence or not experiment.own)
+    return tuple(claim for claim in _every_claim(experiment) if claim.evidence or not experiment.own)
 
 
-def _everyclaimed(experiment: ReportedExperiment) -> list[Claim]:
+def _every_claim(experiment: ReportedExperiment) -> list[Claim]:
     """Speed is the paper's average cumulative loss: at its figure's fixed settings, and again at tuned ones."""
     test = Quantity("test", f"test {experiment.metric_name}", False, ("tuned", "fixed"))
     losses = _losses(experiment)

@@ -20,6 +20,8 @@ from functools import lru_cache
 
 import numpy as np
 
+from sparsezo.bisection import root_above_0
+
 LEVEL = 0.05  # at which a difference counts
 POWER = 0.8  # with which a gap that could have been seen would have been seen
 _DENSE = 4001  # points of the integral over the standard error's law
@@ -105,13 +107,7 @@ def t_cdf(t: float, freedom: float) -> float:
 @lru_cache(maxsize=4096)
 def t_quantile(p: float, freedom: float) -> float:
     """By bisection, for p from 0.5 on: it is asked for a few hundred times in a report."""
-    low, high = 0.0, 1.0
-    while t_cdf(high, freedom) < p:
-        high *= 2
-    for _ in range(100):
-        middle = (low + high) / 2
-        low, high = (middle, high) if t_cdf(middle, freedom) < p else (low, middle)
-    return (low + high) / 2
+    return root_above_0(lambda t: t_cdf(t, freedom) - p)
 
 
 def incomplete_beta(a: float, b: float, x: float) -> float:
@@ -138,13 +134,7 @@ def incomplete_beta(a: float, b: float, x: float) -> float:
 @lru_cache(maxsize=4096)
 def detectable_errors(freedom: float) -> float:
     """The smallest gap that is seen with ``POWER``, in standard errors: by the noncentral t."""
-    low, high = 0.0, 1.0
-    while power(high, freedom) < POWER:
-        high *= 2
-    for _ in range(60):
-        middle = (low + high) / 2
-        low, high = (middle, high) if power(middle, freedom) < POWER else (low, middle)
-    return (low + high) / 2
+    return root_above_0(lambda gap: power(gap, freedom) - POWER)
 
 
 def power(gap: float, freedom: float) -> float:

@@ -16,10 +16,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from sparsezo.bisection import root
 from sparsezo.errors import UsageError
 
 LEVEL = 0.95  # of all intervals
-_HALVINGS = 50  # of an interval that holds a bound
 _MOST_LOST = 0.9  # of what answers could tell: beyond it raters say nothing
 
 
@@ -44,8 +44,8 @@ def share(k: int, n: int, level: float = LEVEL) -> Share:
         return Share(math.nan, 0.0, 1.0)
     tail = (1 - level) / 2
     so_many, more = _at_least(k, n), _at_least(k + 1, n)
-    low = 0.0 if k == 0 else _root(lambda p: so_many(p) - tail)
-    high = 1.0 if k == n else _root(lambda p: tail - (1 - more(p)))
+    low = 0.0 if k == 0 else root(lambda p: so_many(p) - tail)
+    high = 1.0 if k == n else root(lambda p: tail - (1 - more(p)))
     return Share(k / n, low, high)
 
 
@@ -62,8 +62,8 @@ def sequence(k: int, n: int, level: float = LEVEL) -> Share:
         return start - fit - most
 
     value = k / n
-    low = 0.0 if k == 0 else _root(lambda p: -beyond(p), 0.0, value)
-    high = 1.0 if k == n else _root(beyond, value, 1.0)
+    low = 0.0 if k == 0 else root(lambda p: -beyond(p), 0.0, value)
+    high = 1.0 if k == n else root(beyond, value, 1.0)
     return Share(value, low, high)
 
 
@@ -156,14 +156,3 @@ def _at_least(k: int, n: int) -> Callable[[float], float]:
     factorial = np.concatenate([[0.0], np.log(np.arange(1, n + 1)).cumsum()])
     ways = factorial[n] - factorial[at] - factorial[n - at]
     return lambda p: float(np.exp(ways + at * math.log(p) + (n - at) * math.log1p(-p)).sum())
-
-
-def _root(function: Callable[[float], float], low: float = 0.0, high: float = 1.0) -> float:
-    """Where an increasing function passes through 0."""
-    for _ in range(_HALVINGS):
-        middle = (low + high) / 2
-        if function(middle) < 0:
-            low = middle
-        else:
-            high = middle
-    return (low + high) / 2

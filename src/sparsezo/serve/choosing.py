@@ -70,7 +70,7 @@ class Chooser:
         for number in self._desk.second:
             row = self._desk.row(number)
             busy = self._desk.busy() if busy is None else busy
-            if content(row) not in seen and part(row) not in busy:
+            if content(row) not in seen and self._desk.entries[number].part not in busy:
                 return row
         return None
 

@@ -135,7 +135,7 @@ class Desk:
         self.open.pop(entry.id, None)
         self.history[event.person].append(event)
         if event.what == ANSWER:
-            self._count(row, event, 1)
+            self._count(entry, row, event, 1)
             if row.twice:
                 self.second.append(row.id)
 
@@ -145,12 +145,12 @@ class Desk:
         if entry.state == CLOSED:
             entry.row = None
 
-    def _count(self, row: QuestionRow, event: EventRow, by: int) -> None:
+    def _count(self, entry: Entry, row: QuestionRow, event: EventRow, by: int) -> None:
         self.answers += by
         self.answers_by[event.person] += by
         self.answered[content(row)] += by
         if event.kind == "label" or (event.kind == "part" and event.answer == '"yes"'):
-            self.certain[part(row)] += by
+            self.certain[entry.part] += by
 
     def _reopen(self, entry: Entry, event: EventRow, until: float) -> None:
         before, entry.row = entry.closed_by, self.row(entry.id)
@@ -158,7 +158,7 @@ class Desk:
         self.open[entry.id] = entry
         self.undone.add(event.undoes or 0)
         if before is not None and before.what == ANSWER:
-            self._count(entry.row, before, -1)
+            self._count(entry, entry.row, before, -1)
             if entry.id in self.second:
                 self.second.remove(entry.id)
 

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import astuple
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from sparsezo.decoding import Decoder
@@ -153,12 +154,14 @@ class Reports(Core):
     def _audit_rows(self, answers: Sequence[tuple[EventRow, QuestionRow]]) -> Iterator[dict[str, Any]]:
         """Without the session's lock: those who answer need not wait for it."""
         W = self._weights()[1] if answers else None
+        outputs: dict[int, NDArray[np.int32]] = {}  # of a sentence that is audited whole every token is asked about
         for event, row in answers:
             question, answer = row.question(), json.loads(event.answer or "null")
             given = {"id": question_id(row.id), "x": row.x, "person": event.person, "at": event.at, "answer": answer}
             if row.kind == "label" and W is not None:
-                output = self._auditor.one(W, row.x)
-                model = self.contents.serving.label_in(self.contents.task, question, output)
+                if row.x not in outputs:
+                    outputs[row.x] = self._auditor.one(W, row.x)
+                model = self.contents.serving.label_in(self.contents.task, question, outputs[row.x])
             else:
                 first, second = (self.learner.probability(question, each) for each in ("first", "second"))
                 model = "first" if first >= second else "second"
@@ -176,7 +179,7 @@ class Reports(Core):
         parts = [row for row in rows if row["place"] < self.log.meta.get("audit_parts", math.inf)]
         about = self.contents.settings.about
         labels = len(self.offered.get(("label", about), ())) or 2
-        found = audited(parts, labels, self._estimated, sum(parse_error(self.contents.settings.rater_error)) / 2)
+        found = audited(parts, labels, self._estimated, self._believed)
         found["chunks"] = self._audited_whole(rows)
         self._audit_seen = self.clock(), found
         return found
@@ -188,25 +191,26 @@ class Reports(Core):
             if row["x"] in said:
                 said[row["x"]][row["first"]] = row
         lengths = self.learner.problem.output_start
-        said = {x: each for x, each in said.items() if len(each) == lengths[x + 1] - lengths[x]}
-        whole = {x: [each[i] for i in range(len(each))] for x, each in said.items()}
+        whole = [
+            [each[i] for i in range(len(each))] for x, each in said.items() if len(each) == lengths[x + 1] - lengths[x]
+        ]
         if not whole:
             return None
-        with self._auditing:
-            W = self._weights()[1]
-            found = [self._audited_sentence(x, tokens, W) for x, tokens in whole.items()]
+        found = [self._audited_sentence(tokens) for tokens in whole]
         total = ChunkAudit(*(sum(each) for each in zip(*map(astuple, found), strict=True)))
         return {"sentences": len(whole), **{name: each.as_dict() for name, each in total.shares().items()}}
 
-    def _audited_sentence(self, x: int, tokens: Sequence[dict[str, Any]], W: NDArray[Any]) -> ChunkAudit:
-        """``tokens``: what was said of each."""
-        task, serving = self.contents.task, self.contents.serving
-        believed = sum(parse_error(self.contents.settings.rater_error)) / 2
-        output = [task.tags[k] for k in self._auditor.one(W, x).tolist()]
-        said = [each["answer"] for each in tokens]
-        errors = [self._estimated.error_of(each["person"], believed) for each in tokens]
-        theirs, ours = set(serving.chunks_in(said)), set(serving.chunks_in(output))
-        return chunk_audit(theirs, ours, "".join(tag[0] for tag in said), errors, len(task.tags))
+    def _audited_sentence(self, tokens: Sequence[dict[str, Any]]) -> ChunkAudit:
+        """``tokens``: of each what was said, and what the model says."""
+        said, model = ([each[name] for each in tokens] for name in ("answer", "model"))
+        errors = [self._estimated.error_of(each["person"], self._believed) for each in tokens]
+        theirs, ours = (set(self.contents.serving.chunks_in(tags)) for tags in (said, model))
+        return chunk_audit(theirs, ours, "".join(tag[0] for tag in said), errors, len(self.contents.task.tags))
+
+    @property
+    def _believed(self) -> float:
+        """How often somebody errs of whom nothing is known."""
+        return sum(parse_error(self.contents.settings.rater_error)) / 2
 
 
 def _iso(at: float) -> str:

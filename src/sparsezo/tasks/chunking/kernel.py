@@ -197,6 +197,17 @@ def _annealed_chain(task: Any, x: Any, S: Any, gamma: Any) -> None:
     chains.relative(M, R, K, task.start, task.scratch.best, task.scratch.E)
 
 
+@kernel
+def expected_quality_gradient(task: Any, R: Any, z: Any, DP: Any) -> Any:
+    """DP += d E[F1(y, z)] / dP for y from the chain in scratch.E, of plain tags that of the accuracy; returns E."""
+    K, room = task.n_tags, task.scratch
+    if task.chunks:
+        rooms = (room.edges, room.forward, room.now, room.after, room.p, DP)
+        args = (z, task.kind, task.chunk_type, task.nodes, task.weights, *rooms)
+        return expected_f1_gradient(room.E, R, K, task.start, *args)
+    return expected_accuracy_gradient(room.E, R, K, task.start, z, room.Q, room.now, room.after, room.p, DP)
+
+
 @implements(protocol.risk_gradient, ChunkGold)
 def _risk_gradient(gold: Any, task: Any, x: Any, S: Any, gamma: Any, D: Any) -> Any:
     _annealed_chain(task, x, S, gamma)
@@ -204,12 +215,7 @@ def _risk_gradient(gold: Any, task: Any, x: Any, S: Any, gamma: Any, D: Any) -> 
     z = gold.tags[gold.offsets[x] : gold.offsets[x + 1]]
     DP = D if task.order == 2 else room.P
     DP[:R] = 0
-    if task.chunks:
-        rooms = (room.edges, room.forward, room.now, room.after, room.p, DP)
-        args = (z, task.kind, task.chunk_type, task.nodes, task.weights, *rooms)
-        good = expected_f1_gradient(room.E, R, K, task.start, *args)
-    else:
-        good = expected_accuracy_gradient(room.E, R, K, task.start, z, room.Q, room.now, room.after, room.p, DP)
+    good = expected_quality_gradient(task, R, z, DP)
     for i in range(R):
         for j in range(K * K):
             DP[i, j] *= DP.dtype.type(gamma)

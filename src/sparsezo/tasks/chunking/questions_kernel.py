@@ -16,9 +16,7 @@ from sparsezo.kernels.jit import kernel
 from sparsezo.kernels.protocol import implements
 from sparsezo.kernels.random import uniform
 from sparsezo.tasks.chunking import chains, events
-from sparsezo.tasks.chunking.expected_accuracy import expected_accuracy_gradient
-from sparsezo.tasks.chunking.expected_f1 import expected_f1_gradient
-from sparsezo.tasks.chunking.kernel import ChunkGold, ChunkTask, expand
+from sparsezo.tasks.chunking.kernel import ChunkGold, ChunkTask, expand, expected_quality_gradient
 
 _F = np.float32
 _SHARE = 4.0  # of a sentence's unsureness: above 1 / 4 in sum it is always asked about
@@ -255,14 +253,8 @@ def _of_pair(task: Any, R: Any, y: Any, other: Any, answer: Any, e: Any, DP: Any
 @kernel
 def _of_rating(task: Any, R: Any, y: Any, loss: Any, DP: Any) -> Any:
     """(1 - loss) log(1 - rho) + loss log rho, rho the loss that the model itself expects of y."""
-    K, room = task.n_tags, task.scratch
-    if task.chunks:
-        rooms = (room.edges, room.forward, room.now, room.after, room.p, DP)
-        args = (y, task.kind, task.chunk_type, task.nodes, task.weights, *rooms)
-        good = expected_f1_gradient(room.E, R, K, task.start, *args)
-    else:
-        E, right = room.E, room.Q
-        good = expected_accuracy_gradient(E, R, K, task.start, y, right, room.now, room.after, room.p, DP)
+    K = task.n_tags
+    good = expected_quality_gradient(task, R, y, DP)
     if not np.isfinite(good):
         return good
     good = min(max(good, _LEAST_GOOD), 1 - _LEAST_LOSS)
