@@ -571,6 +571,7 @@ def test_a_process_does_one_run_after_the_other_until_it_is_sent_home(serve, tmp
     assert steps[:40] == list(range(1, 41))
     assert steps[-1] == 40
     assert set(stamps(tmp_path)) == {run.folder(tmp_path) / "run.json" for run in (first, last)}
+    assert not bad.folder(tmp_path).exists()  # else a report would call it unfinished
 
 
 def test_remarks_at_loading_are_heard_once(serve, loader, tmp_path, monkeypatch):

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from sparsezo.kernels import random
+from sparsezo.kernels.exponential import exp_or_zero
 from sparsezo.tasks.chunking import chains as sequence
 from sparsezo.tasks.chunking.kernel import ChunkGold, chunk_task
 
@@ -171,6 +172,15 @@ def test_exp_nonpositive():
     assert sequence.exp_nonpositive(np.float32(0)) == 1
     for far in [-87.0, -88.0, -1e4, -3e38, -np.inf]:
         assert 0 <= sequence.exp_nonpositive(np.float32(far)) < 1.7e-38
+
+
+def test_exp_or_zero():
+    x = np.concatenate([np.linspace(-708, 0, 100_001), -np.logspace(-300, 2, 1000)])
+    e = np.array([exp_or_zero(v) for v in x])
+    assert (np.abs(e - np.exp(x)) <= 2 * np.spacing(np.exp(x))).all()
+    assert exp_or_zero(0.0) == 1
+    assert [exp_or_zero(far) for far in (-708.001, -1e9, -np.inf)] == [0, 0, 0]
+    assert np.isnan(exp_or_zero(np.nan))
 
 
 # ---- the task: gradients and losses in S ----

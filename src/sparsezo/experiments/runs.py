@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from sparsezo import __version__
-from sparsezo.errors import DamagedError, DataError
+from sparsezo.errors import DamagedError, DataError, DivergedError
 from sparsezo.experiments.labels import Labelling, Part, start_weights
 from sparsezo.experiments.phases import PHASES
 from sparsezo.experiments.plan import Experiment
@@ -232,7 +232,10 @@ def execute(
     progress: Callable[[Progress], None] | None = None,
     checkpoint_seconds: float = CHECKPOINT_SECONDS,
 ) -> dict[str, Any]:
-    """Do a run to its end, from its checkpoint where there is one; returns its record."""
+    """Do a run to its end, from its checkpoint where there is one; returns its record.
+
+    A run whose weights run away leaves nothing behind: there is nothing to go on from.
+    """
     folder = run.folder(out)
     folder.mkdir(parents=True, exist_ok=True)
     training: Training | Labelling
@@ -242,7 +245,11 @@ def execute(
         training = Labelling(where, *options, test_looks=run.test_looks, checkpoint=folder / CHECKPOINT)
     else:
         training = _training(run, folder, bench, checkpoint_seconds)
-    outcome = training.go(progress)
+    try:
+        outcome = training.go(progress)
+    except DivergedError:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
     write_curve(folder, training.curve)
     if run.keep_model:
         outcome.model.save(folder / MODEL)

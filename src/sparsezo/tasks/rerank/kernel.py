@@ -113,12 +113,10 @@ def _delta(gold: Any, task: Any, x: Any, y: Any) -> Any:
 
 @implements(protocol.risk, RankGold)
 def _risk(gold: Any, task: Any, x: Any, S: Any, gamma: Any) -> Any:
+    """E[Delta]; leaves the candidates' exponentials in the scratch."""
     losses = gold.losses[gold.offsets[x] : gold.offsets[x + 1]]
-    softmax(task, S, losses.size, gamma)
-    mean = 0.0
-    for j in range(losses.size):
-        mean += losses[j] * task.scratch.p[j]
-    return mean
+    exponentials(task, S, losses.size, gamma)
+    return weighted(task.scratch.p, losses, losses.size) / total(task.scratch.p, losses.size)
 
 
 @implements(protocol.risk_gradient, RankGold)
@@ -126,8 +124,9 @@ def _risk_gradient(gold: Any, task: Any, x: Any, S: Any, gamma: Any, D: Any) -> 
     """D_j = -gamma p_j (Delta_j - E[Delta])."""
     mean = protocol.risk(gold, task, x, S, gamma)
     losses = gold.losses[gold.offsets[x] : gold.offsets[x + 1]]
+    scale = -gamma / total(task.scratch.p, losses.size)
     for j in range(losses.size):
-        D[j, 0] = -gamma * task.scratch.p[j] * (losses[j] - mean)
+        D[j, 0] = scale * task.scratch.p[j] * (losses[j] - mean)
     return mean
 
 
@@ -135,14 +134,50 @@ def _risk_gradient(gold: Any, task: Any, x: Any, S: Any, gamma: Any, D: Any) -> 
 def softmax(task: Any, S: Any, R: Any, gamma: Any) -> Any:
     """p[:R] = exp(gamma S) / sum; returns the sum with the largest term at 1, NaN where S is not finite."""
     p = task.scratch.p
+    exponentials(task, S, R, gamma)
+    whole = total(p, R)
+    for j in range(R):
+        p[j] /= whole
+    return whole
+
+
+@kernel
+def exponentials(task: Any, S: Any, R: Any, gamma: Any) -> None:
+    """p[:R] = exp(gamma S), the largest 1; NaN where S is not finite."""
+    p = task.scratch.p
     top = argmax(S, R, task.scratch.value, task.scratch.place)[1]
-    total = 0.0
     for j in range(R):
         p[j] = exp_or_zero(gamma * (S[j, 0] - top))
-        total += p[j]
-    for j in range(R):
-        p[j] /= total
-    return total
+
+
+@kernel
+def total(p: Any, R: Any) -> Any:
+    """The sum of p[:R], in four sums side by side: one after the other each addition waits for the one before."""
+    a, b, c, d = 0.0, 0.0, 0.0, 0.0
+    n = R // 4 * 4
+    for j in range(0, n, 4):
+        a += p[j]
+        b += p[j + 1]
+        c += p[j + 2]
+        d += p[j + 3]
+    for j in range(n, R):
+        a += p[j]
+    return (a + b) + (c + d)
+
+
+@kernel
+def weighted(p: Any, losses: Any, R: Any) -> Any:
+    """The sum of p[:R] * losses[:R], likewise."""
+    a, b, c, d = 0.0, 0.0, 0.0, 0.0
+    n = R // 4 * 4
+    for j in range(0, n, 4):
+        a += p[j] * losses[j]
+        b += p[j + 1] * losses[j + 1]
+        c += p[j + 2] * losses[j + 2]
+        d += p[j + 3] * losses[j + 3]
+    for j in range(n, R):
+        a += p[j] * losses[j]
+    return (a + b) + (c + d)
 
 
 @kernel
