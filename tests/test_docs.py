@@ -59,7 +59,8 @@ def test_readme_shows_the_tables_figures(name, digits):
     for row in shown(name):
         for column, cell in row.items():
             perturb = COLUMNS.get(column)
-            learner = f"{row['learner']} {perturb}" if perturb else row["learner"]
+            rule, *criterion = row["learner"].split() if perturb else [row["learner"]]
+            learner = " ".join([rule, *filter(None, [perturb]), *criterion])
             if not cell or not (perturb or column == "test"):
                 continue
             figure, paper = re.fullmatch(r"([\d.]+)(?: \(([\d.]+)\))?", cell).groups()

@@ -57,6 +57,8 @@ def claim_of(found, title):
 def test_similar_is_shown_where_the_whole_interval_is_near(difference, noise, verdict):
     claim = claim_of(with_annealed(difference, noise), SIMILAR_TITLE)
     assert claim.verdict == verdict
+    if verdict == FAILS:
+        assert claim.words.startswith("better than that for" if difference > 0 else "worse than that for")
     assert len(claim.evidence) == 9
     assert {item.quantity.key for item in claim.evidence} == {"test"}
 
@@ -89,10 +91,17 @@ def gaps(*by_gamma):
 
 def test_it_approaches_map_where_the_two_losses_come_together():
     claim = claim_of(with_annealed(0.0, runs=gaps(0.1, 0.03, 0.001)), APPROACHES)
-    assert (claim.verdict, claim.words) == (HOLDS, "the distance shrinks in 2 of 2 steps of gamma")
-    assert [item.left for item in claim.evidence] == ["gamma 10 less gamma 1", "gamma 100 less gamma 10"]
+    assert (claim.verdict, claim.words) == (HOLDS, "all 2 comparisons show it")
+    assert [(item.left, item.right) for item in claim.evidence] == [("gamma 10", "gamma 1"), ("gamma 100", "gamma 10")]
+    assert all(item.paired and item.p_adjusted >= item.p_value for item in claim.evidence)
     assert claim_of(with_annealed(0.0, runs=gaps(0.1, 0.03, 0.06)), APPROACHES).verdict == FAILS
     assert claim_of(with_annealed(0.0), APPROACHES).verdict == UNDECIDED
+
+
+def test_a_distance_that_is_gone_cannot_shrink():
+    runs = gaps(0.1, 0.03, 0.00001, 0.00001)
+    claim = claim_of(with_annealed(0.0, runs=runs), APPROACHES)
+    assert (claim.verdict, len(claim.evidence)) == (HOLDS, 2)
 
 
 def test_a_distance_below_counts_as_one_above():

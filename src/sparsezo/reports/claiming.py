@@ -71,12 +71,11 @@ def _points_ahead(left: LearnerRuns, right: LearnerRuns, phase: str) -> str:
 
 def claimed(title: str, source: str, found: Sequence[Comparison], missing: Sequence[str]) -> Claim:
     found = corrected(found)
-    against = [_pair(item) for item in found if item.verdict == FAILS]
+    against = [item for item in found if item.verdict == FAILS]
     open_ = [item for item in found if item.verdict == UNDECIDED]
     lacking = f"not run, or without this result: {', '.join(missing)}" if missing else ""
     if against:
-        other = "not equal" if found[0].equal_within is not None else "the other way round"
-        verdict, words = FAILS, f"{other} for {', '.join(against)}"
+        verdict, words = FAILS, _against_words(against)
     elif open_:
         verdict, words = UNDECIDED, _open_words(found, open_)
     elif found and not missing:
@@ -89,6 +88,15 @@ def claimed(title: str, source: str, found: Sequence[Comparison], missing: Seque
 
 def _pair(item: Comparison) -> str:
     return f"{item.left} against {item.right}"
+
+
+def _against_words(against: Sequence[Comparison]) -> str:
+    """Of a claim to be equal, with the side that each is on."""
+    sides: dict[str, list[str]] = {}
+    for item in against:
+        better = "better than that" if item.lead > item.around else "worse than that"
+        sides.setdefault("the other way round" if item.equal_within is None else better, []).append(_pair(item))
+    return "; ".join(f"{side} for {', '.join(pairs)}" for side, pairs in sides.items())
 
 
 def _all_show(count: int, which: str = "") -> str:

@@ -67,19 +67,27 @@ def update(page: str, made: Mapping[str, str], where: str = "page") -> str:
 
 
 def table(rows: Sequence[Row], digits: int) -> str:
-    """A row for each rule, a column for each perturbation; what is not of the paper's kind has a row of its own."""
+    """A row for each rule and criterion, a column for each perturbation; what is of no such kind has its own row."""
     found = {row["learner"]: row for row in rows if row["learner"] != "oracle"}
-    grid = [rule for rule in RULE_ORDER if any(f"{rule} {perturb}" in found for perturb in _GRID)]
-    shown = {perturb: title for perturb, title in _GRID.items() if any(f"{rule} {perturb}" in found for rule in grid)}
-    taken = {f"{rule} {perturb}" for rule in grid for perturb in shown}
-    lines = ["| learner | " + " | ".join([*shown.values(), "test"]) + " |", "|---" * (len(shown) + 2) + "|"]
-    for rule in grid:
-        cells = [_cell(found.get(f"{rule} {perturb}"), digits) for perturb in shown]
-        lines.append(f"| {rule} | " + " | ".join([*cells, ""]) + " |")
-    for name, row in found.items():
+    names = {  # of a row's learners, by perturbation
+        rule + criterion: {perturb: f"{rule} {perturb}{criterion}" for perturb in _GRID}
+        for criterion in ("", " annealed")
+        for rule in RULE_ORDER
+    }
+    grid = {row: cells for row, cells in names.items() if any(name in found for name in cells.values())}
+    shown = [perturb for perturb in _GRID if any(cells[perturb] in found for cells in grid.values())]
+    taken = {cells[perturb] for cells in grid.values() for perturb in shown}
+    lines = [_line("learner", [*(_GRID[perturb] for perturb in shown), "test"]), "|---" * (len(shown) + 2) + "|"]
+    for row, cells in grid.items():
+        lines.append(_line(row, [*(_cell(found.get(cells[perturb]), digits) for perturb in shown), ""]))
+    for name, figures in found.items():
         if name not in taken:
-            lines.append(f"| {name} | " + " | ".join([*([""] * len(shown)), _cell(row, digits)]) + " |")
+            lines.append(_line(name, [*([""] * len(shown)), _cell(figures, digits)]))
     return "\n".join(lines)
+
+
+def _line(name: str, cells: Sequence[str]) -> str:
+    return f"| {name} | " + " | ".join(cells) + " |"
 
 
 def _cell(row: Row | None, digits: int) -> str:
