@@ -188,7 +188,7 @@ def test_calls_that_are_refused(program, machinery, tmp_path, monkeypatch, words
         ("tune text --train a", "Missing option '--dev'"),
         ("tune text --dev d", "Missing option '--train'"),
         ("tune text --train a --dev d --seeds 0", "Invalid value for '--seeds'"),
-        ("tune text --train a --dev d --processes 0", "Invalid value for '--processes'"),
+        ("tune text --train a --dev d --processes 0", "--processes 0: must be a whole number, 1 or more"),
         ("tune text --train a --dev d --h 1", "No such option: --h"),
         ("tune parsing --train a --dev d", "No such command 'parsing'"),
     ],
