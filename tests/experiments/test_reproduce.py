@@ -88,11 +88,11 @@ def test_one_experiment_goes_into_its_folder(staged):
             {"full_grid": False, "where": Where()},
         )
     ]
-    more = {"full_grid": True, "processes": 3}
     watch = Watch(print)
+    more = {"full_grid": True, "processes": 3, "engine": "local"}
     assert reproduce("smt", "D", out=Path("o"), phases=["tuned"], watch=watch, **more).folders == [Path("o")]
     assert staged.seen[1][0][1:] == (Path("o"), "source of smt in o from D", ("tuned",))
-    assert staged.seen[1][1] == {**more, "watch": watch}
+    assert staged.seen[1][1] == {"full_grid": True, "where": Where(processes=3), "watch": watch}
     assert staged.sources[1][0][3] is watch
 
 

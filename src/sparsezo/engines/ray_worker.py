@@ -70,7 +70,7 @@ class RayWorker:
         folder.mkdir(parents=True)
         if checkpoint is not None:
             (folder / CHECKPOINT).write_bytes(checkpoint)
-        threading.Thread(target=self._do, args=(run, _Watched(folder / CHECKPOINT)), daemon=True).start()
+        threading.Thread(target=self._do, args=(run, _Watched(folder / CHECKPOINT)), name=run.hash, daemon=True).start()
 
     def listen(self, seconds: float) -> Report:
         """What has come up to now, or comes within so many seconds."""
