@@ -24,7 +24,7 @@ import pytest
 
 from sparsezo.engines import ray as ray_module
 from sparsezo.engines.local import LocalEngine
-from sparsezo.engines.ray import RETRIES, RayEngine
+from sparsezo.engines.ray import RayEngine
 from sparsezo.engines.ray_connection import connect
 from sparsezo.errors import SparsezoError
 from sparsezo.experiments.plan import parse_experiment
@@ -43,6 +43,7 @@ PLAN = """
 name = "small"
 task = "chunking"
 iterations = 4000
+evaluate_every = 400
 seeds = [3, 4, 5, 6]
 [data]
 train = "train.txt"
@@ -62,7 +63,7 @@ perturb = "score"
 [[learner]]
 rule = "first-order"
 """
-ITERATIONS, LOOKS = 4000, 101
+ITERATIONS, LOOKS = 4000, 11
 TIMINGS = {"seconds", "us_per_iteration"}
 HANGS = 300  # seconds after which a test that waits for processes gives up
 
@@ -169,7 +170,8 @@ class Watched:
             looks.write(f"{run}\n")
         self._looks[run] += 1
         if self._looks[run] == LOOKS // 2 and run in self._victims and self._first(run):
-            while not self._always and steps(self._out).get(run, 0) < (LOOKS // 2 - 2) * ITERATIONS // (LOOKS - 1):
+            # What was saved after the look before the last has gone out with the last one's report.
+            while not self._always and steps(self._out).get(run, 0) < (LOOKS // 2 - 3) * ITERATIONS // (LOOKS - 1):
                 time.sleep(0.01)
             os.kill(os.getpid(), signal.SIGKILL)
         return self._task.quality(problem, gold, outputs)
@@ -204,14 +206,15 @@ def test_runs_whose_workers_are_killed_go_on_from_their_checkpoints(with_ray, lo
         assert looks[run] - LOOKS in ((0, 1, 2) if run in victims else (0,))
 
 
-def test_a_run_that_kills_its_workers_fails_and_the_others_do_not(with_ray, loader, reference, tmp_path):
+def test_a_run_that_kills_its_workers_fails_and_the_others_do_not(with_ray, loader, tmp_path, monkeypatch):
+    monkeypatch.setattr(ray_module, "RETRIES", 1)
     bad = runs()[0]
     task = partial(watched, loader, tmp_path, (bad.hash,), always=True)
     with RayEngine(tmp_path, task, 1) as engine:
         finished = engine.run([bad, runs()[8]])
     (failure,) = finished.failures
     assert (failure.run, failure.diverged) == (bad, False)
-    assert failure.message.startswith(f"its worker died {RETRIES + 1} times (")
+    assert failure.message.startswith(f"its worker died 2 times (")
     assert failure.message.endswith("); if memory is short, use fewer `processes`")
     assert list(finished.records) == [runs()[8].hash]
 
@@ -262,12 +265,10 @@ def test_nothing_listens_to_others_and_nothing_is_sent_to_rays_makers(with_ray):
     addresses = listening(processes)
     assert addresses
     assert addresses <= loopback
-    names = {Path(f"/proc/{process}/comm").read_text().strip() for process in processes}
-    assert {"raylet", "gcs_server"} <= names
-    for process in processes[1:]:
-        with contextlib.suppress(OSError):
-            environment = Path(f"/proc/{process}/environ").read_bytes().split(b"\0")
-            assert b"RAY_USAGE_STATS_ENABLED=0" in environment
+    names = {Path(f"/proc/{process}/comm").read_text().strip(): process for process in processes}
+    for name in ("raylet", "gcs_server"):  # others give their environment's place to their titles
+        environment = Path(f"/proc/{names[name]}/environ").read_bytes().split(b"\0")
+        assert b"RAY_USAGE_STATS_ENABLED=0" in environment
 
 
 @pytest.mark.parametrize("address", ["ray://127.0.0.1:1", "auto", "SILENT"])
@@ -310,7 +311,7 @@ class Gated:
 
     def quality(self, problem, gold, outputs):
         self._looks += 1
-        if self._looks == 2 + 101 + 51:  # compiling looks twice
+        if self._looks == 2 + 11 + 6:  # compiling looks twice
             (self._out / f"at-{os.getpid()}").touch()
             with open(self._out / "gate") as gate:
                 fcntl.flock(gate, fcntl.LOCK_SH)
@@ -353,7 +354,7 @@ class Sweep:
 
     def _wait(self) -> None:
         until = time.monotonic() + HANGS
-        while len(list(self.out.glob("at-*"))) < 2 or not all(step >= 1900 for step in self.under_way()):
+        while len(list(self.out.glob("at-*"))) < 2 or not all(step >= 1200 for step in self.under_way()):
             assert self.process.poll() is None, self.process.communicate()
             assert time.monotonic() < until, "nobody came to the gate"
             time.sleep(0.02)
