@@ -214,7 +214,7 @@ def test_a_run_that_kills_its_workers_fails_and_the_others_do_not(with_ray, load
         finished = engine.run([bad, runs()[8]])
     (failure,) = finished.failures
     assert (failure.run, failure.diverged) == (bad, False)
-    assert failure.message.startswith(f"its worker died 2 times (")
+    assert failure.message.startswith("its worker died 2 times (")
     assert failure.message.endswith("); if memory is short, use fewer `processes`")
     assert list(finished.records) == [runs()[8].hash]
 

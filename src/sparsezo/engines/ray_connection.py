@@ -12,6 +12,7 @@ from __future__ import annotations
 import contextlib
 import ipaddress
 import os
+import secrets
 import shutil
 import signal
 import socket
@@ -19,7 +20,7 @@ import tempfile
 import threading
 import warnings
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from sparsezo.errors import SparsezoError, UsageError
@@ -44,10 +45,13 @@ class Connection:
     cpus: int
     own: bool  # whether to part from it at the end
     scratch: str | None = None  # a folder that goes with it
+    token: dict[str, str] = field(default_factory=dict)  # in the environment, of a Ray of one's own
 
     def close(self) -> None:
         if self.own:
             self.ray.shutdown()
+        for name in self.token:
+            os.environ.pop(name, None)
         if self.scratch is not None:
             shutil.rmtree(self.scratch, ignore_errors=True)
 
@@ -100,12 +104,16 @@ def _running() -> str:
 
 def _unreached(address: str, why: object) -> UsageError:
     words = str(getattr(why, "strerror", None) or why).strip().partition("\n")[0].rstrip(".")
+    if "AuthenticationError" in str(getattr(why, "__cause__", None)):
+        words = "it asks for a token: set RAY_AUTH_MODE=token and RAY_AUTH_TOKEN"
     return UsageError(f"`ray_address` {address}: cannot be reached ({words}); check it, or leave it out")
 
 
 def _start(ray: Any, cpus: int) -> Connection:
     """A Ray of one's own: it ends with this process, however that ends."""
     folder = tempfile.mkdtemp(prefix="szray-", dir=_short_place())
+    token = _own_token()
+    os.environ.update(token)
     try:
         with _handlers_kept(), warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -125,12 +133,19 @@ def _start(ray: Any, cpus: int) -> Connection:
                 f"Ray would listen to others, on {where}; set {'='.join(*_LOOPBACK.items())} before Ray is imported"
             )
     except BaseException as error:
-        shutil.rmtree(folder, ignore_errors=True)
+        Connection(ray, cpus, own=False, scratch=folder, token=token).close()
         if isinstance(error, SparsezoError) or not isinstance(error, Exception):
             raise
         reason = str(error).strip().partition("\n")[0]
         raise SparsezoError(f"Ray could not be started ({reason}); use `engine` local") from None
-    return Connection(ray, cpus, own=True, scratch=folder)
+    return Connection(ray, cpus, own=True, scratch=folder, token=token)
+
+
+def _own_token() -> dict[str, str]:
+    """Whoever else is on this machine cannot use our Ray. Without one, Ray would leave a token in the home folder."""
+    if "RAY_AUTH_MODE" in os.environ:
+        return {}
+    return {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)}
 
 
 def _short_place() -> str | None:
