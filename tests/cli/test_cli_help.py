@@ -25,7 +25,7 @@ OF_TRAIN = {
 }  # fmt: skip
 OF_TUNE = {
     "--train", "--dev", "--iterations", "--seed", "--seeds", "--grid-h", "--grid-mu", "--grid-gamma", "--full-grid",
-    "--processes",
+    "--processes", "--engine", "--ray-address",
     "--output", "--json", "--insist", "--answers",
 }  # fmt: skip
 LEARNER = {
