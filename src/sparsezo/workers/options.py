@@ -15,7 +15,7 @@ MOST_WORKERS = 1024
 class WorkerOptions:
     workers: int = option(
         1,
-        "Processes that share the steps of each batch. The model does not depend on how many; it needs --batch.",
+        "Processes that share the steps of each batch, of which there must be as many. The model does not depend on it.",
         least=1,
     )
 
