@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import select
 from collections.abc import Callable
-from multiprocessing import get_context
+from multiprocessing import get_context, resource_tracker
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 
@@ -18,6 +20,11 @@ class PipeEnd:
 
     def __init__(self, connection: Connection, name: str) -> None:
         self._connection, self.name = connection, name
+        self._arrives: Callable[[float], object] = connection.poll  # within so many seconds
+        if hasattr(select, "poll"):  # the connection's own makes a new one for each message
+            poll = select.poll()
+            poll.register(connection.fileno(), select.POLLIN)
+            self._arrives = lambda seconds: poll.poll(1000 * seconds)
 
     def send(self, message: bytes | bytearray) -> None:
         try:
@@ -27,7 +34,7 @@ class PipeEnd:
 
     def receive(self, pause: Callable[[], None] = nothing) -> bytes:
         try:
-            while pause is not nothing and not self._connection.poll(_PAUSE):
+            while pause is not nothing and not self._arrives(_PAUSE):
                 pause()
             return self._connection.recv_bytes()
         except (EOFError, OSError):
@@ -35,7 +42,7 @@ class PipeEnd:
 
     def waiting(self) -> bool:
         try:
-            return self._connection.poll(0)
+            return bool(self._arrives(0))
         except OSError:
             return True
 
@@ -50,6 +57,8 @@ class LocalChannel(PipeEnd):
         context = get_context("spawn")
         connection, theirs = context.Pipe()
         self.process: BaseProcess = context.Process(target=_serve, args=(theirs,), daemon=True)
+        if os.name == "posix":  # it starts with the first process otherwise, and lets Ctrl-C through when it does
+            resource_tracker.ensure_running()
         with ctrl_c_held_back():  # it is for this process alone, which then lets go of the others
             self.process.start()
         theirs.close()

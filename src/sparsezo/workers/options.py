@@ -15,7 +15,7 @@ MOST_WORKERS = 1024
 class WorkerOptions:
     workers: int = option(
         1,
-        "Processes that share the steps of each batch, of which there must be as many. The model does not depend on it.",
+        "Processes that share the steps of each batch; it has at least as many. The model does not depend on it.",
         least=1,
     )
 
