@@ -279,7 +279,7 @@ def test_shares_follow_each_other_and_are_as_equal_as_can_be():
 
 
 def test_workers_that_have_nothing_to_share_are_refused(data, chunking):
-    with pytest.raises(UsageError, match="give a larger one, such as 256"):
+    with pytest.raises(UsageError, match="give a larger one, such as 1024"):
         Crew(Learner(chunking[0], replace(SETTINGS[0], batch=1)), chunking[1], 2)
     with pytest.raises(UsageError, match="`workers` 17: share the steps of a `batch`, which has 16"):
         Training(*data, SETTINGS[0], 100, workers=17)

@@ -61,7 +61,7 @@ def test_a_signal_to_all_processes_saves_the_run_which_one_process_ends(program,
 @pytest.mark.parametrize(
     ("more", "said"),
     [
-        (["--workers", "2"], "--workers 2: share the steps of a --batch, which has 1; give a larger one, such as 256"),
+        (["--workers", "2"], "--workers 2: share the steps of a --batch, which has 1; give a larger one, such as 1024"),
         (["--workers", "0"], "--workers 0: must be a whole number, 1 or more"),
         (["--workers", "2000", "--batch", "9999"], "--workers 2000: must be at most 1,024"),
         (["--batch", "8", "--perturb", "all"], "--batch 8: with --perturb all, sleeping weights are owed their share"),

@@ -42,7 +42,7 @@ class _Member:
 class Crew:
     def __init__(self, learner: Learner, gold: Any, workers: int, hire: Hire | None = None) -> None:
         if learner.settings.batch == 1:
-            raise UsageError("`workers` share the steps of a `batch`, which has 1; give a larger one, such as 256")
+            raise UsageError("`workers` share the steps of a `batch`, which has 1; give a larger one, such as 1024")
         from sparsezo.workers.local import LocalChannel
 
         learner.run(gold, 0)  # what is wrong with gold is said now

@@ -29,5 +29,5 @@ class WorkerOptions:
         if self.workers > settings.batch:
             raise UsageError(
                 f"`workers` {self.workers}: share the steps of a `batch`, which has {settings.batch}; "
-                "give a larger one, such as 256"
+                "give a larger one, such as 1024"
             )
