@@ -182,12 +182,37 @@ def test_workers_that_always_die_are_given_up(chunking):
 
 def test_replicas_that_differ_are_found_out(chunking):
     learner, worker = Learner(chunking[0], SETTINGS[0]), Idle()
-    with Crew(learner, chunking[1], 2, lambda: worker) as crew:
+    crew = Crew(learner, chunking[1], 2, lambda: worker)
+    crew.gather()
+    crew.run(32)
+    worker.replica.learner.state.W[0, 0] += 1
+    said = r"^step 32: the weights of a worker \(an idle worker\) are not those"
+    with pytest.raises(SparsezoError, match=said):
+        crew.check()
+    with pytest.raises(SparsezoError, match=said), crew:  # also at the end
+        pass
+    assert worker.ended
+
+
+def test_a_run_that_was_stopped_in_a_batch_goes_on_with_new_workers(chunking):
+    hired = []
+    learner = Learner(chunking[0], SETTINGS[0])
+    with Crew(learner, chunking[1], 2, lambda: hired.append(Idle()) or hired[-1]) as crew:
         crew.gather()
         crew.run(32)
-        worker.replica.learner.state.W[0, 0] += 1
-        with pytest.raises(SparsezoError, match=r"^step 32: the weights of a worker \(an idle worker\) are not those"):
-            crew.check()
+
+        def stop(pause=nothing):
+            raise KeyboardInterrupt
+
+        hired[0].receive = stop
+        with pytest.raises(KeyboardInterrupt):
+            crew.run(32)
+        assert learner.step == 32
+        crew.run(32)
+        crew.gather()
+        crew.run(64)
+    assert len(hired) == 2
+    assert_equal(learner.state, alone(chunking, SETTINGS[0], 128).state)
 
 
 class Noting:
@@ -216,7 +241,7 @@ def test_replicas_are_compared_at_intervals(chunking, monkeypatch):
         monkeypatch.setattr(worker, "replica", Noting(worker.replica, lambda: checked.append(learner.step)))
         for _ in range(12):
             crew.run(32)
-    assert checked == [96, 192, 288, 384]
+    assert checked == [96, 192, 288, 384, 384]  # and at the end
 
 
 def test_a_step_that_moves_costs_16_bytes_and_others_nothing(chunking):
@@ -225,9 +250,10 @@ def test_a_step_that_moves_costs_16_bytes_and_others_nothing(chunking):
         crew.gather()
         before, updates = worker.received, learner.updates
         crew.run(160)
+        received = worker.received - before
     head = len(messages.pack(Head(messages.TURN), batching.room_for(1)))
     assert head < 128
-    assert worker.received - before == 11 * head + 16 * (learner.updates - updates)
+    assert received == 11 * head + 16 * (learner.updates - updates)
     assert 0 < learner.updates - updates < 160
 
 

@@ -54,14 +54,19 @@ class Crew:
         self._replica = Replica(learner, gold)  # compiled by now, so that workers need not
         self._members: list[_Member] = []
         self._checked = learner.step
+        self._in_step = True  # all are where this process is, and nothing is on its way
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(
-        self, _kind: type[BaseException] | None, _error: BaseException | None, _trace: TracebackType | None
+        self, kind: type[BaseException] | None, _error: BaseException | None, _trace: TracebackType | None
     ) -> None:
-        self.close()
+        try:
+            if kind is None and self._in_step:
+                self.check()
+        finally:
+            self.close()
 
     def close(self) -> None:
         members, self._members = self._members, []
@@ -135,7 +140,10 @@ class Crew:
             raise UsageError(f"`answers` {shown(answers)}: {learner.nobody}; give `steps` alone")
         stop = min(learner.step + whole("steps", NO_END if steps is None else steps, 0), NO_END)
         end = NO_END if answers is None else whole("answers", answers, 0)
+        if not self._in_step:  # a run was stopped in the middle of a batch: those who were there are not trusted
+            self.close()
         self._welcome_all()
+        self._in_step = False
         first = last = replica.asked
         replica.begin()
         while True:
@@ -151,6 +159,7 @@ class Crew:
                 break
             first, last = last, next_last
             self._gather_shares(first, own, theirs)
+        self._in_step = True
         if answers is not None and given < end:
             learner.refuse_silence()
         if learner.step - self._checked >= max(_CHECKED_STEPS, learner.state.W.size // _CHECKED_WEIGHTS):
