@@ -16,11 +16,12 @@ import secrets
 import shutil
 import signal
 import socket
+import sys
 import tempfile
 import threading
 import warnings
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from sparsezo.errors import SparsezoError, UsageError
@@ -45,20 +46,17 @@ class Connection:
     cpus: int
     own: bool  # whether to part from it at the end
     scratch: str | None = None  # a folder that goes with it
-    token: dict[str, str] = field(default_factory=dict)  # in the environment, of a Ray of one's own
 
     def close(self) -> None:
         if self.own:
             self.ray.shutdown()
-        for name in self.token:
-            os.environ.pop(name, None)
         if self.scratch is not None:
             shutil.rmtree(self.scratch, ignore_errors=True)
 
 
 def connect(address: str | None, cpus: int) -> Connection:
     """``cpus``: of a Ray of one's own; a cluster has its own."""
-    os.environ.update(_QUIET | (_LOOPBACK if address is None else {}))
+    os.environ.update(_QUIET | (_LOOPBACK | _own_token() if address is None else {}))
     import ray
 
     if ray.is_initialized():
@@ -112,8 +110,6 @@ def _unreached(address: str, why: object) -> UsageError:
 def _start(ray: Any, cpus: int) -> Connection:
     """A Ray of one's own: it ends with this process, however that ends."""
     folder = tempfile.mkdtemp(prefix="szray-", dir=_short_place())
-    token = _own_token()
-    os.environ.update(token)
     try:
         with _handlers_kept(), warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -133,17 +129,17 @@ def _start(ray: Any, cpus: int) -> Connection:
                 f"Ray would listen to others, on {where}; set {'='.join(*_LOOPBACK.items())} before Ray is imported"
             )
     except BaseException as error:
-        Connection(ray, cpus, own=False, scratch=folder, token=token).close()
+        shutil.rmtree(folder, ignore_errors=True)
         if isinstance(error, SparsezoError) or not isinstance(error, Exception):
             raise
         reason = str(error).strip().partition("\n")[0]
         raise SparsezoError(f"Ray could not be started ({reason}); use `engine` local") from None
-    return Connection(ray, cpus, own=True, scratch=folder, token=token)
+    return Connection(ray, cpus, own=True, scratch=folder)
 
 
 def _own_token() -> dict[str, str]:
     """Whoever else is on this machine cannot use our Ray. Without one, Ray would leave a token in the home folder."""
-    if "RAY_AUTH_MODE" in os.environ:
+    if "RAY_AUTH_MODE" in os.environ or "ray" in sys.modules:  # it is read at import
         return {}
     return {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)}
 
