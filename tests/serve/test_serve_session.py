@@ -314,7 +314,7 @@ def test_a_grade_is_a_loss(tmp_path):
 
 
 def test_the_audit_set_is_never_learned_from(tmp_path):
-    with opened(tmp_path / "s", audit=40, max_ahead=1) as session:
+    with opened(tmp_path / "s", audit=40, max_ahead=1, clock=Clock()) as session:
         ann = someone(session)
         audited = {row.x for row in session.log.audit()}
         assert len(session.log.audit()) == 40
@@ -333,6 +333,8 @@ def test_the_audit_set_is_never_learned_from(tmp_path):
             session.tell(ann, question["id"], "O")
             assert np.array_equal(before, weights(session))
         assert 3 <= seen <= 22  # one in twenty of 200
+        session.watch.stop()
+        session.clock.now += 10  # what was found a moment ago is shown again
         found = session.status()["audit"]
         table = session.audit_table()
         assert (found["asked"], found["right"]) == (seen, sum(each["model"] == "O" for each in table))
