@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from sparsezo.bounds import all_finite
+from sparsezo.divergence import rehearsed
 from sparsezo.errors import DamagedError, DivergedError
 from sparsezo.learner import Learner
 from sparsezo.minimization import minimize
@@ -156,7 +157,7 @@ def test_a_learner_rehearses_without_learning(data):
     learner, twin = (Learner(task.problem(parts.train), SETTINGS) for _ in range(2))
     for each in (learner, twin):
         each.run(gold, 50)
-    heard, moves = learner.rehearse(gold)
+    heard, moves = rehearsed(learner, gold)
     assert (heard, moves) == (pytest.approx(1.0, abs=0.01), True)
     for each in (learner, twin):
         each.run(gold, 50)

@@ -56,6 +56,7 @@ SOME = "install with: pip install 'sparsezo["
         ("train rerank --train nowhere --test nowhere -o m", "rerank"),
         ("tune text --train nowhere --dev nowhere", "text"),
         ("tune rerank --train nowhere --dev nowhere", "rerank"),
+        ("tune chunking --train nowhere --dev nowhere --engine ray", "ray"),
         ("theory --task text --data nowhere", "text"),
     ],
 )

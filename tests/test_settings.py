@@ -187,7 +187,7 @@ def test_as_dict_has_every_setting():
 # What reaches the loop
 
 
-NO_QUESTIONS = {"about": codes.ABOUT_TOKEN, "ask": codes.UNSURE, "e0": 0.0, "e1": 0.0, "rehearse": 0}
+NO_QUESTIONS = {"about": codes.ABOUT_TOKEN, "ask": codes.UNSURE, "e0": 0.0, "e1": 0.0, "rehearse": 0, "batch": 1}
 
 
 def without_keys(law):
@@ -242,6 +242,10 @@ def test_the_law_of_a_learner_that_perturbs_nothing():
         **NO_QUESTIONS,
     }
     assert type(law.h) is type(law.mu) is float
+
+
+def test_a_batch_reaches_the_law():
+    assert Settings(batch=64).step_params().batch == 64
 
 
 def test_what_is_asked_reaches_the_law():

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 _TINY = 1e-6  # a mu below that is more likely to be at fault than an h of at most 1
 _HEARD = 0.01  # of the scores that a perturbation is to change: with fewer, only some new feature's weight does
+_REHEARSED = 32  # steps
+_NO_END = 2**62  # of answers
 _FAINT = 1e-7  # gamma * mu: of a difference between expected losses, about
 
 
@@ -72,7 +74,7 @@ def refuse_unheard(learner: Learner, gold: Any, W: NDArray[Any]) -> None:
     faint = settings.criterion == "annealed" and settings.gamma * settings.mu < _FAINT
     if not (lost or faint):
         return
-    heard, weights_move = learner.rehearse(gold)
+    heard, weights_move = rehearsed(learner, gold)
     if lost and (heard < _HEARD or not weights_move):
         raise DivergedError(
             f"step {learner.step}: `mu` {settings.mu:g} is so small beside weights of {largest:.2g} that it changes no "
@@ -83,6 +85,22 @@ def refuse_unheard(learner: Learner, gold: Any, W: NDArray[Any]) -> None:
             f"step {learner.step}: `gamma` {settings.gamma:g} is so small that no perturbation changes the expected "
             "loss: nothing can be learned; use a larger one"
         )
+
+
+def rehearsed(learner: Learner, gold: Any) -> tuple[float, bool]:
+    """Some of the next steps, on a copy: the share of scores that mu u changes, and whether weights move."""
+    from sparsezo.decoding import workspace_of
+    from sparsezo.kernels import loop
+
+    state = loop.State._make(part.copy() for part in learner.state)
+    perturbed = changed = 0
+    for _ in range(_REHEARSED):
+        work = workspace_of(learner.problem)  # 0 but for the rows of this one step's input
+        if not loop.run(*learner.parts(gold), state.counts[loop.STEP] + 1, _NO_END, state, work):
+            raise learner.not_finite(int(state.counts[loop.ASKED]))
+        perturbed += int(np.count_nonzero(work.V))
+        changed += int(np.count_nonzero(work.S != work.T))
+    return changed / max(perturbed, 1), bool(state.counts[loop.UPDATES] > learner.updates)
 
 
 _LARGER = "use a larger `mu`"

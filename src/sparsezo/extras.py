@@ -15,6 +15,7 @@ EXTRAS = {  # pip's name of the extra -> the modules that it brings
     "rerank": ("sacrebleu",),
     "report": ("matplotlib", "jinja2"),
     "data": ("pooch",),
+    "ray": ("ray", "grpc"),
     "serve": (
         "fastapi",
         "uvicorn",
@@ -24,7 +25,7 @@ EXTRAS = {  # pip's name of the extra -> the modules that it brings
         *(() if sys.platform == "win32" else ("uvloop",)),
     ),
 }
-_PACKAGES = {"sklearn": "scikit-learn"}
+_PACKAGES = {"sklearn": "scikit-learn", "grpc": "grpcio"}
 
 
 def need(*extras: str | None) -> None:

@@ -11,8 +11,10 @@ The first signal counts; those that come while it waits, and while the work is s
 
 from __future__ import annotations
 
+import contextlib
 import signal
 import threading
+from collections.abc import Iterator
 from types import FrameType
 from typing import Any
 
@@ -52,3 +54,16 @@ class DeferredSignals:
             handler(number, None)
         elif handler == signal.SIG_DFL:
             raise KeyboardInterrupt
+
+
+@contextlib.contextmanager
+def ctrl_c_held_back() -> Iterator[None]:
+    """A process that starts in here never sees Ctrl-C; the caller sees it afterwards."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)

@@ -29,7 +29,7 @@ from sparsezo import bounds
 from sparsezo.decoding import predict, workspace_of
 from sparsezo.divergence import not_finite
 from sparsezo.errors import DivergedError, SparsezoError, UsageError, shown
-from sparsezo.kernels import answering, codes, loop, random
+from sparsezo.kernels import answering, batching, codes, loop, random
 from sparsezo.optimizer import Asked, Optimizer, state_of, whole
 from sparsezo.proposals import Info, Proposal
 from sparsezo.questions import WHICH, Question, answer_code, answer_name, check_offered, told_loss
@@ -47,7 +47,6 @@ _SILENCE, _SILENCE_A_INPUT = 1_000_000, 20  # steps in a row without a question,
 _TRIES = 100  # to find two outputs for an input that was named
 _LEAST_MEMORY = 1024  # answers
 _SHOWN = {"pair": 2, "rate": 1}  # outputs that a question shows; the others are about a part
-_REHEARSED = 32  # steps
 
 
 class Learner(Optimizer):
@@ -65,6 +64,7 @@ class Learner(Optimizer):
         self._inputs, self._task = problem.private()
         self.workspace = workspace_of(problem)
         self._asks = RULES[settings.rule].asks
+        self._compiled = answering.run if self._asks else batching.runner(settings.batch)
         if self._asks:
             check_offered(problem.questions, settings.rule, settings.about)
             self.state.q[...] = problem.adagrad_start - 1
@@ -95,15 +95,17 @@ class Learner(Optimizer):
                 last = min(stop, self.step + _SLICE)
                 self._run(gold, last, min(end, self._room_for_answers(end)))
                 if answers is not None and self.answers < end:
-                    self._refuse_silence()
+                    self.refuse_silence()
                 if self.step >= stop or self.answers >= end:
                     return
 
     def _run(self, gold: Any, stop: int, answers: int) -> None:
-        args = (self._inputs, self._task, gold, self._params, len(self.problem), stop, answers)
-        compiled = answering.run if self._asks else loop.run
-        if not compiled(*args, self.state, self.workspace):
-            raise self._not_finite(int(self.state.counts[loop.ASKED]))
+        if not self._compiled(*self.parts(gold), stop, answers, self.state, self.workspace):
+            raise self.not_finite()
+
+    def parts(self, gold: Any) -> tuple[Any, Any, Any, Any, int]:
+        """All that compiled code reads of a run and never writes, but for scratch."""
+        return self._inputs, self._task, gold, self._params, len(self.problem)
 
     @property
     def asks_people(self) -> bool:
@@ -116,7 +118,8 @@ class Learner(Optimizer):
         supervised = self.settings.rule == "supervised"
         return f"{'rule supervised' if supervised else 'the annealed criterion'} asks nobody"
 
-    def _refuse_silence(self) -> None:
+    def refuse_silence(self) -> None:
+        """Where nothing has been asked for so long that nothing will be."""
         if self.asks_people and self.state.counts[loop.PASSED] > _SILENCE + _SILENCE_A_INPUT * len(self.problem):
             passed = int(self.state.counts[loop.PASSED])
             why = "the model says the same of each" if RULES[self.settings.rule].incumbent else "it is sure of all"
@@ -146,6 +149,8 @@ class Learner(Optimizer):
             raise UsageError("rule supervised asks for no feedback; use run() with gold")
         if self.settings.criterion != "map":
             raise UsageError("the annealed criterion needs the losses of all outputs; ask() goes with criterion map")
+        if self.settings.batch > 1:
+            raise UsageError(f"`batch` {self.settings.batch} is of run(); leave it out: ask several before you tell")
         with self._lock:
             own = x is None
             x, value = self._seek(-1 if x is None else self._input(x), within)
@@ -192,12 +197,12 @@ class Learner(Optimizer):
                 break
             if x >= 0:
                 raise UsageError(f"input {x}: the model has one output for it in {_TRIES} tries; ask about another")
-            self._refuse_silence()
+            self.refuse_silence()
             left -= min(most, left)
             if left == 0:
                 return -1, 0.0
         if not math.isfinite(value):
-            raise self._not_finite(int(self.state.counts[loop.ASKED]))
+            raise self.not_finite()
         return int(found), float(value)
 
     def _question(self, step: int, x: int, n: int, chance: float) -> Question:
@@ -225,7 +230,7 @@ class Learner(Optimizer):
     def _learn(self, question: Question, code: float, params: Any) -> None:
         self._room_for_answers(self.answers + 1)
         if not answering.answered(*self._laid_out(question, code, params)):
-            raise self._not_finite(question.step)
+            raise self.not_finite(question.step)
         self.state.sums[loop.LOSS] += told_loss(question, code)
 
     def _laid_out(self, question: Question, code: float, params: Any) -> tuple[Any, ...]:
@@ -318,21 +323,9 @@ class Learner(Optimizer):
         args = (self._inputs, self._task, self._params, proposal.x, proposal.step, y, other)
         return float(loop.answer(*args, float(proposal.log_chance or 0.0), c, self.state, self.workspace))
 
-    def rehearse(self, gold: Any) -> tuple[float, bool]:
-        """Some of the next steps, on a copy: the share of scores that mu u changes, and whether weights move."""
-        with self._lock:
-            state = loop.State._make(part.copy() for part in self.state)
-            args = (self._inputs, self._task, gold, self._params, len(self.problem))
-            perturbed = changed = 0
-            for _ in range(_REHEARSED):
-                work = workspace_of(self.problem)  # 0 but for the rows of this one step's input
-                if not loop.run(*args, state.counts[loop.STEP] + 1, NO_END, state, work):
-                    raise self._not_finite(int(state.counts[loop.ASKED]))
-                perturbed += int(np.count_nonzero(work.V))
-                changed += int(np.count_nonzero(work.S != work.T))
-            return changed / max(perturbed, 1), bool(state.counts[loop.UPDATES] > self.updates)
-
-    def _not_finite(self, step: int) -> DivergedError:
+    def not_finite(self, step: int | None = None) -> DivergedError:
+        """What to say when compiled code has stopped; of the next step, where none is given."""
+        step = int(self.state.counts[loop.ASKED]) if step is None else step
         return not_finite(self.settings, step, self.workspace.S, self.workspace.T)
 
     @classmethod

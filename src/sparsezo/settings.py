@@ -32,6 +32,7 @@ ABOUT = {"token": codes.ABOUT_TOKEN, "chunk": codes.ABOUT_CHUNK}
 ASK = {"unsure": codes.UNSURE, "random": codes.AT_RANDOM}
 _OF_ANSWERS = ("about", "ask", "rater_error", "rehearse")  # options of rules that learn from answers, and of no other
 _MOST_REHEARSED = 10_000
+MOST_BATCH = 1_000_000
 _OF_PARTS = ("part", "label")  # rules whose questions are about a part of an output
 
 
@@ -106,6 +107,12 @@ class Settings:
         word=lambda value: f"rehearsing {value}",
         shown=f"{RULES['part'].rehearse}; {RULES['pair'].rehearse} for pair",
     )
+    batch: int = option(
+        1,
+        "Steps that are all evaluated at the same weights, then applied in their order (docs/scaling.md).",
+        least=1,
+        word=_but(1, "batch {}"),
+    )
 
     def __post_init__(self) -> None:
         check_options(self)
@@ -129,6 +136,7 @@ class Settings:
             raise UsageError(f"`baseline` belongs to rule first-order, not to {self.rule}")
         self._check_rater()
         self._check_questions()
+        self._check_batch()
 
     def _check_rater(self) -> None:
         model, rule = parse_feedback(self.feedback).model, RULES[self.rule]
@@ -153,6 +161,20 @@ class Settings:
             raise UsageError(f"`rater_error` {self.rater_error}: rule rate takes losses, which are not right or wrong")
         if self.rule != "part" and e0 != e1:
             raise UsageError(f"`rater_error` {self.rater_error}: only part has yes and no to err in; give one number")
+
+    def _check_batch(self) -> None:
+        if self.batch > MOST_BATCH:
+            raise UsageError(f"`batch` {shown(self.batch)}: must be at most {MOST_BATCH:,}")
+        if self.batch > 1 and not RULES[self.rule].zeroth_order:
+            raise UsageError(
+                f"`batch` {self.batch}: the direction of rule {self.rule} depends on the weights, which have moved "
+                "when a batch is applied; use a rule that perturbs the weights"
+            )
+        if self.batch > 1 and self.perturb == "all":
+            raise UsageError(
+                f"`batch` {self.batch}: with `perturb` all, sleeping weights are owed their share of every step "
+                "before the next; use active or score"
+            )
 
     @classmethod
     def complete(cls, given: Mapping[str, Any], defaults: Defaults, usual_step: str = "constant") -> Self:
@@ -197,12 +219,14 @@ class Settings:
             e0=e0,
             e1=e1,
             rehearse=self.rehearse or 0,
+            batch=self.batch,
             keys=np.array([random.stream_key(self.seed, stream) for stream in random.STREAMS], np.uint64),
         )
 
     def as_dict(self) -> dict[str, Any]:
         """Without what the rule has no use for."""
-        none = () if RULES[self.rule].asks else _OF_ANSWERS
+        none: tuple[str, ...] = () if RULES[self.rule].asks else _OF_ANSWERS
+        none += ("batch",) if self.batch == 1 else ()  # runs of earlier versions are known by the same settings
         return {name: value for name, value in asdict(self).items() if name in SETTINGS and name not in none}
 
     def __str__(self) -> str:

@@ -43,6 +43,8 @@ from sparsezo.settings import Settings
 from sparsezo.storage.container import damage, like, read_container, write_container
 from sparsezo.tasks.base import Problem, Scores, Task
 from sparsezo.tasks.loading import Data
+from sparsezo.workers.crew import Crew
+from sparsezo.workers.options import WorkerOptions
 
 EVALUATIONS = 100  # of the dev set in a run
 _CURVE: dict[str, Any] = {
@@ -99,6 +101,7 @@ class Training:
         resume: bool = False,
         W: NDArray[Any] | None = None,
         scorer: Scorer | None = None,
+        workers: int = 1,
     ) -> None:
         for name, value in (("iterations", iterations), ("answers", answers), ("evaluate_every", evaluate_every)):
             if value is not None and value < 1:
@@ -120,8 +123,12 @@ class Training:
         more = {"asks": True} if RULES[settings.rule].asks else {}
         self.problem = task.problem(data.train, risk=settings.criterion == "annealed", **more)
         self.scorer = scorer  # whose answers are learned from, in gold's place
+        self.workers = workers  # processes that share each batch
+        WorkerOptions(workers).check(settings)
         if scorer is not None:
             check_rule(settings.rule, settings.criterion, settings.feedback)
+            if settings.batch > 1:
+                raise UsageError(f"`batch` {settings.batch}: a scorer is asked about one step at a time")
         self.gold = task.gold(data.train) if scorer is None else None
         self._dev = _Held(task, data.dev) if data.dev is not None else None
         self._test = _Held(task, data.test) if data.test is not None else None  # what is wrong with it is said now
@@ -158,6 +165,10 @@ class Training:
             try:
                 if self.scorer is not None and not self._finished:
                     advance, size = self._from_scorer(stack.enter_context(self.scorer), signals), 1
+                elif self.workers > 1 and not self._finished:
+                    crew = stack.enter_context(Crew(self.learner, self.gold, self.workers))
+                    crew.pause, advance = signals.deliver, crew.run
+                    crew.gather()
                 self._learn(progress, signals, advance, size)
             except (KeyboardInterrupt, ScorerError):
                 self._save()
@@ -177,7 +188,7 @@ class Training:
         advance: Callable[[int, int | None], None],
         size: int,
     ) -> None:
-        """``advance(steps, answers)`` learns; ``size`` steps at first between looks at the clock."""
+        """``advance(steps, answers)`` learns; ``size`` steps at first between looks at the clock: whole batches."""
         if self.learner.step == 0 and not self.curve:
             self._evaluate()
         saved = time.perf_counter()
@@ -185,13 +196,13 @@ class Training:
             began, before = time.perf_counter(), self.learner.step
             due = self._due
             if self.answers is None:
-                advance(min(size, due - before, self.iterations - before), None)
+                advance(self._whole_batches(min(size, due - before)), None)
             else:
-                advance(min(size, self.iterations - before), min(due, self.answers))
+                advance(self._whole_batches(size), min(due, self.answers))
             took, steps = time.perf_counter() - began, self.learner.step - before
             self.seconds += took
             size = max(1, min(2 * size, int(steps / max(took, 1e-9) * _SLICE_SECONDS)))
-            if self._done == due or self._finished:
+            if self._done >= due or self._finished:
                 self._evaluate()
             if progress is not None:
                 progress(self._progress(steps / max(took, 1e-9)))
@@ -199,6 +210,11 @@ class Training:
             if self.checkpoint is not None and time.perf_counter() - saved > self.checkpoint_seconds:
                 self._save()
                 saved = time.perf_counter()
+
+    def _whole_batches(self, steps: int) -> int:
+        """So many steps or a few more, to where a batch or the run ends: a run is the same wherever it is cut."""
+        batch, done = self.settings.batch, self.learner.step
+        return min(-(-(done + steps) // batch) * batch, self.iterations) - done
 
     @property
     def _done(self) -> int:

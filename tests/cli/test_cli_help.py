@@ -22,15 +22,16 @@ COMMANDS = [
 OF_TRAIN = {
     "--train", "--dev", "--test", "--output", "--iterations", "--evaluate-every", "--checkpoint-seconds", "--resume",
     "--force", "--json", "--init", "--insist", "--answers", "--scorer", "--scorer-seconds",
+    "--workers",
 }  # fmt: skip
 OF_TUNE = {
     "--train", "--dev", "--iterations", "--seed", "--seeds", "--grid-h", "--grid-mu", "--grid-gamma", "--full-grid",
-    "--processes",
+    "--processes", "--engine", "--ray-address",
     "--output", "--json", "--insist", "--answers",
 }  # fmt: skip
 LEARNER = {
     "--rule", "--perturb", "--h", "--mu", "--step", "--criterion", "--gamma", "--baseline", "--seed", "--feedback",
-    "--about", "--ask", "--rater-error", "--rehearse",
+    "--about", "--ask", "--rater-error", "--rehearse", "--batch",
 }  # fmt: skip
 OF_TASK = {
     "chunking": {

@@ -11,6 +11,7 @@ from types import SimpleNamespace
 import pytest
 import typer
 
+from sparsezo import extras
 from sparsezo.cli import Terminated, follow, reproduce, show
 from sparsezo.cli.reproduce import run_reproduce
 from sparsezo.engines.base import Failure
@@ -31,7 +32,7 @@ def test_every_option_of_reproduce_arrives(program, commands, monkeypatch):
     monkeypatch.setattr(reproduce, "run_reproduce", lambda *args, **keywords: seen.append((args, keywords)))
     assert program("reproduce", "smt") == (0, "", "")
     words = "reproduce text --data D -o O --seeds 4 --iterations 9k --answers 2k --phases tuned --full-grid "
-    words += "--processes 2 --quick"
+    words += "--processes 2 --engine ray --ray-address auto --quick"
     assert program(*words.split()) == (0, "", "")
     monkeypatch.setenv("SPARSEZO_DATA", "E")
     assert program("reproduce", "smt") == (0, "", "")
@@ -42,6 +43,8 @@ def test_every_option_of_reproduce_arrives(program, commands, monkeypatch):
         "phases": None,
         "full_grid": False,
         "processes": None,
+        "engine": "local",
+        "ray_address": None,
         "out": None,
         "quick": False,
     }
@@ -52,6 +55,8 @@ def test_every_option_of_reproduce_arrives(program, commands, monkeypatch):
         "phases": "tuned",
         "full_grid": True,
         "processes": 2,
+        "engine": "ray",
+        "ray_address": "auto",
         "out": Path("O"),
         "quick": True,
     }
@@ -61,9 +66,9 @@ def test_every_option_of_reproduce_arrives(program, commands, monkeypatch):
 
 
 def test_no_less_than_one_process(program, monkeypatch):
-    monkeypatch.setattr(reproduce, "run_reproduce", lambda *_, **__: pytest.fail("it was called"))
-    code, _, err = program("reproduce", "smt", "--processes", "0")
-    assert (code, "Invalid value for '--processes'" in err) == (2, True)
+    monkeypatch.setattr(reproduce, "reproduce", lambda *_, **__: pytest.fail("it was called"))
+    wrong = "sparsezo: --processes 0: must be a whole number, 1 or more\n"
+    assert program("reproduce", "smt", "--processes", "0") == (2, "", wrong)
 
 
 # The work, and the report on it
@@ -98,7 +103,8 @@ def staged(monkeypatch):
 COMMAND = "sparsezo reproduce smt --data 'my data'"
 
 
-def test_every_value_reaches_the_work(staged):
+def test_every_value_reaches_the_work(staged, monkeypatch):
+    monkeypatch.setattr(extras, "need", lambda *_: None)
     at = {"chunking": (0.5, 0.25)}
     run_reproduce("smt", "D")
     run_reproduce(
@@ -111,14 +117,17 @@ def test_every_value_reaches_the_work(staged):
         phases=" tuned, fixed,",
         full_grid=True,
         processes=3,
+        engine="ray",
+        ray_address="auto",
         at=at,
     )
     watches = [keywords.pop("watch") for _, keywords in staged.seen]
     default = {"out": None, "seeds": None, "iterations": None, "full_grid": False, "processes": None, "at": None}
     given = {"out": Path("o"), "seeds": 5, "iterations": 2000, "full_grid": True, "processes": 3, "at": at}
+    here, there = {"engine": "local", "ray_address": None}, {"engine": "ray", "ray_address": "auto"}
     assert staged.seen == [
-        (("smt", "D"), {**default, "answers": None, "phases": None}),
-        (("smt", "D"), {**given, "answers": 3000, "phases": ["tuned", "fixed"]}),
+        (("smt", "D"), {**default, **here, "answers": None, "phases": None}),
+        (("smt", "D"), {**given, **there, "answers": 3000, "phases": ["tuned", "fixed"]}),
     ]
     for watch in watches:
         assert (watch.say, watch.follow, watch.before_work) == (show.note, follow.following, show.note_compiling)

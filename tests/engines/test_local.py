@@ -23,7 +23,7 @@ from sparsezo.cli.reproduce import run_reproduce
 from sparsezo.engines import local as local_module
 from sparsezo.engines import progress as progress_module
 from sparsezo.engines.base import Failure, Overview
-from sparsezo.engines.local import LocalEngine, _ctrl_c_held_back, _described, _serve, _terminated, _Worker, cores
+from sparsezo.engines.local import LocalEngine, _ctrl_c_held_back, _serve, _terminated, _Worker, cores, described
 from sparsezo.engines.progress import Board
 from sparsezo.errors import DivergedError, SparsezoError, UsageError
 from sparsezo.experiments.plan import parse_experiment
@@ -517,14 +517,14 @@ def test_as_many_processes_as_there_are_cores(tmp_path, monkeypatch):
 
 
 def test_what_is_said_of_a_failure():
-    assert _described(UsageError("`h` 0: must be positive")) == "`h` 0: must be positive"
-    assert _described(MemoryError()) == "out of memory; use fewer `processes`"
-    assert _described(FileNotFoundError(2, "No such file or directory", "x.txt")) == "x.txt: No such file or directory"
-    assert _described(OSError("odd")) == "odd"
+    assert described(UsageError("`h` 0: must be positive")) == "`h` 0: must be positive"
+    assert described(MemoryError()) == "out of memory; use fewer `processes`"
+    assert described(FileNotFoundError(2, "No such file or directory", "x.txt")) == "x.txt: No such file or directory"
+    assert described(OSError("odd")) == "odd"
     with pytest.raises(ZeroDivisionError) as caught:
         json.loads("1", parse_int=lambda _: 1 / 0)
     line = caught.traceback[-1].lineno + 1
-    assert _described(caught.value) == f"ZeroDivisionError: division by zero (test_local.py:{line})"
+    assert described(caught.value) == f"ZeroDivisionError: division by zero (test_local.py:{line})"
 
 
 # One process of a sweep, in this one

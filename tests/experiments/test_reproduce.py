@@ -11,7 +11,9 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from sparsezo.engines import local as local_module
 from sparsezo.engines.base import Failure, Overview
+from sparsezo.engines.choice import Where
 from sparsezo.errors import SparsezoError, UsageError
 from sparsezo.experiments import reproduce as module
 from sparsezo.experiments.plan import builtin, grid_of, parse_experiment, read_experiment
@@ -83,14 +85,14 @@ def test_one_experiment_goes_into_its_folder(staged):
     assert staged.seen == [
         (
             (builtin("smt"), Path("results/smt"), "source of smt in results/smt from D", ("fixed", "tuned")),
-            {"full_grid": False, "processes": None},
+            {"full_grid": False, "where": Where()},
         )
     ]
-    more = {"full_grid": True, "processes": 3}
     watch = Watch(print)
+    more = {"full_grid": True, "processes": 3, "engine": "local"}
     assert reproduce("smt", "D", out=Path("o"), phases=["tuned"], watch=watch, **more).folders == [Path("o")]
     assert staged.seen[1][0][1:] == (Path("o"), "source of smt in o from D", ("tuned",))
-    assert staged.seen[1][1] == {**more, "watch": watch}
+    assert staged.seen[1][1] == {"full_grid": True, "where": Where(processes=3), "watch": watch}
     assert staged.sources[1][0][3] is watch
 
 
@@ -345,7 +347,7 @@ def machinery(monkeypatch):
         told.append(("tune", plan, identity, full_grid))
         return {spec.name: FOUND for spec in plan.learners if spec.grid_h}
 
-    monkeypatch.setattr(module, "LocalEngine", Engine)
+    monkeypatch.setattr(local_module, "LocalEngine", Engine)
     monkeypatch.setattr(module, "tune", tune)
     monkeypatch.setattr(module, "fixed_runs", lambda plan, identity: ("fixed", plan.name, identity))
     monkeypatch.setattr(module, "tuned_runs", lambda plan, identity, tuned: ("tuned", plan.name, identity, tuned))
@@ -363,7 +365,9 @@ def source_of(folder: Path) -> Source:
 
 def do(plan, out, source, phases, *, full_grid=False, processes=None, watch=None):
     watch = watch or Watch()
-    return module._reproduce(plan, out, source, phases, full_grid=full_grid, processes=processes, watch=watch)
+    return module._reproduce(
+        plan, out, source, phases, full_grid=full_grid, where=Where(processes=processes), watch=watch
+    )
 
 
 def test_an_experiment_is_its_fixed_runs_its_search_and_its_tuned_runs(machinery, folder, tmp_path, watched):

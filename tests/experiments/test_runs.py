@@ -73,6 +73,7 @@ def test_a_run_is_known_by_what_it_does():
         "gamma": 2.0,
         "seed": 1,
         "feedback": "binary",
+        "batch": 64,
     }
     others += [replace(run, settings=replace(run.settings, **{name: value})) for name, value in changed.items()]
     plain = Settings("first-order", None, 0.1, None)

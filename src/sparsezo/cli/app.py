@@ -9,13 +9,14 @@ from typing import Annotated
 import typer
 
 from sparsezo.cli.data import data_app
-from sparsezo.cli.options import HELP, INSIST, Command, Group
+from sparsezo.cli.options import HELP, INSIST, Command, Group, option_of
 from sparsezo.cli.predict import add_evaluate, add_predict
 from sparsezo.cli.replay import add_replay
 from sparsezo.cli.serve import serve_app
 from sparsezo.cli.theory import add_theory
 from sparsezo.cli.train import train_app
 from sparsezo.cli.tune import tune_app
+from sparsezo.engines.choice import LOCAL, WHERE
 from sparsezo.storage import limits
 
 Json = Annotated[bool, typer.Option("--json", help="End standard output with one JSON object.")]
@@ -94,7 +95,9 @@ def reproduce(
     full_grid: Annotated[
         bool, typer.Option("--full-grid", help="tuned: try every point of the grids to the end.")
     ] = False,
-    processes: Annotated[int | None, typer.Option(min=1, help="Default: one for each core.")] = None,
+    processes: Annotated[int | None, option_of(WHERE["processes"])] = None,
+    engine: Annotated[str | None, option_of(WHERE["engine"])] = None,
+    ray_address: Annotated[str | None, option_of(WHERE["ray_address"])] = None,
     quick: Annotated[bool, typer.Option("--quick", help="scaling: a few seconds instead of a minute.")] = False,
     insist: Annotated[bool, INSIST] = False,
 ) -> None:
@@ -111,6 +114,8 @@ def reproduce(
             phases=phases,
             full_grid=full_grid,
             processes=processes,
+            engine=engine or LOCAL,
+            ray_address=ray_address,
             out=output,
             quick=quick,
         )

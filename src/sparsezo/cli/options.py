@@ -61,19 +61,24 @@ def parameters(
     """One for each option; ``shown``: defaults in other words."""
     made = []
     for each in options.values():
-        default = (shown or {}).get(each.name) or each.about.shown or _default_text(each)
-        choices = each.about.choices
-        metavar = "|".join(map(str, choices)) if choices is not None else ("FILE" if each.about.file else None)
+        option = option_of(each, panel, (shown or {}).get(each.name))
         if each.kind is bool:
-            option = typer.Option(each.flag, help=each.about.help, rich_help_panel=panel, show_default=False)
             made.append(parameter(each.name, bool, option, False))
-            continue
-        kind = list[str] if each.several else each.kind
-        option = typer.Option(
-            each.flag, help=each.about.help, rich_help_panel=panel, show_default=default or False, metavar=metavar
-        )
-        made.append(parameter(each.name, kind | None, option))
+        else:
+            made.append(parameter(each.name, (list[str] if each.several else each.kind) | None, option))
     return made
+
+
+def option_of(each: Described, panel: str | None = None, shown: str | None = None) -> Any:
+    """As Typer has it; ``shown``: the default in other words."""
+    if each.kind is bool:
+        return typer.Option(each.flag, help=each.about.help, rich_help_panel=panel, show_default=False)
+    default = shown or each.about.shown or _default_text(each)
+    choices = each.about.choices
+    metavar = "|".join(map(str, choices)) if choices is not None else ("FILE" if each.about.file else None)
+    return typer.Option(
+        each.flag, help=each.about.help, rich_help_panel=panel, show_default=default or False, metavar=metavar
+    )
 
 
 def _default_text(each: Described) -> str | None:

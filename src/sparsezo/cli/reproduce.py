@@ -12,6 +12,7 @@ from sparsezo import extras
 from sparsezo.cli import show
 from sparsezo.cli.follow import following, stopping_cleanly
 from sparsezo.cli.values import seed_list, whole_number
+from sparsezo.engines.choice import LOCAL, Where
 from sparsezo.errors import SparsezoError, UsageError
 from sparsezo.experiments.reproduce import SEVERAL, Watch, reproduce
 from sparsezo.reports.report import write_report
@@ -29,14 +30,19 @@ def run_reproduce(
     phases: str | None = None,
     full_grid: bool = False,
     processes: int | None = None,
+    engine: str = LOCAL,
+    ray_address: str | None = None,
     out: Path | None = None,
     quick: bool = False,
     at: Mapping[str, tuple[float, float]] | None = None,
 ) -> list[Path]:
     """The folders of results, each with what the report is made of."""
     extras.need("report")
+    Where(engine, ray_address, processes)  # what is wrong with it is said before anything else
     chosen = seed_list(seeds) if isinstance(seeds, str) else seeds
     if name == "scaling":
+        if engine != LOCAL:
+            raise UsageError(f"`engine` {engine}: reproduce scaling measures this machine; leave it out")
         return [_scaling(out or Path("results") / "scaling", chosen, quick=quick)]
     if quick:
         raise UsageError("--quick belongs to reproduce scaling; use fewer --iterations")
@@ -51,6 +57,8 @@ def run_reproduce(
             phases=None if phases is None else [part.strip() for part in phases.split(",") if part.strip()],
             full_grid=full_grid,
             processes=processes,
+            engine=engine,
+            ray_address=ray_address,
             at=at,
             watch=Watch(show.note, following, show.note_compiling),
         )

@@ -19,6 +19,7 @@ from sparsezo.options import described, make_options
 from sparsezo.scorers import ScorerError, ScorerOptions
 from sparsezo.settings import SETTINGS, Settings
 from sparsezo.tasks.registry import kinds
+from sparsezo.workers.options import WorkerOptions
 
 if TYPE_CHECKING:
     from sparsezo.model import Model
@@ -109,6 +110,7 @@ def _parameters(kind: TaskKind) -> list[inspect.Parameter]:
         iterations_parameter("How many steps at most: 4M, 300k, 1e6, ..."),
         answers_parameter("End when a person would have answered so many questions: 1k, 5000, ..."),
         *parameters(described(ScorerOptions), LEARNER),
+        *parameters(described(WorkerOptions), LEARNER),
         *parameters(own, f"Task {kind.name}"),
         parameter(_INIT, str | None, init),
         parameter("evaluate_every", str | None, every),
@@ -133,7 +135,8 @@ def run_train(kind: TaskKind, values: Mapping[str, Any]) -> None:
     from sparsezo.cli.values import seconds, whole_number
 
     learner = given(values, SETTINGS)
-    Settings.complete(learner, kind.defaults, kind.usual_step)  # refused before any file is read
+    settings = Settings.complete(learner, kind.defaults, kind.usual_step)  # refused before any file is read
+    _workers(values).check(settings)
     scorer = make_options(ScorerOptions, given(values, described(ScorerOptions)), "train").open()
     run_length(values)
     every = whole_number(values["evaluate_every"], "--evaluate-every") if values["evaluate_every"] else None
@@ -183,7 +186,12 @@ def _training(
         resume=values["resume"],
         W=W,
         scorer=scorer,
+        workers=_workers(values).workers,
     )
+
+
+def _workers(values: Mapping[str, Any]) -> WorkerOptions:
+    return make_options(WorkerOptions, given(values, described(WorkerOptions)), "train")
 
 
 def _model_to_start_from(kind: TaskKind, path: str | None) -> Any:

@@ -21,6 +21,7 @@ from sparsezo.cli.train import (
     json_parameter,
     run_length,
 )
+from sparsezo.engines.choice import WHERE, Where
 from sparsezo.settings import SETTINGS
 from sparsezo.tasks.registry import kinds
 
@@ -65,7 +66,6 @@ def _parameters(kind: TaskKind) -> list[inspect.Parameter]:
     seeds = typer.Option(
         "--seeds", min=1, help="More than 1: the best three are tried with so many.", rich_help_panel=LEARNER
     )
-    processes = typer.Option("--processes", min=1, help="How many at once.", show_default="one for each core")
     output = typer.Option("-o", "--output", help="Folder of the trials.", show_default=f"tune-{kind.name}")
     return [
         *data_parameters(kind, dev_required=True),
@@ -79,7 +79,7 @@ def _parameters(kind: TaskKind) -> list[inspect.Parameter]:
         parameter("grid_gamma", str | None, grid_gamma),
         parameter("full_grid", bool, full, False),
         *parameters(_task_options(kind), f"Task {kind.name}"),
-        parameter("processes", int | None, processes),
+        *parameters(WHERE, "Where"),
         parameter("output", Path | None, output),
         insist_parameter(),
         json_parameter(),
@@ -100,7 +100,6 @@ def run_tune(kind: TaskKind, values: Mapping[str, Any]) -> None:
     from sparsezo import extras
     from sparsezo.cli import show
     from sparsezo.cli.follow import following, stopping_cleanly
-    from sparsezo.engines.local import LocalEngine
     from sparsezo.experiments.dataspec import DataSpec
     from sparsezo.experiments.plan import Experiment, seed_range
     from sparsezo.experiments.reproduce import load
@@ -111,6 +110,7 @@ def run_tune(kind: TaskKind, values: Mapping[str, Any]) -> None:
     from sparsezo.storage.sealed import write_sealed
     from sparsezo.tasks.loading import Files
 
+    where = Where(**given(values, WHERE))
     spec = learner_of(kind, values)
     iterations, answers = run_length(values)
     tried = seed_range(values["seeds"], values["seed"], "tune")
@@ -130,7 +130,7 @@ def run_tune(kind: TaskKind, values: Mapping[str, Any]) -> None:
     with stopping_cleanly(), working_folder(out):
         kept = kept_input(files, out)
         identity = Source(kind.name, kept.train, kept.dev, None, kept.options).identity
-        with LocalEngine(out, partial(load, kind, kept), values["processes"], say=show.note) as engine:
+        with where.open(out, partial(load, kind, kept), show.note) as engine:
             show.note_compiling()
             with following(f"tuning {spec.name}") as progress:
                 tuned = tune(plan, engine, identity, full_grid=values["full_grid"], progress=progress, say=show.note)

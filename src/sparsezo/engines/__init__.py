@@ -1,1 +1,1 @@
-"""Where the runs of a sweep are done: in this process, in several, and later on other machines."""
+"""Where the runs of a sweep are done: in this process, in several, or on Ray."""

@@ -21,19 +21,20 @@ from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 from types import FrameType, TracebackType
-from typing import Any, Self
+from typing import Self
 
 from sparsezo import notes
 from sparsezo.engines.base import Finished, Overview
 from sparsezo.engines.progress import Board, Why
+from sparsezo.engines.sweep import sweep
 from sparsezo.errors import DivergedError, SparsezoError, UsageError
-from sparsezo.experiments.runs import Bench, Run, drop_damaged_checkpoint, execute, find
+from sparsezo.experiments.runs import Bench, Run, execute
 from sparsezo.interrupts import CHECKPOINT_SECONDS, DeferredSignals
 from sparsezo.tasks.loading import Loaded
 from sparsezo.training import Progress
 
 Load = Callable[[], Loaded]
-_STOP_SECONDS = 60.0  # for a process to write its checkpoint
+STOP_SECONDS = 60.0  # for a process to write its checkpoint
 
 
 def cores() -> int:
@@ -78,24 +79,12 @@ class LocalEngine:
 
     def run(self, runs: Sequence[Run], progress: Callable[[Overview], None] | None = None) -> Finished:
         """Do what is not done yet. Nothing finished is computed again, unless it was damaged since."""
-        records: dict[str, dict[str, Any]] = {}
-        todo: list[Run] = []
-        for run in {run.hash: run for run in runs}.values():
-            record = find(run, self.out, self._once)
-            if record is None:
-                drop_damaged_checkpoint(run, self.out, self._once)
-                todo.append(run)
-            else:
-                records[run.hash] = record
-        # The dearest first, so that no core is left alone with one at the end.
-        todo.sort(key=lambda run: (-run.length, run.settings.perturb != "all"))
-        board = Board(self.out, todo, len(records), min(self.processes, max(len(todo), 1)), progress)
-        if todo:
-            (self._run_here if self.processes == 1 else self._run_spread)(todo, board)
-        for run in todo:
-            if (record := find(run, self.out)) is not None:
-                records[run.hash] = record
-        return Finished(records, tuple(board.failures))
+
+        def board_of(todo: list[Run], found: int) -> Board:
+            return Board(self.out, todo, found, min(self.processes, max(len(todo), 1)), progress)
+
+        work = self._run_here if self.processes == 1 else self._run_spread
+        return sweep(runs, self.out, self._once, board_of, work)
 
     def _once(self, text: str) -> None:
         """A remark that was not made before."""
@@ -108,7 +97,7 @@ class LocalEngine:
             self._bench = Bench(self.load())
         for run in todo:
             board.start(run)
-            board.end(run, _attempt(run, self.out, self._bench, board.follow(run), self.checkpoint_seconds))
+            board.end(run, attempt(run, self.out, self._bench, board.follow(run), self.checkpoint_seconds))
 
     def _run_spread(self, todo: list[Run], board: Board) -> None:
         waiting = list(reversed(todo))
@@ -220,7 +209,7 @@ class _Worker:
             self.connection.send(None)
 
     def gone(self) -> None:
-        self.process.join(_STOP_SECONDS)
+        self.process.join(STOP_SECONDS)
         if self.process.is_alive():
             self.process.kill()
             self.process.join()
@@ -237,7 +226,7 @@ def _serve(connection: Connection, load: Load, out: Path, checkpoint_seconds: fl
                 bench = Bench(load())
             bench.compile()
         except Exception as error:
-            told = error if isinstance(error, UsageError) else _described(error)
+            told = error if isinstance(error, UsageError) else described(error)
             connection.send(("broken", told))
             return
         connection.send(("ready", remarks))
@@ -249,12 +238,12 @@ def _serve(connection: Connection, load: Load, out: Path, checkpoint_seconds: fl
                 raise KeyboardInterrupt from None  # the caller is gone: save the run and leave
 
         while (run := connection.recv()) is not None:
-            connection.send(("end", _attempt(run, out, bench, report, checkpoint_seconds)))
+            connection.send(("end", attempt(run, out, bench, report, checkpoint_seconds)))
     except (KeyboardInterrupt, EOFError, OSError):
         return
 
 
-def _attempt(
+def attempt(
     run: Run, out: Path, bench: Bench, progress: Callable[[Progress], None], checkpoint_seconds: float
 ) -> Why | None:
     """None when the run is done, else why not."""
@@ -267,11 +256,11 @@ def _attempt(
 
             execute(run, out, bench, report, checkpoint_seconds)
     except Exception as error:
-        return _described(error), isinstance(error, DivergedError)
+        return described(error), isinstance(error, DivergedError)
     return None
 
 
-def _described(error: Exception) -> str:
+def described(error: Exception) -> str:
     """One line for what users can mend; for anything else also where it happened."""
     if isinstance(error, SparsezoError):
         return str(error)

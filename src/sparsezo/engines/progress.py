@@ -63,6 +63,10 @@ class Board:
             self.failures.append(Failure(run, *why))
         self._tell()
 
+    def give_back(self, run: Run) -> None:
+        """It is not under way any more, and not at its end: whoever did it is gone."""
+        self.under_way.pop(run.hash)
+
     def _tell(self) -> None:
         if self.progress is None:
             return

@@ -21,7 +21,7 @@ import numpy as np
 
 from sparsezo import extras
 from sparsezo.engines.base import Engine, Failure, Overview
-from sparsezo.engines.local import LocalEngine
+from sparsezo.engines.choice import LOCAL, Where
 from sparsezo.errors import DamagedError, DataError, SparsezoError, UsageError
 from sparsezo.experiments.phases import RESULT_PHASES
 from sparsezo.experiments.plan import Experiment, builtin, parse_experiment, read_experiment, seed_range
@@ -80,6 +80,8 @@ def reproduce(
     phases: Sequence[str] | None = None,
     full_grid: bool = False,
     processes: int | None = None,
+    engine: str = LOCAL,
+    ray_address: str | None = None,
     at: Mapping[str, tuple[float, float]] | None = None,
     watch: Watch | None = None,
 ) -> Reproduced:
@@ -89,7 +91,7 @@ def reproduce(
     ``phases``: fixed, tuned or both; without it, as the plan has it. ``at``: another (h, mu) for the learners that
     perturb, by the experiment's name.
     """
-    watch = watch or Watch()
+    watch, where = watch or Watch(), Where(engine, ray_address, processes)
     if phases is not None:
         _check_phases(phases)
     plans = [_overridden(plan, seeds, iterations, answers) for plan in _plans(what)]
@@ -111,7 +113,7 @@ def reproduce(
         jobs = [(plan, folder, _source(plan, folder, data, watch)) for plan, folder in zip(plans, folders, strict=True)]
         for plan, folder, source in jobs:
             wanted = plan.phases_of(phases)
-            failures += _reproduce(plan, folder, source, wanted, full_grid=full_grid, processes=processes, watch=watch)
+            failures += _reproduce(plan, folder, source, wanted, full_grid=full_grid, where=where, watch=watch)
     return Reproduced(folders, failures)
 
 
@@ -216,7 +218,7 @@ def _reproduce(
     phases: Sequence[str],
     *,
     full_grid: bool,
-    processes: int | None,
+    where: Where,
     watch: Watch,
 ) -> list[Failure]:
     """One experiment into its folder; returns what failed."""
@@ -225,7 +227,7 @@ def _reproduce(
     plan = replace(plan, origin=GENERATED if is_generated else "files", identity=identity)
     _claim(plan, out, watch)
     files = Files(source.train, source.dev, source.test, dict(source.options))
-    with LocalEngine(out, partial(load, kind(plan.task), files), processes, say=watch.say) as engine:
+    with where.open(out, partial(load, kind(plan.task), files), watch.say) as engine:
         watch.before_work()
         if plan.bounds:
             write_sealed(out / "bounds.json", bounds(load(kind(plan.task), files), source))

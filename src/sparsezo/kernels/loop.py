@@ -54,6 +54,7 @@ class StepParams(NamedTuple):
     e0: float  # Pr(yes, though wrong); label and pair: Pr(another answer)
     e1: float  # Pr(no, though right)
     rehearse: int  # earlier answers gone over again after each new one
+    batch: int  # steps whose coefficients are computed at the same weights
     keys: NDArray[np.uint64]  # one a stream
 
 
@@ -270,14 +271,20 @@ def differing(y: Any, incumbent: Any, n: Any) -> Any:
 
 
 @inlined_kernel
+def compared_mean(params: Any, told: Any, steps: Any) -> Any:
+    """The mean that the rule compares with, of so many losses with that sum."""
+    if params.rule == BASELINE or params.control:
+        return told / steps
+    return 0.0
+
+
+@inlined_kernel
 def count_step(params: Any, loss: Any, F_plus: Any, state: Any) -> Any:
     """Add a step, its true loss and what was told of it; returns the mean that the rule compares with."""
     state.counts[STEP] += 1
     state.sums[LOSS] += loss
     state.sums[TOLD] += F_plus
-    if params.rule == BASELINE or params.control:
-        return state.sums[TOLD] / state.counts[STEP]
-    return 0.0
+    return compared_mean(params, state.sums[TOLD], state.counts[STEP])
 
 
 @inlined_kernel
@@ -291,6 +298,12 @@ def told(params: Any, step: Any, F_plus: Any, F_incumbent: Any, same: Any) -> An
     if flipped(params.feedback, params.noise, key, step):
         return F_incumbent, F_plus
     return F_plus, F_incumbent
+
+
+@inlined_kernel
+def asks(params: Any) -> Any:
+    """Whether a person could be asked: not for gold itself, nor for expected losses."""
+    return params.rule != SUPERVISED and params.criterion != ANNEALED
 
 
 @inlined_kernel
@@ -325,34 +338,40 @@ def seek(inputs: Any, task: Any, params: Any, N: Any, x: Any, most: Any, state: 
     return -1, 0.0
 
 
+@inlined_kernel
+def observe(inputs: Any, task: Any, gold: Any, params: Any, x: Any, step: Any, state: Any, work: Any) -> Any:
+    """(score, F_plus, F_incumbent, whether both outputs are the same, annealed: the best output's loss), by gold."""
+    score, F_incumbent, same, best = 0.0, 0.0, False, 0.0
+    if params.criterion == ANNEALED and perturbs(params.rule):
+        F_plus, F_incumbent, best = annealed(inputs, task, gold, params, x, step, state, work)
+    else:
+        score = np.float64(propose(inputs, task, params, x, step, state, work))
+        F_plus = protocol.delta(gold, task, x, work.y)
+        if compares(params.rule):
+            same = differing(work.y, work.incumbent, protocol.outputs(task, x)) == 0
+            F_incumbent = F_plus if same else protocol.delta(gold, task, x, work.incumbent)
+        if params.criterion == ANNEALED and params.rule == SUPERVISED:  # minimum risk
+            best, F_plus = F_plus, protocol.risk_gradient(gold, task, x, work.S, params.gamma, work.D)
+    return score, F_plus, F_incumbent, same, best
+
+
 @kernel
 def run(inputs: Any, task: Any, gold: Any, params: Any, N: Any, stop: Any, answers: Any, state: Any, work: Any) -> Any:
     """Steps until so many are done, or so many answers given: only where two outputs differ does anybody need asking.
 
     False: the scores or losses of the step reached are not finite.
     """
-    asks = params.rule != SUPERVISED and params.criterion != ANNEALED
     while state.counts[STEP] < stop and state.counts[ANSWERS] < answers:
         step = state.counts[ASKED]
         key = params.keys[INPUTS]
         x = below(key, step, N)
         protocol.prefetch(inputs, below(key, step + 1, N), below(key, step + 2, N), state.W)
-        score, F_incumbent, same, best = 0.0, 0.0, False, 0.0
-        if params.criterion == ANNEALED and perturbs(params.rule):
-            F_plus, F_incumbent, best = annealed(inputs, task, gold, params, x, step, state, work)
-        else:
-            score = np.float64(propose(inputs, task, params, x, step, state, work))
-            F_plus = protocol.delta(gold, task, x, work.y)
-            if compares(params.rule):
-                same = differing(work.y, work.incumbent, protocol.outputs(task, x)) == 0
-                F_incumbent = F_plus if same else protocol.delta(gold, task, x, work.incumbent)
-            if params.criterion == ANNEALED and params.rule == SUPERVISED:  # minimum risk
-                best, F_plus = F_plus, protocol.risk_gradient(gold, task, x, work.S, params.gamma, work.D)
+        score, F_plus, F_incumbent, same, best = observe(inputs, task, gold, params, x, step, state, work)
         if not np.isfinite(score + F_plus + F_incumbent):
             return False
         state.counts[ASKED] += 1
         state.counts[PASSED] += 1
-        if asks and not same:
+        if asks(params) and not same:
             count_question(state)
             state.counts[ANSWERS] += 1
         loss = F_plus

@@ -1,0 +1,77 @@
+"""Workers as processes of this machine, each with a pipe of its own: one that is killed cannot block the others."""
+
+from __future__ import annotations
+
+import os
+import select
+from collections.abc import Callable
+from multiprocessing import get_context, resource_tracker
+from multiprocessing.connection import Connection
+from multiprocessing.process import BaseProcess
+
+from sparsezo.interrupts import ctrl_c_held_back
+from sparsezo.workers.channel import Gone, nothing
+
+_PAUSE = 0.2  # seconds between looks at whether the user wants to stop
+
+
+class PipeEnd:
+    """One end of a pipe. Used by both sides."""
+
+    def __init__(self, connection: Connection, name: str) -> None:
+        self._connection, self.name = connection, name
+        self._arrives: Callable[[float], object] = connection.poll  # within so many seconds
+        if hasattr(select, "poll"):  # the connection's own makes a new one for each message
+            poll = select.poll()
+            poll.register(connection.fileno(), select.POLLIN)
+            self._arrives = lambda seconds: poll.poll(1000 * seconds)
+
+    def send(self, message: bytes | bytearray) -> None:
+        try:
+            self._connection.send_bytes(message)
+        except OSError:
+            raise Gone from None
+
+    def receive(self, pause: Callable[[], None] = nothing) -> bytes:
+        try:
+            while pause is not nothing and not self._arrives(_PAUSE):
+                pause()
+            return self._connection.recv_bytes()
+        except (EOFError, OSError):
+            raise Gone from None
+
+    def waiting(self) -> bool:
+        try:
+            return bool(self._arrives(0))
+        except OSError:
+            return True
+
+    def end(self) -> None:
+        self._connection.close()
+
+
+class LocalChannel(PipeEnd):
+    """A new process, and the pipe to it."""
+
+    def __init__(self) -> None:
+        context = get_context("spawn")
+        connection, theirs = context.Pipe()
+        self.process: BaseProcess = context.Process(target=_serve, args=(theirs,), daemon=True)
+        if os.name == "posix":  # it starts with the first process otherwise, and lets Ctrl-C through when it does
+            resource_tracker.ensure_running()
+        with ctrl_c_held_back():  # it is for this process alone, which then lets go of the others
+            self.process.start()
+        theirs.close()
+        super().__init__(connection, f"process {self.process.pid}")
+
+    def end(self) -> None:
+        super().end()
+        self.process.kill()  # it has nothing to save
+        self.process.join()
+        self.process.close()
+
+
+def _serve(connection: Connection) -> None:
+    from sparsezo.workers.replica import serve
+
+    serve(PipeEnd(connection, "the leader"))

@@ -1,0 +1,112 @@
+"""One of the equal copies of a run's state, and what the worker that has it does.
+
+replica = Replica(learner, gold)
+replica.begin()
+replica.evaluate(first, begin, end)     # a share of the batch first..last-1; nothing moves
+replica.commit(first, last)             # once all shares are there: W moves, in the order of steps
+"""
+
+from __future__ import annotations
+
+import pickle
+from itertools import pairwise
+from typing import Any
+
+from sparsezo.errors import SparsezoError
+from sparsezo.identity import known_by
+from sparsezo.kernels import batching, loop
+from sparsezo.learner import Learner
+from sparsezo.workers import messages
+from sparsezo.workers.channel import Channel, Gone
+from sparsezo.workers.messages import DIGEST, JOIN, SHARE, TURN, Head
+
+
+class Replica:
+    def __init__(self, learner: Learner, gold: Any) -> None:
+        self.learner = learner
+        self.batch = batching.room_for(learner.settings.batch)
+        self._parts = learner.parts(gold)
+        self._inputs, _, _, self._params, self._N = self._parts
+        self.begin()
+        self.evaluate(self.asked, self.asked, self.asked)  # nothing; compiles, where that is still to do
+        self.commit(self.asked, self.asked)
+
+    @property
+    def asked(self) -> int:
+        return int(self.learner.state.counts[loop.ASKED])
+
+    def begin(self) -> None:
+        """A new batch, of which nothing is known."""
+        self.batch.tally[:] = 0
+        self.batch.tally[batching.ASKED_LAST] = self.batch.tally[batching.FAILED] = -1
+
+    def evaluate(self, first: int, begin: int, end: int) -> bool:
+        """Add a share of the batch that begins at ``first``. False: its numbers are not finite."""
+        learner = self.learner
+        return bool(batching.evaluate(*self._parts, first, begin, end, learner.state, learner.workspace, self.batch))
+
+    def commit(self, first: int, last: int) -> None:
+        learner = self.learner
+        state, work = learner.state, learner.workspace
+        if first != self.asked or not batching.is_sound(self._params, self._N, first, last, self.batch):
+            raise SparsezoError(f"step {self.asked}: a worker has sent what is of no step of this run")
+        batching.commit(self._inputs, self._params, first, last, state, work, self.batch)
+
+    def digest(self) -> bytes:
+        """What the state is known by: equal states have equal ones."""
+        return known_by(self.learner.state).encode()
+
+
+def snapshot(replica: Replica, gold: Any) -> bytes:
+    """All that somebody needs to have the same replica. For our own workers only, as it is pickled."""
+    learner = replica.learner
+    content = (learner.problem, gold, learner.settings, tuple(learner.state))
+    return messages.plain(JOIN, pickle.dumps(content, protocol=5))
+
+
+def restored(content: bytes) -> Replica:
+    problem, gold, settings, state = pickle.loads(content)
+    learner = Learner(problem, settings)
+    for name, its in zip(learner.state._fields, state, strict=True):
+        getattr(learner.state, name)[...] = its
+    return Replica(learner, gold)
+
+
+def serve(channel: Channel) -> None:
+    """What a worker does, until the other end is gone."""
+    replica: Replica | None = None
+    try:
+        channel.send(messages.plain(JOIN))
+        while True:
+            message = channel.receive()
+            head = messages.head_of(message)
+            if head.kind == JOIN:
+                replica = restored(messages.content_of(message))
+                channel.send(messages.plain(JOIN))
+            elif replica is None:
+                raise SparsezoError("a worker was given work before it had a problem")
+            elif head.kind == TURN:
+                if (share := _turn(replica, head, message)) is not None:
+                    channel.send(share)
+            elif head.kind == DIGEST:
+                channel.send(messages.plain(DIGEST, replica.digest()))
+    except Gone:
+        return
+
+
+def _turn(replica: Replica, head: Head, message: bytes) -> bytearray | None:
+    """Apply what all have evaluated, and evaluate the next share; None where there is none."""
+    if head.last > head.first:
+        replica.begin()
+        messages.add(message, replica.batch, head.last - head.first)
+        replica.commit(head.first, head.last)
+    if head.begin == head.end:
+        return None
+    replica.begin()
+    replica.evaluate(head.last, head.begin, head.end)
+    return messages.pack(Head(SHARE, head.first, head.last, head.begin, head.end), replica.batch)
+
+
+def deal(first: int, last: int, workers: int) -> list[tuple[int, int]]:
+    """first..last-1 in so many parts, one after the other and as equal as can be: (begin, end) of each."""
+    return list(pairwise(first + (last - first) * k // workers for k in range(workers + 1)))

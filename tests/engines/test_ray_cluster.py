@@ -1,0 +1,130 @@
+"""A cluster of two Ray nodes on loopback: one is stopped in mid-sweep, and the results are those of one machine.
+
+Long: make torture.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+from sparsezo.storage.sealed import read_sealed
+
+pytestmark = pytest.mark.torture
+
+PLAN = """
+task = "chunking"
+iterations = 200_000
+seeds = 6
+[data]
+train = "train.txt"
+dev = 30
+test = "test.txt"
+options = { only = "NP" }
+[[learner]]
+rule = "two-point"
+step = "constant"
+[[learner]]
+rule = "comparison"
+step = "constant"
+"""
+HANGS = 300.0
+LOOPBACK = "127.0.0.2"  # Ray takes 127.0.0.1 for the address by which others reach this machine
+TIMINGS = {"seconds", "us_per_iteration"}
+
+
+def free_port() -> int:
+    with socket.create_server((LOOPBACK, 0)) as found:
+        return int(found.getsockname()[1])
+
+
+class Cluster:
+    def __init__(self, folder: Path) -> None:
+        self.port = free_port()
+        self.address = f"{LOOPBACK}:{self.port}"
+        token = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)}
+        self.environment = os.environ | token | {"RAY_USAGE_STATS_ENABLED": "0", "RAY_ADDRESS": self.address}
+        self.folder = folder
+        head = ("--head", f"--port={self.port}", f"--ray-client-server-port={free_port()}", f"--temp-dir={folder}")
+        self.nodes = [self._start(*head, "--include-dashboard=false")]
+        self._started(1)
+        self.nodes.append(self._start(f"--address={self.address}"))
+        self._started(2)
+
+    def _start(self, *words: str) -> subprocess.Popen:
+        ray = Path(sys.executable).with_name("ray")
+        usual = ("--num-cpus=1", f"--node-ip-address={LOOPBACK}", "--disable-usage-stats", "--block")
+        environment = {name: value for name, value in self.environment.items() if name != "RAY_ADDRESS"}
+        with open(self.folder / "log", "a") as log:
+            command = [str(ray), "start", *usual, *words]
+            return subprocess.Popen(command, env=environment, stdout=log, stderr=log, start_new_session=True)
+
+    def _started(self, nodes: int) -> None:
+        until = time.monotonic() + HANGS
+        while (log := (self.folder / "log").read_text()).count("Ray runtime started.") < nodes:
+            if time.monotonic() > until or self.nodes[-1].poll() is not None:
+                self.end()
+                pytest.fail(log)
+            time.sleep(0.1)
+
+    def stop(self, node: int) -> None:
+        """All that the node has started is in its group, or ends with what is."""
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.nodes[node].pid, signal.SIGKILL)  # asked kindly, Ray lets runs go on for half a minute
+        self.nodes[node].wait(HANGS)
+
+    def end(self) -> None:
+        for node in reversed(range(len(self.nodes))):
+            self.stop(node)
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+@pytest.fixture
+def cluster():
+    if find_spec("ray") is None or find_spec("grpc") is None:
+        pytest.skip("needs sparsezo[ray]")
+    # sockets have short names
+    made = Cluster(Path(tempfile.mkdtemp(prefix="szcluster-", dir="/tmp")))
+    yield made
+    made.end()
+
+
+def results(out: Path) -> dict[str, tuple]:
+    found = {}
+    for path in sorted(out.glob("runs/*/run.json")):
+        record = read_sealed(path)
+        record["result"] = {name: value for name, value in record["result"].items() if name not in TIMINGS}
+        found[path.parent.name] = (record, path.with_name("curve.csv").read_bytes())
+    return found
+
+
+def test_a_node_is_stopped_in_mid_sweep_and_the_table_is_the_same(cluster, tmp_path):
+    (tmp_path / "plan.toml").write_text(PLAN)
+    words = [sys.executable, "-m", "sparsezo", "reproduce", str(tmp_path / "plan.toml"), "--data", "generated", "-o"]
+    subprocess.run([*words, str(tmp_path / "here")], check=True)
+    there = tmp_path / "there"
+    command = [*words, str(there), "--engine", "ray", "--ray-address", "auto", "--processes", "2"]
+    sweep = subprocess.Popen(command, env=cluster.environment, stderr=subprocess.PIPE, text=True)
+    until = time.monotonic() + HANGS
+    while len(list(there.glob("runs/*/run.json"))) < 3:
+        assert sweep.poll() is None, sweep.communicate()
+        assert time.monotonic() < until
+        time.sleep(0.05)
+    cluster.stop(1)
+    said = sweep.communicate(timeout=HANGS)[1]
+    assert sweep.returncode == 0, said
+    assert "its worker died (" in said
+    assert len(results(there)) == 12
+    assert results(there) == results(tmp_path / "here")
