@@ -294,13 +294,13 @@ def test_expected_f1_is_that_of_counting(tags):
         assert got == pytest.approx(counted, abs=3e-6)
 
 
-@pytest.mark.parametrize("degree", [1, 7, 30, 127, 128, 500, 2000, 8000])
+@pytest.mark.parametrize("degree", [1, 7, 30, 55, 124, 221, 346, 500, 2000, 8000])
 def test_so_many_nodes_integrate_every_power(degree):
     nodes, weights = node_table(degree // 2 + 1)
     row = nodes_for(degree) // LANES - 1
     powers = np.array([*range(0, degree + 1, max(1, degree // 50)), degree])
     got = (weights[row][:, None] * nodes[row].astype(float)[:, None] ** powers).sum(axis=0)
-    np.testing.assert_allclose(got, 1 / (powers + 1), rtol=2e-4, atol=1e-9)
+    np.testing.assert_allclose(got, 1 / (powers + 1), rtol=2e-7 + 6e-8 * degree)  # the nodes are float32
 
 
 def test_the_most_probable_path_of_a_chain():

@@ -27,20 +27,18 @@ from sparsezo.kernels.jit import kernel
 from sparsezo.kernels.simd import LANES, add, fill, load, store, sum_lanes, times, weighted
 from sparsezo.tasks.chunking import chains
 
-_EXACT = 64  # nodes; beyond it the error is that of float32 long before the rule is exact
 _F = np.float32
 GOES_ON, ENDS, BEGINS = range(3)  # what z does at a token; where a chunk begins, another one ends
 
 
 @kernel
 def nodes_for(degree: Any) -> Any:
-    """Nodes for a polynomial of this degree, a multiple of ``LANES``.
+    """Nodes for a polynomial of this degree, a multiple of ``LANES``: as many as are exact, or as are enough.
 
-    t^degree changes near 1 only, where the nodes lie as the square of their number: so a few times the degree's root
-    is enough for float32, where the exact number would be many.
+    t^degree changes near 1 only, where the nodes lie as the square of their number: with 2.15 times the degree's root
+    every power up to it is integrated to some 1e-7 of its value, which is float32's own error.
     """
-    exact = degree // 2 + 1
-    enough = exact if exact <= _EXACT else min(exact, max(_EXACT, int(6 * np.sqrt(degree)) + 8))
+    enough = min(degree // 2 + 1, int(2.15 * np.sqrt(degree)) + 1)
     return (enough + LANES - 1) // LANES * LANES
 
 
