@@ -25,7 +25,7 @@ from sparsezo.tasks.text.kernel import ClassGold, class_task
 KEYS = 6
 LEAST = 0.1  # cross-entropy's least probability
 SAMPLED = (codes.FIRST_ORDER, codes.PAIRWISE, codes.CROSS_ENTROPY)
-NO_QUESTIONS = (0, 0, 0.0, 0.0, 0, 1)
+NO_QUESTIONS = (0, 0, 0.0, 0.0, 0, 1, 1, 0)
 CLEAR = 2e-3  # scores nearer than this are not told apart: float32 may see them the other way round
 
 
