@@ -150,7 +150,6 @@ class Settings:
             raise UsageError(f"`baseline` belongs to rule first-order, not to {self.rule}")
         self._check_rater()
         self._check_questions()
-        self._check_samples()
         self._check_batch()
 
     def _check_rater(self) -> None:
@@ -177,37 +176,28 @@ class Settings:
         if self.rule != "part" and e0 != e1:
             raise UsageError(f"`rater_error` {self.rater_error}: only part has yes and no to err in; give one number")
 
-    def _check_samples(self) -> None:
-        if self.samples > MOST_BATCH:
-            raise UsageError(f"`samples` {shown(self.samples)}: must be at most {MOST_BATCH:,}")
-        if self.samples > 1 and not RULES[self.rule].zeroth_order:
-            raise UsageError(f"`samples` {self.samples}: are perturbations; rule {self.rule} perturbs nothing")
-        if self.samples > 1 and self.batch == 1:
+    def _check_batch(self) -> None:
+        for name in ("samples", "batch"):
+            if (steps := getattr(self, name)) > MOST_BATCH:
+                raise UsageError(f"`{name}` {shown(steps)}: must be at most {MOST_BATCH:,}")
+            if steps > 1 and not RULES[self.rule].zeroth_order:
+                raise UsageError(
+                    f"`{name}` {steps}: the direction of rule {self.rule} depends on the weights, which have moved "
+                    "when a batch is applied; use a rule that perturbs the weights"
+                )
+            if steps > 1 and self.perturb == "all":
+                raise UsageError(
+                    f"`{name}` {steps}: with `perturb` all, sleeping weights are owed their share of every step "
+                    "before the next; use active or score"
+                )
+        if self.batch == 1:
             object.__setattr__(self, "batch", self.samples)
         if self.batch % self.samples:
-            raise UsageError(
-                f"`batch` {self.batch}: has whole inputs, of {self.samples} `samples` each; give a multiple of that"
-            )
+            raise UsageError(f"`batch` {self.batch}: must be a multiple of `samples`, {self.samples}: whole inputs")
         if self.antithetic and self.samples % 2:
-            raise UsageError(
-                f"`antithetic`: perturbations come in pairs; give an even number of `samples`, not {self.samples}"
-            )
+            raise UsageError(f"`antithetic` perturbations come in pairs: `samples` must be even, not {self.samples}")
         if self.antithetic and self.rule == "symmetric":
-            raise UsageError("`antithetic`: rule symmetric looks both ways in each step; leave it out")
-
-    def _check_batch(self) -> None:
-        if self.batch > MOST_BATCH:
-            raise UsageError(f"`batch` {shown(self.batch)}: must be at most {MOST_BATCH:,}")
-        if self.batch > 1 and not RULES[self.rule].zeroth_order:
-            raise UsageError(
-                f"`batch` {self.batch}: the direction of rule {self.rule} depends on the weights, which have moved "
-                "when a batch is applied; use a rule that perturbs the weights"
-            )
-        if self.batch > 1 and self.perturb == "all":
-            raise UsageError(
-                f"`batch` {self.batch}: with `perturb` all, sleeping weights are owed their share of every step "
-                "before the next; use active or score"
-            )
+            raise UsageError("`antithetic`: rule symmetric looks both ways at every step; leave it out")
 
     def check_start(self, step: int) -> None:
         """Whether a run may go on from here: half of an input's samples would be at other weights."""

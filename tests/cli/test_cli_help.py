@@ -31,7 +31,8 @@ OF_TUNE = {
 }  # fmt: skip
 LEARNER = {
     "--rule", "--perturb", "--h", "--mu", "--step", "--criterion", "--gamma", "--baseline", "--seed", "--feedback",
-    "--about", "--ask", "--rater-error", "--rehearse", "--batch",
+    "--about", "--ask", "--rater-error", "--rehearse", "--batch", "--samples",
+    "--antithetic",
 }  # fmt: skip
 OF_TASK = {
     "chunking": {

@@ -28,9 +28,7 @@ class WorkerOptions:
         """Whether there is anything to share."""
         inputs = settings.batch // settings.samples
         if self.workers > inputs:
-            steps = (
-                f"{settings.batch}" if settings.samples == 1 else f"but {inputs} of {settings.samples} `samples` each"
-            )
+            steps = f"{settings.batch}" if settings.samples == 1 else f"{inputs} of {settings.samples} `samples` each"
             raise UsageError(
                 f"`workers` {self.workers}: share the {'steps' if settings.samples == 1 else 'inputs'} of a `batch`, "
                 f"which has {steps}; give a larger one, such as 1024"
