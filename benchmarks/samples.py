@@ -1,10 +1,11 @@
 """What several perturbations of an input are worth at an equal number of losses asked for (docs/scaling.md).
 
-    python benchmarks/samples.py DATA -o docs/results/samples       # about 5 minutes of one core
+    python benchmarks/samples.py DATA -o docs/results/samples       # about 4 minutes of one core
 
 Two-point score on CoNLL-2000 NP with the mean of K = 1, 4 and 16 directions an input, plain and antithetic. K
 directions of an input take K + 1 losses, so fewer inputs are looked at; their mean varies less, so h may be larger.
-Each K is run at several h, and the best on dev is drawn. DATA is a folder with conll2000/ as `sparsezo reproduce`
+Beside them stands symmetric with one direction an input, which takes two losses as well, one to either side. Each is
+run at several h, and the best on dev is drawn. DATA is a folder with conll2000/ as `sparsezo reproduce`
 wants it (SPARSEZO_DATA where it is not given).
 """
 
@@ -35,13 +36,21 @@ class Way(NamedTuple):
 
     samples: int
     antithetic: bool = False
+    rule: str = "two-point"
+
+    @property
+    def dashed(self) -> bool:
+        """It looks both ways."""
+        return self.antithetic or self.rule == "symmetric"
 
     @property
     def name(self) -> str:
+        if self.rule != "two-point":
+            return self.rule
         return f"K = {self.samples}{', antithetic' if self.antithetic else ''}"
 
 
-WAYS = (Way(1), Way(4), Way(4, True), Way(16), Way(16, True))
+WAYS = (Way(1), Way(1, rule="symmetric"), Way(4), Way(4, True), Way(16), Way(16, True))
 
 
 def load(folder: Path) -> Any:
@@ -79,6 +88,7 @@ def run(loaded: Any, held: Mapping[str, Any], settings: Settings, losses: int) -
                 found[part] = round(float(loaded.task.quality(other, its_gold, predict(other, W))), 5)
         rows.append(
             {
+                "rule": settings.rule,
                 "samples": settings.samples,
                 "antithetic": int(settings.antithetic),
                 "h": settings.h,
@@ -98,7 +108,7 @@ def measure(loaded: Any, losses: int, seeds: int, say: Callable[[str], None] = p
         data = getattr(loaded.data, part)
         held[part] = loaded.task.problem(data, learn=part == "train"), loaded.task.gold(data)
     plans = [
-        Settings("two-point", "score", H * way.samples * times, MU, seed=seed, samples=way.samples, antithetic=way[1])
+        Settings(way.rule, "score", H * way.samples * times, MU, seed=seed, samples=way.samples, antithetic=way[1])
         for way in WAYS
         for times in TIMES
         for seed in range(seeds)
@@ -121,7 +131,7 @@ def mean(values: Iterable[Any]) -> float:
 
 
 def of_way(rows: Sequence[Mapping[str, Any]], way: Way) -> list[Mapping[str, Any]]:
-    return [row for row in rows if (int(row["samples"]), bool(int(row["antithetic"]))) == way]
+    return [row for row in rows if (int(row["samples"]), bool(int(row["antithetic"])), row["rule"]) == way]
 
 
 def curve(rows: Sequence[Mapping[str, Any]], h: float) -> dict[int, list[float]]:
@@ -167,25 +177,25 @@ def draw(rows: Sequence[Mapping[str, Any]], folder: Path) -> None:
         left, right = figure.subplots(1, 2, width_ratios=(1.35, 1), sharey=False)
         for way in WAYS:
             mine = of_way(rows, way)
-            style: dict[str, Any] = {"color": COLOURS[way.samples], "linestyle": "--" if way.antithetic else "-"}
+            style: dict[str, Any] = {"color": COLOURS[way.samples], "linestyle": "--" if way.dashed else "-"}
             points = curve(mine, best := best_h(mine))
             label = f"{way.name}, h {best:g}"
             left.plot([n / 1000 for n in points], [mean(f1) for f1 in points.values()], label=label, **style)
-            if not way.antithetic:
+            if not way.dashed:
                 low, high = zip(*((min(f1), max(f1)) for f1 in points.values()), strict=True)
                 left.fill_between([n / 1000 for n in points], low, high, color=COLOURS[way.samples], alpha=0.12, lw=0)
             ends = {h: list(curve(mine, h).values())[-1] for h in sorted({float(row["h"]) for row in mine})}
-            marker = "s" if way.antithetic else "o"
-            face = "white" if way.antithetic else COLOURS[way.samples]
+            marker = "s" if way.dashed else "o"
+            face = "white" if way.dashed else COLOURS[way.samples]
             right.plot(list(ends), [mean(f1) for f1 in ends.values()], marker, markerfacecolor=face, **style)
         left.set(xlabel="losses asked for, thousands", ylabel="F1 on dev")
-        left.set_title("each at its best h; shaded: all seeds", fontsize=9.5, loc="left")
+        left.set_title("each at its best h; shaded: all seeds (full lines)", fontsize=9.5, loc="left")
         right.set(xlabel="h", xscale="log")
         right.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
         right.set_title(f"at the end: {max(int(row['losses']) for row in rows):,} losses", fontsize=9.5, loc="left")
         figure.legend(*left.get_legend_handles_labels(), loc="outside lower center", ncols=3, frameon=False)
         figure.suptitle(
-            f"The mean of K directions an input: CoNLL-2000 NP, two-point score, mu {MU:g}",
+            f"The mean of K directions an input: CoNLL-2000 NP, two-point (and symmetric), score, mu {MU:g}",
             fontsize=10.5,
             x=0.01,
             ha="left",

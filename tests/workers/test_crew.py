@@ -374,7 +374,7 @@ def test_a_run_on_two_workers_is_cut_and_resumed_by_one_process(data, tmp_path, 
     for name, its in whole.model.curve.items():
         np.testing.assert_array_equal(end.model.curve[name], its)
     looks = end.model.curve["iterations"].tolist()
-    assert looks == [0, *(-(-k // batch) * batch for k in range(100, 901, 100)), 1003]
+    assert looks == sorted({0, *(min(-(-k // batch) * batch, 1003) for k in range(100, 1001, 100)), 1003})
     assert resumed.learner.state.counts[loop.STEP] == 1003
 
 
