@@ -53,6 +53,7 @@ class Idle:
         self.lives, self.inbox, self.received, self.turns = lives, [], 0, 0
         self.outbox, self.ended = [messages.plain(messages.JOIN)], False
         self.replica = None
+        self.shares = []
 
     def send(self, message):
         if self.lives <= 0:
@@ -74,7 +75,9 @@ class Idle:
     def _work(self, message):
         from sparsezo.workers import replica
 
-        self.turns += messages.head_of(message).kind == messages.TURN
+        head = messages.head_of(message)
+        self.turns += head.kind == messages.TURN
+        self.shares += [(head.begin, head.end)] if head.begin < head.end else []
         if messages.head_of(message).kind == messages.JOIN:
             self.replica = replica.restored(messages.content_of(message))
             self.outbox.append(messages.plain(messages.JOIN))
@@ -115,6 +118,7 @@ def test_any_number_of_workers_ends_at_the_bits_of_one_process(chunking, setting
     for worker in hired:
         assert_equal(worker.replica.learner.state, learner.state)
         assert worker.ended
+        assert all(begin % settings.samples == 0 for begin, _ in worker.shares)  # F(w) is asked for once
 
 
 def test_a_run_by_answers_ends_where_that_of_one_process_does(chunking):
