@@ -188,14 +188,14 @@ def draw(rows: Sequence[Mapping[str, Any]], folder: Path) -> None:
             marker = "s" if way.dashed else "o"
             face = "white" if way.dashed else COLOURS[way.samples]
             right.plot(list(ends), [mean(f1) for f1 in ends.values()], marker, markerfacecolor=face, **style)
-        left.set(xlabel="losses asked for, thousands", ylabel="F1 on dev")
+        left.set(xlabel="losses asked for, thousands", ylabel="F1 on dev", ylim=(0.8, None))
         left.set_title("each at its best h; shaded: all seeds (full lines)", fontsize=9.5, loc="left")
         right.set(xlabel="h", xscale="log")
         right.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
         right.set_title(f"at the end: {max(int(row['losses']) for row in rows):,} losses", fontsize=9.5, loc="left")
         figure.legend(*left.get_legend_handles_labels(), loc="outside lower center", ncols=3, frameon=False)
         figure.suptitle(
-            f"The mean of K directions an input: CoNLL-2000 NP, two-point (and symmetric), score, mu {MU:g}",
+            f"The mean of K directions an input: CoNLL-2000 NP, two-point score, mu {MU:g}",
             fontsize=10.5,
             x=0.01,
             ha="left",
