@@ -188,6 +188,7 @@ def test_as_dict_has_every_setting():
 
 
 NO_QUESTIONS = {"about": codes.ABOUT_TOKEN, "ask": codes.UNSURE, "e0": 0.0, "e1": 0.0, "rehearse": 0, "batch": 1}
+NO_QUESTIONS |= {"samples": 1, "antithetic": 0}
 
 
 def without_keys(law):
@@ -246,6 +247,9 @@ def test_the_law_of_a_learner_that_perturbs_nothing():
 
 def test_a_batch_reaches_the_law():
     assert Settings(batch=64).step_params().batch == 64
+    law = Settings(batch=64, samples=16, antithetic=True).step_params()
+    assert (law.batch, law.samples, law.antithetic) == (64, 16, 1)
+    assert type(law.antithetic) is int
 
 
 def test_what_is_asked_reaches_the_law():

@@ -93,7 +93,7 @@ def test_a_learner_is_told_what_its_rater_says_of_the_true_loss(chunking, text):
         before = rated.state.sums.copy()
         rated.run(gold, 1)
         loss, said = (rated.state.sums[i] - before[i] for i in (loop.LOSS, loop.TOLD))
-        expected = kernel_raters.perceived(*RATERS[text], key, step, loss, 0)
+        expected = kernel_raters.perceived(*RATERS[text], key, step, step, loss, 0)
         assert said == pytest.approx(expected, abs=1e-9)
         apart += abs(said - loss) > 1e-6
     assert apart > 20

@@ -91,8 +91,10 @@ class Learner(Optimizer):
                 self._check(gold)
             stop = min(self.step + whole("steps", NO_END if steps is None else steps, 0), NO_END)
             end = NO_END if answers is None else whole("answers", answers, 0)
+            self.settings.check_start(self.step)
+            batch = self.settings.batch
             while True:
-                last = min(stop, self.step + _SLICE)
+                last = min(stop, (self.step + _SLICE) // batch * batch)  # batches stay whole
                 self._run(gold, last, min(end, self._room_for_answers(end)))
                 if answers is not None and self.answers < end:
                     self.refuse_silence()
@@ -135,9 +137,10 @@ class Learner(Optimizer):
 
     def next_input(self) -> int:
         """The input that ``run`` would look at next."""
-        step = self.state.counts[loop.ASKED]
-        order = random.permuted if self._asks else random.below
-        return int(order(self._params.keys[random.INPUTS], step, len(self.problem)))
+        step, N = self.state.counts[loop.ASKED], len(self.problem)
+        if self._asks:
+            return int(random.permuted(self._params.keys[random.INPUTS], step, N))
+        return int(batching.input_of(self._params, step, N))
 
     def ask(self, x: int | None = None, *, within: int | None = None) -> Any:  # type: ignore[override]
         """A ``Proposal``, or a ``Question`` where the rule asks them, about input x.
@@ -149,8 +152,7 @@ class Learner(Optimizer):
             raise UsageError("rule supervised asks for no feedback; use run() with gold")
         if self.settings.criterion != "map":
             raise UsageError("the annealed criterion needs the losses of all outputs; ask() goes with criterion map")
-        if self.settings.batch > 1:
-            raise UsageError(f"`batch` {self.settings.batch} is of run(); leave it out: ask several before you tell")
+        self.settings.refuse_batch("is of run(); leave it out: ask several before you tell")
         with self._lock:
             own = x is None
             x, value = self._seek(-1 if x is None else self._input(x), within)

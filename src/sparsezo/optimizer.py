@@ -67,8 +67,7 @@ class Optimizer:
             raise UsageError(f"rule {settings.rule} needs a model's own distribution; use Learner on a task")
         if settings.criterion != "map":
             raise UsageError(f"criterion {settings.criterion} is about a model's outputs; use Learner on a task")
-        if settings.batch > 1:
-            raise UsageError(f"`batch` {settings.batch} is of a Learner's run(); ask several before you tell")
+        settings.refuse_batch("is of a Learner's run(); ask several before you tell")
         self._begin(settings, whole("n", n, 1), 1, np.float64, w0)
 
     def _begin(self, settings: Settings, n: int, L: int, dtype: Any, W: Any) -> None:

@@ -31,6 +31,7 @@ STEPS = ("constant", "adagrad")
 ABOUT = {"token": codes.ABOUT_TOKEN, "chunk": codes.ABOUT_CHUNK}
 ASK = {"unsure": codes.UNSURE, "random": codes.AT_RANDOM}
 _OF_ANSWERS = ("about", "ask", "rater_error", "rehearse")  # options of rules that learn from answers, and of no other
+_OF_BATCHES = ("batch", "samples", "antithetic")  # options that say how many steps are taken at the same weights
 _MOST_REHEARSED = 10_000
 MOST_BATCH = 1_000_000
 _OF_PARTS = ("part", "label")  # rules whose questions are about a part of an output
@@ -112,6 +113,19 @@ class Settings:
         "Steps that are all evaluated at the same weights, then applied in their order (docs/scaling.md).",
         least=1,
         word=_but(1, "batch {}"),
+        shown="as many as `samples`",
+    )
+    samples: int = option(
+        1,
+        "Perturbations of each input: so many steps look at it, and the weights move by the mean of their directions "
+        "(docs/scaling.md).",
+        least=1,
+        word=_but(1, "{} samples"),
+    )
+    antithetic: bool = option(
+        False,
+        "With `samples`: every second perturbation is the one before with its sign changed.",
+        word=lambda value: "antithetic" if value else None,
     )
 
     def __post_init__(self) -> None:
@@ -163,18 +177,41 @@ class Settings:
             raise UsageError(f"`rater_error` {self.rater_error}: only part has yes and no to err in; give one number")
 
     def _check_batch(self) -> None:
-        if self.batch > MOST_BATCH:
-            raise UsageError(f"`batch` {shown(self.batch)}: must be at most {MOST_BATCH:,}")
-        if self.batch > 1 and not RULES[self.rule].zeroth_order:
+        for name in ("samples", "batch"):
+            if (steps := getattr(self, name)) > MOST_BATCH:
+                raise UsageError(f"`{name}` {shown(steps)}: must be at most {MOST_BATCH:,}")
+            if steps > 1 and not RULES[self.rule].zeroth_order:
+                raise UsageError(
+                    f"`{name}` {steps}: the direction of rule {self.rule} depends on the weights, which have moved "
+                    "when a batch is applied; use a rule that perturbs the weights"
+                )
+            if steps > 1 and self.perturb == "all":
+                raise UsageError(
+                    f"`{name}` {steps}: with `perturb` all, sleeping weights are owed their share of every step "
+                    "before the next; use active or score"
+                )
+        if self.batch == 1:
+            object.__setattr__(self, "batch", self.samples)
+        if self.batch % self.samples:
+            raise UsageError(f"`batch` {self.batch}: must be a multiple of `samples`, {self.samples}: whole inputs")
+        if self.antithetic and self.samples % 2:
+            raise UsageError(f"`antithetic` perturbations come in pairs: `samples` must be even, not {self.samples}")
+        if self.antithetic and self.rule == "symmetric":
+            raise UsageError("`antithetic`: rule symmetric looks both ways at every step; leave it out")
+
+    def check_start(self, step: int) -> None:
+        """Whether a run may go on from here: half of an input's samples would be at other weights."""
+        if step % self.samples:
             raise UsageError(
-                f"`batch` {self.batch}: the direction of rule {self.rule} depends on the weights, which have moved "
-                "when a batch is applied; use a rule that perturbs the weights"
+                f"step {step}: a run that ended within the {self.samples} `samples` of an input does not go on; "
+                f"let it end at a multiple of {self.samples}"
             )
-        if self.batch > 1 and self.perturb == "all":
-            raise UsageError(
-                f"`batch` {self.batch}: with `perturb` all, sleeping weights are owed their share of every step "
-                "before the next; use active or score"
-            )
+
+    def refuse_batch(self, why: str) -> None:
+        """Where steps are taken one by one."""
+        for name in ("samples", "batch"):
+            if getattr(self, name) > 1:
+                raise UsageError(f"`{name}` {getattr(self, name)}: {why}")
 
     @classmethod
     def complete(cls, given: Mapping[str, Any], defaults: Defaults, usual_step: str = "constant") -> Self:
@@ -189,6 +226,14 @@ class Settings:
         step = given.get("step", "adagrad" if asks else "constant" if perturb == "all" else usual_step)
         h, mu = defaults(rule, step, perturb)
         return cls(**{"perturb": perturb, "h": h, "mu": mu if perturbs else None, "step": step, **given})
+
+    def losses(self, steps: int) -> int:
+        """Asked for in so many steps of a rule that perturbs: of each candidate, and of what it is compared with.
+
+        F(w) is the same for all samples of an input, and asked for once.
+        """
+        inputs = -(-steps // self.samples)
+        return steps + {"w": inputs, "w - mu u": steps}.get(RULES[self.rule].incumbent or "", 0)
 
     @property
     def scale_free(self) -> bool:
@@ -220,13 +265,16 @@ class Settings:
             e1=e1,
             rehearse=self.rehearse or 0,
             batch=self.batch,
+            samples=self.samples,
+            antithetic=int(self.antithetic),
             keys=np.array([random.stream_key(self.seed, stream) for stream in random.STREAMS], np.uint64),
         )
 
     def as_dict(self) -> dict[str, Any]:
         """Without what the rule has no use for."""
         none: tuple[str, ...] = () if RULES[self.rule].asks else _OF_ANSWERS
-        none += ("batch",) if self.batch == 1 else ()  # runs of earlier versions are known by the same settings
+        # runs of earlier versions are known by the same settings
+        none += tuple(name for name in _OF_BATCHES if getattr(self, name) == SETTINGS[name].default)
         return {name: value for name, value in asdict(self).items() if name in SETTINGS and name not in none}
 
     def __str__(self) -> str:
@@ -258,13 +306,18 @@ def usually_rehearsed(values: Mapping[str, Any]) -> int:
     return RULES[rule].rehearse if rule in RULES else 0
 
 
+def _usual(name: str, values: Mapping[str, Any]) -> Any:
+    """What goes without saying where it is not the option's own default."""
+    return {"rehearse": usually_rehearsed(values), "batch": values.get("samples", 1)}.get(name, ...)
+
+
 def _words(values: Mapping[str, Any], annealed: str, *, signature: bool) -> list[str]:
     words = []
     for name in (*LEARNER_KEYS, "seed"):
         about, value = SETTINGS[name].about, values.get(name, SETTINGS[name].default)
         if name == "gamma":  # criterion and gamma are one thing to say
             word = annealed.format(value) if values.get("criterion") == "annealed" else None
-        elif name == "rehearse" and value == usually_rehearsed(values):
+        elif value == _usual(name, values):
             word = None
         else:
             say = about.sign if signature and about.sign is not None else about.word

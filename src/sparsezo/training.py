@@ -127,8 +127,7 @@ class Training:
         WorkerOptions(workers).check(settings)
         if scorer is not None:
             check_rule(settings.rule, settings.criterion, settings.feedback)
-            if settings.batch > 1:
-                raise UsageError(f"`batch` {settings.batch}: a scorer is asked about one step at a time")
+            settings.refuse_batch("a scorer is asked about one step at a time")
         self.gold = task.gold(data.train) if scorer is None else None
         self._dev = _Held(task, data.dev) if data.dev is not None else None
         self._test = _Held(task, data.test) if data.test is not None else None  # what is wrong with it is said now
@@ -280,6 +279,7 @@ class Training:
             "iterations": self.learner.step,
             "questions": self.learner.questions,
             "answers": self.learner.answers,
+            **({"losses": settings.losses(self.learner.step)} if RULES[settings.rule].zeroth_order else {}),
             "n": self.problem.n_features * self.problem.n_labels,
             "n_active": float(self.problem.n_active.mean()),
             "n_score": float(self.problem.n_score.mean()),

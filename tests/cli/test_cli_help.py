@@ -31,7 +31,8 @@ OF_TUNE = {
 }  # fmt: skip
 LEARNER = {
     "--rule", "--perturb", "--h", "--mu", "--step", "--criterion", "--gamma", "--baseline", "--seed", "--feedback",
-    "--about", "--ask", "--rater-error", "--rehearse", "--batch",
+    "--about", "--ask", "--rater-error", "--rehearse", "--batch", "--samples",
+    "--antithetic",
 }  # fmt: skip
 OF_TASK = {
     "chunking": {
@@ -203,7 +204,10 @@ def test_nothing_is_given_unless_it_is_typed():
     """Defaults are the fields' own: a command's are empty."""
     made = parameters(SETTINGS, "Learner")
     assert [each.name for each in made] == list(SETTINGS)
-    assert {each.name: each.default for each in made} == dict.fromkeys(SETTINGS) | {"baseline": False}
+    assert {each.name: each.default for each in made} == dict.fromkeys(SETTINGS) | {
+        "baseline": False,
+        "antithetic": False,
+    }
 
 
 def test_the_commands_of_everyday_use_come_first(shown):

@@ -56,9 +56,9 @@ ENOUGH = (1, "", "sparsezo: enough\n")
 WHOLE = "must be a whole number of at least 1, such as 4M, 300k, 1e6 or 250000"
 LEARNERS = {  # each value is another one than by default
     "--rule comparison --perturb active --h 0.03 --mu 0.2 --step adagrad --criterion annealed --gamma 0.7 --seed 5 "
-    "--feedback flip:0.1 --batch 8 --workers 3": Settings(
+    "--feedback flip:0.1 --batch 8 --samples 2 --antithetic --workers 3": Settings(
         rule="comparison", perturb="active", h=0.03, mu=0.2, step="adagrad", criterion="annealed", gamma=0.7,
-        seed=5, feedback="flip:0.1", batch=8,
+        seed=5, feedback="flip:0.1", batch=8, samples=2, antithetic=True,
     ),
     "--rule first-order --h 0.03 --step constant --baseline": Settings("first-order", None, 0.03, None, baseline=True),
     "--rule part --h 0.03 --about chunk --ask random --rater-error 0.1,0.2 --rehearse 3": Settings(

@@ -68,9 +68,10 @@ def machinery(monkeypatch):
 
 LEARNERS = {  # each value is another one than by default
     "--rule comparison --perturb active --step adagrad --criterion annealed --gamma 0.7 --feedback flip:0.1 "
-    "--batch 8 --grid-h 0.5,2e-1 --grid-mu 3 --grid-gamma 2,0.3": LearnerSpec(
+    "--batch 8 --samples 2 --antithetic --grid-h 0.5,2e-1 --grid-mu 3 --grid-gamma 2,0.3": LearnerSpec(
         rule="comparison", perturb="active", h=0.5, mu=3.0, step="adagrad", criterion="annealed", gamma=0.7,
-        feedback="flip:0.1", batch=8, grid_h=(0.5, 0.2), grid_mu=(3.0,), grid_gamma=(2.0, 0.3),
+        feedback="flip:0.1", batch=8, samples=2, antithetic=True, grid_h=(0.5, 0.2), grid_mu=(3.0,),
+        grid_gamma=(2.0, 0.3),
     ),
     "--rule first-order --step constant --baseline --grid-h 0.5": LearnerSpec(
         "first-order", None, 0.5, None, baseline=True, grid_h=(0.5,)

@@ -399,7 +399,8 @@ def test_a_learners_own_settings_come_before_the_common_ones():
             "paper = 0.5",
             "papers = 0.5",
             "unknown key 'learner 1.papers'; known are rule, grid, perturb, h, mu, step, criterion, gamma, baseline, "
-            "about, ask, rater_error, rehearse, batch, fixed, walk, paper, labels, start, figure, passes, feedback",
+            "about, ask, rater_error, rehearse, batch, samples, antithetic, fixed, walk, paper, labels, start, figure, "
+            "passes, feedback",
         ),
         ("grid.h = [1, 2]", "grid.k = [1]", "unknown key 'learner 2.grid.k'; known are h, mu, feedback, gamma"),
         # what has to be there

@@ -76,13 +76,17 @@ def test_a_run_is_known_by_what_it_does():
         "batch": 64,
     }
     others += [replace(run, settings=replace(run.settings, **{name: value})) for name, value in changed.items()]
+    of_samples = {"samples": 2, "antithetic": True}  # batch 2 without, then these
+    others += [
+        replace(run, settings=replace(run.settings, batch=2, **dict([*of_samples.items()][:n]))) for n in range(3)
+    ]
     plain = Settings("first-order", None, 0.1, None)
     others += [replace(run, settings=plain), replace(run, settings=replace(plain, baseline=True))]
     asking = Settings("part", None, 0.1, None)
     of_questions = {"about": "chunk", "ask": "random", "rater_error": "0.1", "rehearse": 1}
     others += [replace(run, settings=replace(asking, **{name: value})) for name, value in of_questions.items()]
     others += [replace(run, settings=asking), replace(run, answers=50)]
-    assert {*changed, *of_questions, "baseline"} == {field.name for field in fields(Settings)}
+    assert {*changed, *of_questions, *of_samples, "baseline"} == {field.name for field in fields(Settings)}
     assert len({run.hash, *(other.hash for other in others)}) == 1 + len(others)
 
 

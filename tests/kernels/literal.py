@@ -25,7 +25,7 @@ from sparsezo.tasks.text.kernel import ClassGold, class_task
 KEYS = 6
 LEAST = 0.1  # cross-entropy's least probability
 SAMPLED = (codes.FIRST_ORDER, codes.PAIRWISE, codes.CROSS_ENTROPY)
-NO_QUESTIONS = (0, 0, 0.0, 0.0, 0, 1)
+NO_QUESTIONS = (0, 0, 0.0, 0.0, 0, 1, 1, 0)
 CLEAR = 2e-3  # scores nearer than this are not told apart: float32 may see them the other way round
 
 
@@ -300,8 +300,19 @@ def fold(problem, law, x, m):
         m.counts[loop.SETTLEMENTS] += 1
 
 
+def drawn(law, step):
+    """(the step that u was drawn for, its sign): of antithetic pairs the second is the first one's, turned round."""
+    return (step - 1, -1) if law.antithetic and step % 2 else (step, 1)
+
+
 def perturb(problem, law, x, step):
     """(V, Z): what the scores see of u, and what it was made from."""
+    step, sign = drawn(law, step)
+    V, Z = perturb_once(problem, law, x, step)
+    return sign * V, sign * Z
+
+
+def perturb_once(problem, law, x, step):
     C = problem.C[x]
     if problem.dense:
         u = normals(law.keys[random.PERTURBATION], step, problem.n_cols, 1)
@@ -314,6 +325,7 @@ def direction(problem, law, x, step):
     """u as it is added to W: E[u given V] for SCORE, else a u that has these V, 0 where x is not active."""
     C, cols = problem.C[x], problem.cols[x]
     V, Z = perturb(problem, law, x, step)
+    step, sign = drawn(law, step)
     inverse = np.linalg.pinv(C, rcond=1e-9)
     if law.perturbation == codes.SCORE:
         return inverse @ V
@@ -322,7 +334,7 @@ def direction(problem, law, x, step):
         active[cols] = 1
         return active * Z
     U0 = np.zeros((problem.n_cols, problem.L))
-    U0[cols] = normals(law.keys[random.COMPLEMENT], step, len(cols), problem.L)
+    U0[cols] = sign * normals(law.keys[random.COMPLEMENT], step, len(cols), problem.L)
     return U0 + inverse @ (V - C @ U0)
 
 
@@ -341,12 +353,18 @@ def move(law, m, x, problem, c, towards):
 
 
 def told(law, step, F, other):
-    """What a rater says of the loss F: kernels/feedback.py's first lines, from words of the stream FEEDBACK."""
+    """What a rater says of the loss F: kernels/feedback.py's first lines, from words of the stream FEEDBACK.
+
+    Of an input's samples one rater tells all, and the loss at w once, when the first is looked at.
+    """
     key = int(law.keys[random.FEEDBACK])
+    first = step - step % law.samples
+    if other and law.rule != codes.SYMMETRIC:
+        step = first
     if law.feedback == codes.BINARY:
         return float(twins.uniform(key, step, 4 if other else 3) < F)
     if law.feedback == codes.RATING:
-        rater = int(20 * twins.uniform(key, step, 0))
+        rater = int(20 * twins.uniform(key, first, 0))
         own = law.bias * twins.normal_pair(twins.word(key, 0, rater))[0]
         blur = law.noise * twins.normal_pair(twins.word(key, step, 2 if other else 1))[0]
         exact = (F + own + blur) * (law.levels - 1)
@@ -416,13 +434,55 @@ def count_answer(law, m, same):
         m.counts[loop.ANSWERS] += 1
 
 
+def exactly(memory):
+    return loop.State(*(array.astype(float if array.dtype.kind == "f" else array.dtype) for array in memory))
+
+
 def step(problem, law, memory):
     """(what memory becomes, what happened) by one step of the run."""
-    m = loop.State(*(array.astype(float if array.dtype.kind == "f" else array.dtype) for array in memory))
+    m = exactly(memory)
     number = int(m.counts[loop.ASKED])
     x = twins.below(int(law.keys[random.INPUTS]), number, problem.N)
     fold(problem, law, x, m)
     S = product(problem.C[x], m.W)
+    what = feedback(problem, law, x, number, S, m)
+    if what.c != 0:
+        if law.rule in SAMPLED:
+            towards = problem.C[x].T @ sampled_direction(problem, x, S, law.rule, what.y, what.incumbent)
+        elif law.rule == codes.SUPERVISED:
+            towards = problem.C[x].T @ supervised_direction(problem, law, x, S)
+        else:
+            towards = direction(problem, law, x, number)
+        move(law, m, x, problem, what.c, towards)
+    return m, what
+
+
+def samples(problem, law, memory):
+    """(what memory becomes, what happened in each) by the mean of the directions of an input's samples, all from W."""
+    m, begin = exactly(memory), exactly(memory)
+    K, first = law.samples, int(m.counts[loop.ASKED])
+    x = twins.below(int(law.keys[random.INPUTS]), first // K, problem.N)
+    S = product(problem.C[x], begin.W)
+    seen, moves = [], []
+    for number in range(first, first + K):
+        before = m.counts[loop.STEP], m.sums[loop.TOLD]
+        m.counts[loop.STEP], m.sums[loop.TOLD] = begin.counts[loop.STEP], begin.sums[loop.TOLD]
+        what = feedback(problem, law, x, number, S, m)  # a mean of losses is of those before, and of its own
+        m.counts[loop.STEP], m.sums[loop.TOLD] = before[0] + 1, before[1] + what.F_plus
+        seen.append(what)
+        if what.c != 0:
+            moves.append((what.c, direction(problem, law, x, number)))
+    if m.q.size:
+        for c, towards in moves:
+            move(law, m, x, problem, c / K, towards)
+    else:
+        m.W[:] += sum((c * towards for c, towards in moves), np.zeros_like(m.W)) / K
+        m.counts[loop.UPDATES] += len(moves)
+    return m, seen
+
+
+def feedback(problem, law, x, number, S, m):
+    """What happens in a step before anything moves; counted in m."""
     (y, rival), (F_plus, F_other) = look(problem, law, x, number, S)
     loss = F_plus
     if law.rule != codes.SUPERVISED:
@@ -443,12 +503,4 @@ def step(problem, law, memory):
     # float32 sums of a risk may differ where these do not; the sign of a rounding error says nothing
     if law.rule in (codes.COMPARISON, codes.PREFERENCE) and 0 < abs(F_plus - F_other) < 1e-4:
         raise UnclearError
-    if c != 0:
-        if law.rule in SAMPLED:
-            towards = problem.C[x].T @ sampled_direction(problem, x, S, law.rule, y, rival)
-        elif law.rule == codes.SUPERVISED:
-            towards = problem.C[x].T @ supervised_direction(problem, law, x, S)
-        else:
-            towards = direction(problem, law, x, number)
-        move(law, m, x, problem, c, towards)
-    return m, SimpleNamespace(x=x, y=y, incumbent=rival, F_plus=F_plus, F_other=F_other, loss=loss, c=c)
+    return SimpleNamespace(x=x, y=y, incumbent=rival, F_plus=F_plus, F_other=F_other, loss=loss, c=c)

@@ -22,7 +22,7 @@ SOME = tuple(np.array(OFTEN + SELDOM).T)
 
 def law(rule=codes.TWO_POINT, perturbation=codes.ACTIVE, criterion=codes.MAP, control=0, gamma=1.0, seed=1):
     keys = np.array([random.stream_key(seed, stream) for stream in range(6)], np.uint64)
-    no_rater, no_questions = (0, 0.0, 0.0, 0), (0, 0, 0.0, 0.0, 0, 1)
+    no_rater, no_questions = (0, 0.0, 0.0, 0), (0, 0, 0.0, 0.0, 0, 1, 1, 0)
     return loop.StepParams(rule, perturbation, criterion, control, H, MU, gamma, *no_rater, *no_questions, keys)
 
 

@@ -24,7 +24,7 @@ KEY = key_of(3)
 
 
 def told(model, F, noise=0.0, bias=0.0, levels=FINE, other=0, draws=DRAWS, key=KEY):
-    return np.array([feedback.perceived(model, noise, bias, levels, key, k, F, other) for k in range(draws)])
+    return np.array([feedback.perceived(model, noise, bias, levels, key, k, k, F, other) for k in range(draws)])
 
 
 def flips(model, noise):
@@ -47,7 +47,7 @@ def test_what_is_told_equals_its_twin(model):
                 expected = literal.told(law, step, F, bool(other))
             except literal.UnclearError:
                 continue
-            said = feedback.perceived(model, law.noise, law.bias, law.levels, key, step, F, other)
+            said = feedback.perceived(model, law.noise, law.bias, law.levels, key, step, step, F, other)
             assert said == pytest.approx(expected, abs=1e-12)
             tried += 1
         assert feedback.flipped(model, law.noise, key, step) == literal.wrong_way_round(law, step)
@@ -115,7 +115,7 @@ def test_noise_is_normal_with_the_spread_asked_for_and_anew_for_candidate_and_ri
 
 def test_noise_and_bias_add_up():
     """Over seeds the answers of one step are normal with both variances."""
-    said = np.array([feedback.perceived(RATING, 0.06, 0.08, FINE, key_of(s), 5, 0.5, 0) for s in range(8000)])
+    said = np.array([feedback.perceived(RATING, 0.06, 0.08, FINE, key_of(s), 5, 5, 0.5, 0) for s in range(8000)])
     assert said.var() == pytest.approx(0.06**2 + 0.08**2, rel=6 * np.sqrt(2 / 8000))
     assert stats.kstest((said - 0.5) / 0.1, "norm").pvalue > 1e-7
 

@@ -28,6 +28,7 @@ from sparsezo.workers.replica import Replica, deal, serve
 SETTINGS = [
     Settings("two-point", "score", 0.01, 0.1, batch=16, seed=2),
     Settings("baseline", "active", 0.05, 0.2, step="adagrad", batch=10),
+    Settings("two-point", "active", 0.04, 0.1, batch=20, samples=4, antithetic=True),
 ]
 
 
@@ -52,6 +53,7 @@ class Idle:
         self.lives, self.inbox, self.received, self.turns = lives, [], 0, 0
         self.outbox, self.ended = [messages.plain(messages.JOIN)], False
         self.replica = None
+        self.shares = []
 
     def send(self, message):
         if self.lives <= 0:
@@ -73,7 +75,9 @@ class Idle:
     def _work(self, message):
         from sparsezo.workers import replica
 
-        self.turns += messages.head_of(message).kind == messages.TURN
+        head = messages.head_of(message)
+        self.turns += head.kind == messages.TURN
+        self.shares += [(head.begin, head.end)] if head.begin < head.end else []
         if messages.head_of(message).kind == messages.JOIN:
             self.replica = replica.restored(messages.content_of(message))
             self.outbox.append(messages.plain(messages.JOIN))
@@ -114,6 +118,7 @@ def test_any_number_of_workers_ends_at_the_bits_of_one_process(chunking, setting
     for worker in hired:
         assert_equal(worker.replica.learner.state, learner.state)
         assert worker.ended
+        assert all(begin % settings.samples == 0 for begin, _ in worker.shares)  # F(w) is asked for once
 
 
 def test_a_run_by_answers_ends_where_that_of_one_process_does(chunking):
@@ -304,11 +309,24 @@ def test_shares_follow_each_other_and_are_as_equal_as_can_be():
         assert max(sizes) - min(sizes) <= 1
 
 
+def test_all_samples_of_an_input_are_in_one_share():
+    for first, last, workers in ((0, 16, 3), (40, 60, 7), (8, 23, 2), (8, 11, 2), (4, 4, 2)):
+        shares = deal(first, last, workers, 4)
+        assert [step for begin, end in shares for step in range(begin, end)] == list(range(first, last))
+        assert len(shares) == workers
+        assert all(begin % 4 == 0 or begin == last for begin, _ in shares)
+        inputs = [-(-(end - begin) // 4) for begin, end in shares]
+        assert max(inputs) - min(inputs) <= 1
+
+
 def test_workers_that_have_nothing_to_share_are_refused(data, chunking):
     with pytest.raises(UsageError, match="give a larger one, such as 1024"):
         Crew(Learner(chunking[0], replace(SETTINGS[0], batch=1)), chunking[1], 2)
     with pytest.raises(UsageError, match="`workers` 17: share the steps of a `batch`, which has 16"):
         Training(*data, SETTINGS[0], 100, workers=17)
+    said = "`workers` 6: share the inputs of a `batch`, which has 5 of 4 `samples` each; give a larger one"
+    with pytest.raises(UsageError, match=said):
+        Training(*data, SETTINGS[2], 100, workers=6)
 
 
 # ---- processes ----
@@ -341,25 +359,26 @@ def test_a_killed_process_changes_nothing_and_is_replaced(data, tmp_path):
     assert_equal(learner.state, alone((learner.problem, gold), settings, 960).state)
 
 
-def test_a_run_on_two_workers_is_cut_and_resumed_by_one_process(data, tmp_path):
-    whole = Training(*data, SETTINGS[0], 1003, evaluate_every=100).go()
+@pytest.mark.parametrize(("settings", "batch"), [(SETTINGS[0], 16), (SETTINGS[2], 20)], ids=["steps", "samples"])
+def test_a_run_on_two_workers_is_cut_and_resumed_by_one_process(data, tmp_path, settings, batch):
+    whole = Training(*data, settings, 1003, evaluate_every=100).go()
     place = tmp_path / "checkpoint"
 
     def stop(now):
         if now.step >= 300:
             raise KeyboardInterrupt
 
-    cut = Training(*data, SETTINGS[0], 1003, evaluate_every=100, checkpoint=place, workers=2)
+    cut = Training(*data, settings, 1003, evaluate_every=100, checkpoint=place, workers=2)
     with pytest.raises(KeyboardInterrupt):
         cut.go(stop)
-    resumed = Training(*data, SETTINGS[0], 1003, evaluate_every=100, checkpoint=place, resume=True)
+    resumed = Training(*data, settings, 1003, evaluate_every=100, checkpoint=place, resume=True)
     assert 300 <= resumed.learner.step < 1003
     end = resumed.go()
     np.testing.assert_array_equal(end.model.W, whole.model.W)
     for name, its in whole.model.curve.items():
         np.testing.assert_array_equal(end.model.curve[name], its)
     looks = end.model.curve["iterations"].tolist()
-    assert looks == [0, *(-(-k // 16) * 16 for k in range(100, 901, 100)), 1003]
+    assert looks == sorted({0, *(min(-(-k // batch) * batch, 1003) for k in range(100, 1001, 100)), 1003})
     assert resumed.learner.state.counts[loop.STEP] == 1003
 
 

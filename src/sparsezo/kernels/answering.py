@@ -154,7 +154,7 @@ def said(task: Any, params: Any, x: Any, step: Any, right: Any) -> Any:
     """The answer of a rater who errs: another one, any of them as likely."""
     key = params.keys[FEEDBACK]
     if params.rule == RATE:
-        return perceived(params.feedback, params.noise, params.bias, params.levels, key, step, right, 0)
+        return perceived(params.feedback, params.noise, params.bias, params.levels, key, step, step, right, 0)
     if params.feedback != FLIP or uniform(key, step, 5) >= params.noise:
         return right
     args = (task, x, params.rule, params.about)

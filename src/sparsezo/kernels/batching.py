@@ -4,6 +4,9 @@
 those that are not 0 from (seed, step, input) and moves the weights. Between the two, what others have evaluated can be
 added to the ``Batch``: 16 bytes a step that moves (sparsezo.workers). ``run`` is both, by one process.
 
+``params.samples`` K steps in a row look at the same input, and each moves the weights by 1/K of what it would alone: W
+moves by the mean of K directions. A batch has whole inputs, so that what they share (F(w), say) is computed once.
+
 Batches end at multiples of ``params.batch``, and where a run ends. baseline compares a step's loss with the mean of the
 losses before its batch and its own. Adagrad's sums are those of the moment a step is applied. Losses are added as whole
 multiples of 2^-32, so that sums do not depend on who adds what first.
@@ -23,6 +26,7 @@ from sparsezo.kernels.codes import EXACT
 from sparsezo.kernels.coefficient import coefficient
 from sparsezo.kernels.jit import inlined_kernel, kernel
 from sparsezo.kernels.random import INPUTS, PERTURBATION, below
+from sparsezo.kernels.raters import told
 
 # Places in Batch.tally. ASKED_LAST: the last step with a question, FAILED: whose numbers are not finite; -1: none.
 MOVES, LOSS, TOLD, MAP_LOSS, QUESTIONS, ASKED_LAST, FAILED = range(N_TALLY := 7)
@@ -61,6 +65,12 @@ def batch_end(params: Any, stop: Any, state: Any) -> Any:
     return min(first + stop - state.counts[loop.STEP], (first // params.batch + 1) * params.batch)
 
 
+@kernel
+def input_of(params: Any, step: Any, N: Any) -> Any:
+    """The input that a step looks at."""
+    return below(params.keys[INPUTS], step // params.samples, N)
+
+
 @inlined_kernel
 def whole(loss: Any) -> Any:
     return np.int64(np.rint(loss * _FINE))
@@ -81,25 +91,32 @@ def evaluate(
     batch: Any,
 ) -> Any:
     """Add steps begin..end-1 of the batch that begins at ``first``. False: the numbers of one are not finite."""
-    key, tally = params.keys[INPUTS], batch.tally
+    key, tally, samples = params.keys[INPUTS], batch.tally, params.samples
     told_before, steps = state.sums[loop.TOLD], state.counts[loop.STEP] + 1
+    F_w = 0.0
     for step in range(begin, end):
-        x = below(key, step, N)
-        protocol.prefetch(inputs, below(key, step + 1, N), below(key, step + 2, N), state.W)
-        score, F_plus, F_incumbent, same, best = loop.observe(inputs, task, gold, params, x, step, state, work)
+        x = input_of(params, step, N)
+        again = step > begin and step % samples != 0
+        if not again:
+            soon, later = step // samples + 1, step // samples + 2
+            protocol.prefetch(inputs, below(key, soon, N), below(key, later, N), state.W)
+        score, F_plus, F_incumbent, same, best = loop.observe(
+            inputs, task, gold, params, x, step, again, F_w, state, work
+        )
         if not np.isfinite(score + F_plus + F_incumbent):
             tally[FAILED] = step
             return False
+        F_w = F_incumbent
         if loop.asks(params) and not same:
             tally[QUESTIONS] += 1
             tally[ASKED_LAST] = step
         tally[LOSS] += whole(F_plus)
         tally[MAP_LOSS] += whole(best)
         if params.feedback != EXACT:
-            F_plus, F_incumbent = loop.told(params, step, F_plus, F_incumbent, same)
+            F_plus, F_incumbent = told(params, step, F_plus, F_incumbent, same)
         tally[TOLD] += whole(F_plus)
         mean = loop.compared_mean(params, told_before + F_plus, steps)
-        c = coefficient(params.rule, params.h, params.mu, F_plus, F_incumbent, mean)
+        c = coefficient(params.rule, params.h, params.mu, F_plus, F_incumbent, mean) / samples
         if c != 0:
             n = tally[MOVES]
             batch.at[n, 0], batch.at[n, 1], batch.c[n] = step - first, x, c
@@ -115,7 +132,7 @@ def is_sound(params: Any, N: Any, first: Any, last: Any, batch: Any) -> Any:
         after, c = batch.at[k, 0], batch.c[k]
         if not (before < after < last - first and np.isfinite(c)):
             return False
-        if batch.at[k, 1] != below(params.keys[INPUTS], first + after, N):
+        if batch.at[k, 1] != input_of(params, first + after, N):
             return False
         before = after
     return True
@@ -129,8 +146,9 @@ def commit(inputs: Any, params: Any, first: Any, last: Any, state: Any, work: An
     for k in range(n):
         x, step = batch.at[k, 1], first + batch.at[k, 0]
         protocol.prefetch(inputs, batch.at[min(k + 1, n - 1), 1], batch.at[min(k + 2, n - 1), 1], state.W)
-        protocol.draw(inputs, x, params.keys[PERTURBATION], step, work.Z)
-        loop.apply(inputs, params, x, step, batch.c[k], state, work)
+        drawn = loop.drawn_at(params, step)
+        protocol.draw(inputs, x, params.keys[PERTURBATION], drawn, work.Z)
+        loop.apply(inputs, params, x, drawn, batch.c[k] if drawn == step else -batch.c[k], state, work)
     counts[loop.ASKED] += last - first
     counts[loop.STEP] += last - first
     counts[loop.QUESTIONS] += tally[QUESTIONS]

@@ -13,21 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparsezo.kernels import protocol
-from sparsezo.kernels.codes import (
-    ALL,
-    ANNEALED,
-    BASELINE,
-    CROSS_ENTROPY,
-    EXACT,
-    PAIRWISE,
-    SCORE,
-    SUPERVISED,
-    SYMMETRIC,
-)
+from sparsezo.kernels.codes import ALL, ANNEALED, BASELINE, CROSS_ENTROPY, EXACT, PAIRWISE, SCORE, SUPERVISED, SYMMETRIC
 from sparsezo.kernels.coefficient import LEAST_PROBABILITY, coefficient, compares, late_factor, perturbs
 from sparsezo.kernels.jit import inlined_kernel, kernel
-from sparsezo.kernels.random import COMPLEMENT, DEBT, FEEDBACK, INPUTS, OPPOSITE, OUTPUT, PERTURBATION, below
-from sparsezo.kernels.raters import flipped, perceived
+from sparsezo.kernels.random import COMPLEMENT, DEBT, INPUTS, OPPOSITE, OUTPUT, PERTURBATION, below
+from sparsezo.kernels.raters import told
 
 # Places in State.counts and State.sums. QUESTIONS, ANSWERS: what a person is asked, and has answered. PASSED: steps
 # since the last question. SILENT: steps whose loss nobody told, since there was nothing to ask.
@@ -55,6 +45,8 @@ class StepParams(NamedTuple):
     e1: float  # Pr(no, though right)
     rehearse: int  # earlier answers gone over again after each new one
     batch: int  # steps whose coefficients are computed at the same weights
+    samples: int  # steps in a row that look at the same input, whose directions are averaged
+    antithetic: int  # every second one looks the other way
     keys: NDArray[np.uint64]  # one a stream
 
 
@@ -100,15 +92,26 @@ def shift(S: Any, V: Any, mu: Any, R: Any, T: Any) -> None:
 
 
 @inlined_kernel
-def perturb(inputs: Any, params: Any, x: Any, step: Any, state: Any, work: Any) -> None:
-    """S = C W, and for the zeroth-order rules Z and V = C u."""
+def drawn_at(params: Any, step: Any) -> Any:
+    """The step whose draws a step's direction is made of: its own, or where it looks the other way, the one before."""
+    return step - step % 2 if params.antithetic else step
+
+
+@inlined_kernel
+def perturb(inputs: Any, params: Any, x: Any, step: Any, state: Any, work: Any, again: Any = False) -> None:
+    """S = C W, and for the zeroth-order rules Z and V = C u. ``again``: S is there already."""
     if params.perturbation == ALL and state.Q_row.size > 0:
         state.counts[SETTLEMENTS] = protocol.settle(
             inputs, x, params.keys[DEBT], state.counts[SETTLEMENTS], state.sums[Q_TOTAL], state.Q_row, work.U, state.W
         )
     if perturbs(params.rule):
-        protocol.draw(inputs, x, params.keys[PERTURBATION], step, work.Z)
-        protocol.scores_with(inputs, x, state.W, work.Z, work.S, work.V)
+        protocol.draw(inputs, x, params.keys[PERTURBATION], drawn_at(params, step), work.Z)
+        if again:
+            protocol.spread(inputs, x, work.Z, work.V)
+        else:
+            protocol.scores_with(inputs, x, state.W, work.Z, work.S, work.V)
+        if drawn_at(params, step) != step:
+            shift(work.V, work.V, -2.0, protocol.rows(inputs, x), work.V)  # V = -V, exactly
     else:
         protocol.scores(inputs, x, state.W, work.S)
 
@@ -143,9 +146,12 @@ def sampled_gradient(task: Any, params: Any, x: Any, step: Any, R: Any, y: Any, 
 
 
 @inlined_kernel
-def propose(inputs: Any, task: Any, params: Any, x: Any, step: Any, state: Any, work: Any) -> Any:
-    """The candidate output in work.y and its incumbent in work.incumbent; returns the candidate's score."""
-    perturb(inputs, params, x, step, state, work)
+def propose(inputs: Any, task: Any, params: Any, x: Any, step: Any, state: Any, work: Any, again: Any = False) -> Any:
+    """The candidate output in work.y and its incumbent in work.incumbent; returns the candidate's score.
+
+    ``again``: work.S, and work.incumbent where that is the best output at w, are there already.
+    """
+    perturb(inputs, params, x, step, state, work, again)
     R = protocol.rows(inputs, x)
     if params.rule == SUPERVISED:
         return protocol.decode(task, x, work.S, work.y)
@@ -156,7 +162,7 @@ def propose(inputs: Any, task: Any, params: Any, x: Any, step: Any, state: Any, 
     if params.rule == SYMMETRIC:
         shift(work.S, work.V, -params.mu, R, work.T)
         protocol.decode(task, x, work.T, work.incumbent)
-    elif params.rule != BASELINE:
+    elif params.rule != BASELINE and not again:
         protocol.decode(task, x, work.S, work.incumbent)
     shift(work.S, work.V, params.mu, R, work.T)
     return protocol.decode(task, x, work.T, work.y)
@@ -246,9 +252,11 @@ def loss(gold: Any, task: Any, x: Any, y: Any) -> Any:
 
 
 @kernel
-def annealed(inputs: Any, task: Any, gold: Any, params: Any, x: Any, step: Any, state: Any, work: Any) -> Any:
+def annealed(
+    inputs: Any, task: Any, gold: Any, params: Any, x: Any, step: Any, again: Any, F_w: Any, state: Any, work: Any
+) -> Any:
     """(F_plus, F_incumbent) under eq. (annealed), and the loss of the best output at w + mu u, as under eq. (map)."""
-    perturb(inputs, params, x, step, state, work)
+    perturb(inputs, params, x, step, state, work, again)
     R = protocol.rows(inputs, x)
     shift(work.S, work.V, params.mu, R, work.T)
     F_plus = protocol.risk(gold, task, x, work.T, params.gamma)
@@ -259,6 +267,8 @@ def annealed(inputs: Any, task: Any, gold: Any, params: Any, x: Any, step: Any, 
     if params.rule == SYMMETRIC:
         shift(work.S, work.V, -params.mu, R, work.T)
         return F_plus, protocol.risk(gold, task, x, work.T, params.gamma), best
+    if again:
+        return F_plus, F_w, best
     return F_plus, protocol.risk(gold, task, x, work.S, params.gamma), best
 
 
@@ -285,19 +295,6 @@ def count_step(params: Any, loss: Any, F_plus: Any, state: Any) -> Any:
     state.sums[LOSS] += loss
     state.sums[TOLD] += F_plus
     return compared_mean(params, state.sums[TOLD], state.counts[STEP])
-
-
-@inlined_kernel
-def told(params: Any, step: Any, F_plus: Any, F_incumbent: Any, same: Any) -> Any:
-    """The two losses as a rater that is not exact tells them (``raters.py``)."""
-    key = params.keys[FEEDBACK]
-    rater = (params.feedback, params.noise, params.bias, params.levels)
-    F_plus = perceived(*rater, key, step, F_plus, 0)
-    # shown the same output twice, a rater says the same
-    F_incumbent = F_plus if same else perceived(*rater, key, step, F_incumbent, 1)
-    if flipped(params.feedback, params.noise, key, step):
-        return F_incumbent, F_plus
-    return F_plus, F_incumbent
 
 
 @inlined_kernel
@@ -339,13 +336,19 @@ def seek(inputs: Any, task: Any, params: Any, N: Any, x: Any, most: Any, state: 
 
 
 @inlined_kernel
-def observe(inputs: Any, task: Any, gold: Any, params: Any, x: Any, step: Any, state: Any, work: Any) -> Any:
-    """(score, F_plus, F_incumbent, whether both outputs are the same, annealed: the best output's loss), by gold."""
+def observe(
+    inputs: Any, task: Any, gold: Any, params: Any, x: Any, step: Any, again: Any, F_w: Any, state: Any, work: Any
+) -> Any:
+    """(score, F_plus, F_incumbent, whether both outputs are the same, annealed: the best output's loss), by gold.
+
+    ``again``: the step before was of this input at these weights, and had F_incumbent F_w. What both share is not
+    computed twice, but for a look at the loss of an output that is known.
+    """
     score, F_incumbent, same, best = 0.0, 0.0, False, 0.0
     if params.criterion == ANNEALED and perturbs(params.rule):
-        F_plus, F_incumbent, best = annealed(inputs, task, gold, params, x, step, state, work)
+        F_plus, F_incumbent, best = annealed(inputs, task, gold, params, x, step, again, F_w, state, work)
     else:
-        score = np.float64(propose(inputs, task, params, x, step, state, work))
+        score = np.float64(propose(inputs, task, params, x, step, state, work, again))
         F_plus = protocol.delta(gold, task, x, work.y)
         if compares(params.rule):
             same = differing(work.y, work.incumbent, protocol.outputs(task, x)) == 0
@@ -366,7 +369,7 @@ def run(inputs: Any, task: Any, gold: Any, params: Any, N: Any, stop: Any, answe
         key = params.keys[INPUTS]
         x = below(key, step, N)
         protocol.prefetch(inputs, below(key, step + 1, N), below(key, step + 2, N), state.W)
-        score, F_plus, F_incumbent, same, best = observe(inputs, task, gold, params, x, step, state, work)
+        score, F_plus, F_incumbent, same, best = observe(inputs, task, gold, params, x, step, False, 0.0, state, work)
         if not np.isfinite(score + F_plus + F_incumbent):
             return False
         state.counts[ASKED] += 1

@@ -138,6 +138,7 @@ class Crew:
             raise UsageError("give `steps`, `answers` or both")
         if answers is not None and not learner.asks_people:
             raise UsageError(f"`answers` {shown(answers)}: {learner.nobody}; give `steps` alone")
+        learner.settings.check_start(learner.step)
         stop = min(learner.step + whole("steps", NO_END if steps is None else steps, 0), NO_END)
         end = NO_END if answers is None else whole("answers", answers, 0)
         if not self._in_step:  # a run was stopped in the middle of a batch: those who were there are not trusted
@@ -168,7 +169,7 @@ class Crew:
     def _send(self, head: Head, next_last: int) -> tuple[tuple[int, int], list[tuple[_Member, tuple[int, int]]]]:
         """All of a batch to all, with a share of the next for each: (what is left for this process, who has what)."""
         members = self._at_work
-        own, *others = deal(head.last, next_last, 1 + len(members))
+        own, *others = deal(head.last, next_last, 1 + len(members), self.learner.settings.samples)
         message = messages.pack(head._replace(begin=head.last, end=head.last), self._replica.batch)
         for member in self._members:
             if member.log is not None and head.last > head.first:

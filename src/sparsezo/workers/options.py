@@ -26,8 +26,10 @@ class WorkerOptions:
 
     def check(self, settings: Settings) -> None:
         """Whether there is anything to share."""
-        if self.workers > settings.batch:
+        inputs = settings.batch // settings.samples
+        if self.workers > inputs:
+            steps = f"{settings.batch}" if settings.samples == 1 else f"{inputs} of {settings.samples} `samples` each"
             raise UsageError(
-                f"`workers` {self.workers}: share the steps of a `batch`, which has {settings.batch}; "
-                "give a larger one, such as 1024"
+                f"`workers` {self.workers}: share the {'steps' if settings.samples == 1 else 'inputs'} of a `batch`, "
+                f"which has {steps}; give a larger one, such as 1024"
             )

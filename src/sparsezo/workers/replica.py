@@ -107,6 +107,11 @@ def _turn(replica: Replica, head: Head, message: bytes) -> bytearray | None:
     return messages.pack(Head(SHARE, head.first, head.last, head.begin, head.end), replica.batch)
 
 
-def deal(first: int, last: int, workers: int) -> list[tuple[int, int]]:
-    """first..last-1 in so many parts, one after the other and as equal as can be: (begin, end) of each."""
-    return list(pairwise(first + (last - first) * k // workers for k in range(workers + 1)))
+def deal(first: int, last: int, workers: int, samples: int = 1) -> list[tuple[int, int]]:
+    """first..last-1 in so many parts, one after the other and as equal as can be: (begin, end) of each.
+
+    All ``samples`` of an input are in one part.
+    """
+    inputs = -(-(last - first) // samples)
+    ends = (first + inputs * k // workers * samples for k in range(workers + 1))
+    return list(pairwise(min(end, last) for end in ends))

@@ -61,6 +61,11 @@ def _draw(inputs: Any, x: Any, key: Any, step: Any, Z: Any) -> None:
 @implements(protocol.scores_with, OneInput)
 def _scores_with(inputs: Any, x: Any, W: Any, Z: Any, S: Any, V: Any) -> None:
     protocol.scores(inputs, x, W, S)
+    protocol.spread(inputs, x, Z, V)
+
+
+@implements(protocol.spread, OneInput)
+def _spread(inputs: Any, x: Any, Z: Any, V: Any) -> None:
     _seen(inputs, Z, V)
 
 
