@@ -145,7 +145,7 @@ def commit(inputs: Any, params: Any, first: Any, last: Any, state: Any, work: An
     n = tally[MOVES]
     for k in range(n):
         x, step = batch.at[k, 1], first + batch.at[k, 0]
-        protocol.prefetch(inputs, batch.at[min(k + 1, n - 1), 1], batch.at[min(k + 2, n - 1), 1], state.W)
+        protocol.prefetch_move(inputs, batch.at[min(k + 1, n - 1), 1], batch.at[min(k + 2, n - 1), 1], state.W)
         drawn = loop.drawn_at(params, step)
         protocol.draw(inputs, x, params.keys[PERTURBATION], drawn, work.Z)
         loop.apply(inputs, params, x, drawn, batch.c[k] if drawn == step else -batch.c[k], state, work)
