@@ -3,9 +3,9 @@
     times = Times(apply=2e-3, shares=[9e-3, 8e-3, 9e-3], send=1e-4, take=5e-5, carry=[1e-5] * 3, latency=5e-5)
     simulate(times, batches=3)
 
-Everybody is a script of what he does, as ``workers.crew`` and ``workers.replica`` have it; the clock goes from one event
-to the next. A worker may have workers of its own (``tree``), to which it hands on what it is sent: then who is in the
-middle sends to a few, not to all.
+Everybody is a script of what he does, as ``workers.crew`` and ``workers.replica`` have it; the clock goes from event to
+event. A worker may have workers of its own (``tree``), to which it hands on what it is sent: then who is in the middle
+sends to a few, not to all.
 """
 
 from __future__ import annotations

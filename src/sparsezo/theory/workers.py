@@ -1,17 +1,17 @@
-"""How much faster a run is on N workers (docs/scaling.md, "Scaling, measured and modelled"). Not about n: see complexity.
+"""How much faster a run is on N workers (docs/scaling.md, "Scaling, measured and modelled").
 
     work = Work(evaluate=4.3e-6, apply=6.1e-6, moves=0.12)              # measured: sparsezo bench scaling
     link = Link(message=20e-6, latency=50e-6, bandwidth=1.25e9)
     speedup(work, link, batch=4096, workers=16)
 
-A star, the program in its middle and one of the N. A batch is: the program sends all moves of the last one, N - 1 times,
-one after the other; everybody applies them all, and evaluates a share; the program takes in the N - 1 shares, in their
-order, when it has evaluated its own. So with A = p B apply and E = (B / N) evaluate,
+A star, the program in its middle and one of the N. A batch is: the program sends all moves of the last one, N - 1
+times, one after the other; everybody applies them all, and evaluates a share; the program takes in the N - 1 shares, in
+their order, when it has evaluated its own. So with A = p B apply and E = (B / N) evaluate,
 
     seconds = turn + A + E + (N - 1) (out + in),    out = message + (96 + 16 p B) / bandwidth, and in with p B / N
 
-where it takes longer to send than messages are on their way; ``batch_seconds`` has the other cases. ``schedule.simulate``
-plays the same by events and shares nothing with this file.
+where it takes longer to send than messages are on their way; ``batch_seconds`` has the other cases. The same is played
+by events in ``schedule.simulate``, which shares nothing with this file.
 
 >>> work, link = Work(evaluate=4e-6, apply=6e-6, moves=0.125), Link(message=1e-5, latency=0.0, bandwidth=1e9)
 >>> [round(speedup(work, link, 4096, workers), 2) for workers in (1, 2, 16, 1024)]
