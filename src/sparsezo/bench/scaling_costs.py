@@ -21,7 +21,7 @@ from sparsezo.tasks.base import Problem
 from sparsezo.theory.workers import Link, Work
 from sparsezo.workers import messages
 from sparsezo.workers.channel import Channel
-from sparsezo.workers.messages import TURN, Head
+from sparsezo.workers.messages import SHARE, TURN, Head
 from sparsezo.workers.replica import Replica
 
 _BATCH = 4096  # whose steps are timed
@@ -61,9 +61,11 @@ def measure_work(problem: Problem, gold: Any, settings: Settings, W: NDArray[Any
 
 
 def _nothing(replica: Replica, first: int) -> None:
-    """The calls of a batch that has no steps."""
+    """A worker's turn in a batch that has no steps, but for the channel."""
     replica.begin()
     replica.evaluate(first, first, first)
+    share = messages.pack(Head(SHARE), replica.batch)
+    messages.add(share, replica.batch, 0)
     replica.commit(first, first)
 
 

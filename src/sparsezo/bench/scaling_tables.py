@@ -78,7 +78,7 @@ def _costs_table(fields: Mapping[str, Any]) -> Table:
     _columns(out, "us")
     out.add_row("evaluate a step", f"{1e6 * work['evaluate']:.2f}")
     out.add_row(f"apply a step that moves ({work['moves']:.1%} do)", f"{1e6 * work['apply']:.2f}")
-    out.add_row("the calls of a batch", f"{1e6 * work['turn']:.1f}")
+    out.add_row("a turn, whatever the batch", f"{1e6 * work['turn']:.1f}")
     for name, link in fields["links"].items():
         out.add_row(f"a message ({name}): who sends it", f"{1e6 * link['message']:.1f}")
         out.add_row(f"a message ({name}): on its way", f"{1e6 * link['latency']:.1f}")

@@ -42,7 +42,7 @@ class Work:
     evaluate: float  # a step
     apply: float  # a step that moves
     moves: float  # share of the steps that do
-    turn: float = 0.0  # a batch, however small: what it takes to call the two
+    turn: float = 0.0  # a batch, however small: the calls and messages to pack
     spread: float = 0.0  # of a step's evaluation: standard deviation / mean
 
     @property

@@ -35,11 +35,12 @@ def workers_figure(fields: Mapping[str, Any], folder: Path) -> Figure:
     work, link = Work(**fields["work"]), Link(**fields["links"]["local"])
     mark = (
         f"{fields['data']}|{fields['settings']}|after {fields['learned']:,} steps|"
-        f"evaluate {1e6 * work.evaluate:.2f} us, apply {1e6 * work.apply:.2f} us, {work.moves:.1%} move|message {1e6 * link.message:.1f} + "
-        f"{1e6 * link.latency:.1f} us, {link.bandwidth / 1e9:.2g} GB/s|sparsezo {__version__}"
+        f"evaluate {1e6 * work.evaluate:.2f} us, apply {1e6 * work.apply:.2f} us, {work.moves:.1%} move|"
+        f"message {1e6 * link.message:.1f} + {1e6 * link.latency:.1f} us, {link.bandwidth / 1e9:.2g} GB/s|"
+        f"sparsezo {__version__}"
     )
     with drawing_style():
-        sheet, whole = new_sheet(2.9, 6, mark, left=0.6, right=0.12)
+        sheet, whole = new_sheet(2.9, 6, mark, left=0.7, right=0.12)
         box, gap = whole.get_position(), _GAP / WIDTH
         whole.remove()
         width = (box.width - gap) / 2
@@ -64,7 +65,7 @@ def workers_figure(fields: Mapping[str, Any], folder: Path) -> Figure:
     caption = (
         "Steps a second of N workers, in those of one process with the same batch. Lines: the model, with costs "
         "measured on one machine; marks: two workers as measured, filled on the wall, open by CPU time. "
-        "Left: messages by local pipes. Right: the same costs with other bandwidths. Below 1 a single process is faster."
+        "Left: messages by local pipes. Right: the same costs with other bandwidths. Below 1, one process is faster."
     )
     return Figure("workers", "Speed-up of N workers, measured and modelled", caption, mark, svg)
 
@@ -100,9 +101,8 @@ def _by_bandwidth(axes: Axes, work: Work, link: Link) -> None:
     axes.axvline(8e-6 * link.bandwidth, color="#9a9a9a", linewidth=1, label="the pipes of this machine")
     axes.set_title("other bandwidths", fontsize=10.5, loc="left")
     axes.set_xscale("log")
-    axes.set_xticks([1e1, 1e2, 1e3, 1e4, 1e5], ["10 Mb/s", "100 Mb/s", "1 Gb/s", "10 Gb/s", "100 Gb/s"])
-    axes.tick_params(axis="x", labelsize=8)
-    axes.set_xlabel("bandwidth of the program's link")
+    axes.set_xticks([1e1, 1e2, 1e3, 1e4, 1e5], ["10 M", "100 M", "1 G", "10 G", "100 G"])
+    axes.set_xlabel("bandwidth of the program's link, bits a second")
     _scale(axes, work)
 
 
