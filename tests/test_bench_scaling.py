@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import csv
+import io
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -60,7 +62,7 @@ def test_all_sizes_are_predicted(found):
 def test_it_is_shown_as_tables(found):
     from rich.console import Console
 
-    console = Console(width=160, record=True, file=open("/dev/null", "w"))  # noqa: SIM115
+    console = Console(width=160, record=True, file=io.StringIO())
     console.print(scaling.table(found[1]))
     text = console.export_text()
     for words in ("evaluate a step", "within 15% of the wall", "10 Gb/s", "where it stops paying", "1,000,000,000"):
@@ -74,8 +76,6 @@ def test_what_is_counted_of_the_steps_is_what_a_run_does():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(scaling_costs, "_BATCH", 128)
         work = scaling_costs.measure_work(problem, gold, scaling.SETTINGS, W, 3)
-    from dataclasses import replace
-
     learner = Learner(problem, replace(scaling.SETTINGS, batch=128), W)
     learner.run(gold, 3 * 128)
     assert work.moves == learner.updates / (3 * 128) > 0
