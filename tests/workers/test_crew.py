@@ -21,7 +21,7 @@ from sparsezo.training import Training
 from sparsezo.workers import messages
 from sparsezo.workers.channel import Gone, nothing
 from sparsezo.workers.crew import Crew
-from sparsezo.workers.local import LocalChannel
+from sparsezo.workers.local import LocalAgency
 from sparsezo.workers.messages import Head
 from sparsezo.workers.replica import Replica, deal, serve
 
@@ -75,7 +75,7 @@ class Idle:
 
         self.turns += messages.head_of(message).kind == messages.TURN
         if messages.head_of(message).kind == messages.JOIN:
-            self.replica = replica.restored(messages.content_of(message))
+            self.replica = replica.restored(messages.content_of(message), self.data)
             self.outbox.append(messages.plain(messages.JOIN))
         elif messages.head_of(message).kind == messages.DIGEST:
             self.outbox.append(messages.plain(messages.DIGEST, self.replica.digest()))
@@ -84,6 +84,25 @@ class Idle:
 
     def end(self):
         self.ended = True
+
+
+class Idlers:
+    """An agency for idle workers, as ``make`` makes them."""
+
+    def __init__(self, make=Idle):
+        self.make, self.closed = make, False
+
+    def share(self, data):
+        self.data = data
+        return data
+
+    def hire(self):
+        worker = self.make()
+        worker.data = self.data
+        return worker
+
+    def close(self):
+        self.closed = True
 
 
 def alone(chunking, settings, *steps):
@@ -103,7 +122,7 @@ def assert_equal(state, other):
 def test_any_number_of_workers_ends_at_the_bits_of_one_process(chunking, settings, workers):
     hired = []
     learner = Learner(chunking[0], settings)
-    with Crew(learner, chunking[1], workers, lambda: hired.append(Idle()) or hired[-1]) as crew:
+    with Crew(learner, chunking[1], workers, Idlers(lambda: hired.append(Idle()) or hired[-1])) as crew:
         crew.gather()
         assert crew.present == workers
         for steps in (160, 0, 320, 83):
@@ -119,7 +138,7 @@ def test_any_number_of_workers_ends_at_the_bits_of_one_process(chunking, setting
 def test_a_run_by_answers_ends_where_that_of_one_process_does(chunking):
     one, learner = Learner(chunking[0], SETTINGS[0]), Learner(chunking[0], SETTINGS[0])
     one.run(chunking[1], answers=100)
-    with Crew(learner, chunking[1], 3, Idle) as crew:
+    with Crew(learner, chunking[1], 3, Idlers()) as crew:
         crew.gather()
         crew.run(answers=100)
     assert_equal(learner.state, one.state)
@@ -138,7 +157,7 @@ def test_a_worker_that_dies_at_any_word_changes_nothing(chunking, lives):
 
     before = notes.say_with(remarks.append)
     try:
-        with Crew(learner, chunking[1], 3, hire) as crew:
+        with Crew(learner, chunking[1], 3, Idlers(hire)) as crew:
             crew.gather()
             for _ in range(8):
                 crew.run(32)
@@ -156,7 +175,7 @@ def test_a_worker_that_dies_at_any_word_changes_nothing(chunking, lives):
 def test_a_newcomer_is_told_what_was_applied_since_its_snapshot(chunking):
     learner = Learner(chunking[0], SETTINGS[0])
     late = Idle()
-    with Crew(learner, chunking[1], 2, lambda: late) as crew:
+    with Crew(learner, chunking[1], 2, Idlers(lambda: late)) as crew:
         crew.run(32)  # it has only started: it gets the snapshot
         assert (crew.present, late.turns) == (1, 0)
         late.waiting = lambda: False  # ... and reads it for a while
@@ -173,7 +192,7 @@ def test_a_newcomer_is_told_what_was_applied_since_its_snapshot(chunking):
 
 def test_workers_that_always_die_are_given_up(chunking):
     learner = Learner(chunking[0], SETTINGS[0])
-    with Crew(learner, chunking[1], 2, lambda: Idle(0)) as crew:
+    with Crew(learner, chunking[1], 2, Idlers(lambda: Idle(0))) as crew:
         crew.gather()
         crew.run(64)
     assert crew.lost == 10
@@ -182,7 +201,7 @@ def test_workers_that_always_die_are_given_up(chunking):
 
 def test_replicas_that_differ_are_found_out(chunking):
     learner, worker = Learner(chunking[0], SETTINGS[0]), Idle()
-    crew = Crew(learner, chunking[1], 2, lambda: worker)
+    crew = Crew(learner, chunking[1], 2, Idlers(lambda: worker))
     crew.gather()
     crew.run(32)
     worker.replica.learner.state.W[0, 0] += 1
@@ -197,7 +216,7 @@ def test_replicas_that_differ_are_found_out(chunking):
 def test_a_run_that_was_stopped_in_a_batch_goes_on_with_new_workers(chunking):
     hired = []
     learner = Learner(chunking[0], SETTINGS[0])
-    with Crew(learner, chunking[1], 2, lambda: hired.append(Idle()) or hired[-1]) as crew:
+    with Crew(learner, chunking[1], 2, Idlers(lambda: hired.append(Idle()) or hired[-1])) as crew:
         crew.gather()
         crew.run(32)
 
@@ -235,7 +254,7 @@ def test_replicas_are_compared_at_intervals(chunking, monkeypatch):
     monkeypatch.setattr(module, "_CHECKED_STEPS", 96)
     learner, worker = Learner(chunking[0], SETTINGS[0]), Idle()
     checked = []
-    with Crew(learner, chunking[1], 2, lambda: worker) as crew:
+    with Crew(learner, chunking[1], 2, Idlers(lambda: worker)) as crew:
         monkeypatch.setattr(module, "_CHECKED_WEIGHTS", learner.state.W.size)
         crew.gather()
         monkeypatch.setattr(worker, "replica", Noting(worker.replica, lambda: checked.append(learner.step)))
@@ -246,7 +265,7 @@ def test_replicas_are_compared_at_intervals(chunking, monkeypatch):
 
 def test_a_step_that_moves_costs_16_bytes_and_others_nothing(chunking):
     learner, worker = Learner(chunking[0], SETTINGS[0]), Idle()
-    with Crew(learner, chunking[1], 2, lambda: worker) as crew:
+    with Crew(learner, chunking[1], 2, Idlers(lambda: worker)) as crew:
         crew.gather()
         before, updates = worker.received, learner.updates
         crew.run(160)
@@ -261,7 +280,7 @@ def test_scores_that_are_not_finite_stop_all_with_the_words_of_one_process(chunk
     said = []
     for workers in (1, 3):
         learner = Learner(chunking[0], SETTINGS[0])
-        with Crew(learner, chunking[1], workers, Idle) as crew:
+        with Crew(learner, chunking[1], workers, Idlers()) as crew:
             crew.run(32)
             learner.state.W[...] = 3e38
             crew.gather()
@@ -319,14 +338,15 @@ def test_a_killed_process_changes_nothing_and_is_replaced(data, tmp_path):
     task, parts = data
     settings, hired = SETTINGS[0], []
 
-    class Noted(LocalChannel):
-        def __init__(self):
-            super().__init__()
-            hired.append(self.process.pid)
+    class Noted(LocalAgency):
+        def hire(self):
+            channel = super().hire()
+            hired.append(channel.process.pid)
+            return channel
 
     learner = Learner(task.problem(parts.train), settings)
     gold = task.gold(parts.train)
-    with Crew(learner, gold, 2, Noted) as crew, notes.gathered() as remarks:
+    with Crew(learner, gold, 2, Noted()) as crew, notes.gathered() as remarks:
         crew.gather()
         crew.run(320)
         os.kill(hired[0], signal.SIGKILL)
@@ -369,5 +389,5 @@ def test_serving_ends_when_the_other_end_is_gone():
             raise Gone
 
     deaf = Deaf()
-    serve(deaf)
+    serve(deaf, (None, None))
     assert messages.head_of(deaf.inbox[0]).kind == messages.JOIN

@@ -11,6 +11,7 @@ from sparsezo.tasks.registry import kind
 from sparsezo.tasks.rerank.importing import import_nbest
 from sparsezo.tasks.rerank.task import Reranking
 from sparsezo.workers import messages
+from sparsezo.workers.packed import Mapped
 from sparsezo.workers.replica import Replica, restored, snapshot
 
 B = 8
@@ -30,7 +31,9 @@ def test_a_replica_that_is_restored_goes_on_as_its_model(tmp_path):
     alone.run(gold, 12 * B)
     learner.run(gold, 4 * B)
     first = Replica(learner, gold)
-    second = restored(messages.content_of(snapshot(first, gold)))
+    mapped = Mapped((problem, gold))
+    second = restored(messages.content_of(snapshot(first)), mapped.content())
+    mapped.close()
     assert known_by(second.learner.problem.inputs, second.learner.problem.task) == known_by(
         problem.inputs, problem.task
     )

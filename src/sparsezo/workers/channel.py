@@ -1,13 +1,14 @@
 """How messages travel between the one who leads and a worker: all that a transport has to bring.
 
-``LocalChannel`` (local.py) is a process of this machine and a pipe to it. The leader asks its ``Hire`` for a channel,
-and whoever stands at the other end calls ``replica.serve`` with his own end of it.
+An ``Agency`` is given the data once, and hires workers: ``LocalAgency`` (local.py) processes of this machine, each with
+a pipe to it; ``RayAgency`` (ray.py) Ray's actors. The leader gets a channel to each, and who stands at the other end
+calls ``replica.serve`` with his own end of it and the data.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Protocol
+from typing import Any, Protocol
 
 
 class Gone(Exception):  # noqa: N818 - no error: it is expected, and mended
@@ -37,4 +38,14 @@ class Channel(Protocol):
         """Let go of the other end, which leaves when it notices; wait until it has left."""
 
 
-Hire = Callable[[], Channel]  # a new worker, which may still be on its way
+class Agency(Protocol):
+    """Whoever knows how to get workers."""
+
+    def share(self, data: tuple[Any, Any]) -> tuple[Any, Any]:
+        """(problem, gold) for all who will be hired, kept in one place; the same for the leader himself to read."""
+
+    def hire(self) -> Channel:
+        """A new worker, which may still be on its way."""
+
+    def close(self) -> None:
+        """Nobody else will be hired."""

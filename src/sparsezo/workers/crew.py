@@ -21,7 +21,7 @@ from sparsezo.kernels import batching, loop
 from sparsezo.learner import NO_END, Learner
 from sparsezo.optimizer import whole
 from sparsezo.workers import messages
-from sparsezo.workers.channel import Channel, Gone, Hire, nothing
+from sparsezo.workers.channel import Agency, Channel, Gone, nothing
 from sparsezo.workers.messages import DIGEST, JOIN, TURN, Head
 from sparsezo.workers.replica import Replica, deal, snapshot
 
@@ -40,18 +40,19 @@ class _Member:
 
 
 class Crew:
-    def __init__(self, learner: Learner, gold: Any, workers: int, hire: Hire | None = None) -> None:
+    def __init__(self, learner: Learner, gold: Any, workers: int, agency: Agency | None = None) -> None:
         if learner.settings.batch == 1:
             raise UsageError("`workers` share the steps of a `batch`, which has 1; give a larger one, such as 1024")
-        from sparsezo.workers.local import LocalChannel
+        from sparsezo.workers.local import LocalAgency
 
         learner.run(gold, 0)  # what is wrong with gold is said now
-        self.learner, self.gold, self.workers = learner, gold, workers
+        self.learner, self.workers = learner, workers
         self.pause: Callable[[], None] = nothing  # called while a worker is waited for; may raise
         self.lost = 0
         self.sent = 0  # bytes, to each of the workers
-        self._hire: Hire = hire or LocalChannel
-        self._replica = Replica(learner, gold)  # compiled by now, so that workers need not
+        self._agency = agency or LocalAgency()
+        problem, gold = self._agency.share((learner.problem, gold))
+        self._replica = Replica(learner, gold, problem)  # compiled by now, so that workers need not
         self._members: list[_Member] = []
         self._checked = learner.step
         self._in_step = True  # all are where this process is, and nothing is on its way
@@ -69,6 +70,12 @@ class Crew:
             self.close()
 
     def close(self) -> None:
+        try:
+            self._dismiss()
+        finally:
+            self._agency.close()
+
+    def _dismiss(self) -> None:
         members, self._members = self._members, []
         for member in members:
             member.channel.end()
@@ -98,7 +105,7 @@ class Crew:
     def _fill(self) -> None:
         """Hire whoever is missing."""
         while 1 + len(self._members) < self.workers and self.lost < _MOST_LOST:
-            self._members.append(_Member(self._hire()))
+            self._members.append(_Member(self._agency.hire()))
 
     def _welcome_all(self) -> None:
         """Who has come further, without waiting for anybody."""
@@ -113,7 +120,7 @@ class Crew:
             if messages.head_of(member.channel.receive(pause)).kind != JOIN:
                 raise SparsezoError(f"{member.channel.name}: no worker of this version of sparsezo")
             if member.log is None:
-                member.channel.send(snapshot(self._replica, self.gold))
+                member.channel.send(snapshot(self._replica))
                 member.log = []
                 return
             for turn in member.log:
@@ -141,7 +148,7 @@ class Crew:
         stop = min(learner.step + whole("steps", NO_END if steps is None else steps, 0), NO_END)
         end = NO_END if answers is None else whole("answers", answers, 0)
         if not self._in_step:  # a run was stopped in the middle of a batch: those who were there are not trusted
-            self.close()
+            self._dismiss()
         self._welcome_all()
         self._in_step = False
         first = last = replica.asked

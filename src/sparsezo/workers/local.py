@@ -1,4 +1,7 @@
-"""Workers as processes of this machine, each with a pipe of its own: one that is killed cannot block the others."""
+"""Workers as processes of this machine, each with a pipe of its own: one that is killed cannot block the others.
+
+All read the same memory of the data (packed.py).
+"""
 
 from __future__ import annotations
 
@@ -8,9 +11,11 @@ from collections.abc import Callable
 from multiprocessing import get_context, resource_tracker
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
+from typing import Any
 
 from sparsezo.interrupts import ctrl_c_held_back
-from sparsezo.workers.channel import Gone, nothing
+from sparsezo.workers.channel import Channel, Gone, nothing
+from sparsezo.workers.packed import Copied, Mapped, shared
 
 _PAUSE = 0.2  # seconds between looks at whether the user wants to stop
 
@@ -53,10 +58,10 @@ class PipeEnd:
 class LocalChannel(PipeEnd):
     """A new process, and the pipe to it."""
 
-    def __init__(self) -> None:
+    def __init__(self, data: Mapped | Copied) -> None:
         context = get_context("spawn")
         connection, theirs = context.Pipe()
-        self.process: BaseProcess = context.Process(target=_serve, args=(theirs,), daemon=True)
+        self.process: BaseProcess = context.Process(target=_serve, args=(theirs, data), daemon=True)
         if os.name == "posix":  # it starts with the first process otherwise, and lets Ctrl-C through when it does
             resource_tracker.ensure_running()
         with ctrl_c_held_back():  # it is for this process alone, which then lets go of the others
@@ -71,7 +76,27 @@ class LocalChannel(PipeEnd):
         self.process.close()
 
 
-def _serve(connection: Connection) -> None:
+class LocalAgency:
+    def __init__(self) -> None:
+        self._data: Mapped | Copied | None = None
+
+    def share(self, data: tuple[Any, Any]) -> tuple[Any, Any]:
+        self._data = shared(data)
+        content: tuple[Any, Any] = self._data.content()
+        return content
+
+    def hire(self) -> Channel:
+        assert self._data is not None, "share() comes first"
+        return LocalChannel(self._data)
+
+    def close(self) -> None:
+        if self._data is not None:
+            self._data.close()
+
+
+def _serve(connection: Connection, data: Mapped | Copied) -> None:
     from sparsezo.workers.replica import serve
 
-    serve(PipeEnd(connection, "the leader"))
+    content = data.content()
+    data.close()
+    serve(PipeEnd(connection, "the leader"), content)

@@ -2,7 +2,7 @@
 
     TURN        to a worker: apply the batch first..last-1, then evaluate begin..end-1 of the one that begins at last
     SHARE       from a worker: what it has evaluated; where begin is end nothing is evaluated, and nothing comes back
-    JOIN        to a worker: the problem, gold, settings and state to start from; from it: it has them
+    JOIN        to a worker: settings and the state to start from; from it: it has them
     DIGEST      to a worker: what are your weights known by?; from it: by this
 
 A log of turns and a state that it begins at are the state at its end, for anybody who has the problem.

@@ -16,16 +16,18 @@ from sparsezo.errors import SparsezoError
 from sparsezo.identity import known_by
 from sparsezo.kernels import batching, loop
 from sparsezo.learner import Learner
+from sparsezo.tasks.base import Problem
 from sparsezo.workers import messages
 from sparsezo.workers.channel import Channel, Gone
 from sparsezo.workers.messages import DIGEST, JOIN, SHARE, TURN, Head
 
 
 class Replica:
-    def __init__(self, learner: Learner, gold: Any) -> None:
+    def __init__(self, learner: Learner, gold: Any, problem: Problem | None = None) -> None:
+        """``problem``: the learner's own in another place of memory, where that is to be read."""
         self.learner = learner
         self.batch = batching.room_for(learner.settings.batch)
-        self._parts = learner.parts(gold)
+        self._parts = learner.parts(gold) if problem is None else (*problem.private(), *learner.parts(gold)[2:])
         self._inputs, _, _, self._params, self._N = self._parts
         self.begin()
         self.evaluate(self.asked, self.asked, self.asked)  # nothing; compiles, where that is still to do
@@ -57,23 +59,23 @@ class Replica:
         return known_by(self.learner.state).encode()
 
 
-def snapshot(replica: Replica, gold: Any) -> bytes:
-    """All that somebody needs to have the same replica. For our own workers only, as it is pickled."""
+def snapshot(replica: Replica) -> bytes:
+    """All that somebody who has the data needs to have the same replica. For our own workers only: it is pickled."""
     learner = replica.learner
-    content = (learner.problem, gold, learner.settings, tuple(learner.state))
-    return messages.plain(JOIN, pickle.dumps(content, protocol=5))
+    return messages.plain(JOIN, pickle.dumps((learner.settings, tuple(learner.state)), protocol=5))
 
 
-def restored(content: bytes) -> Replica:
-    problem, gold, settings, state = pickle.loads(content)
+def restored(content: bytes, data: tuple[Problem, Any]) -> Replica:
+    settings, state = pickle.loads(content)
+    problem, gold = data
     learner = Learner(problem, settings)
     for name, its in zip(learner.state._fields, state, strict=True):
         getattr(learner.state, name)[...] = its
     return Replica(learner, gold)
 
 
-def serve(channel: Channel) -> None:
-    """What a worker does, until the other end is gone."""
+def serve(channel: Channel, data: tuple[Problem, Any]) -> None:
+    """What a worker does who has the problem and gold, until the other end is gone."""
     replica: Replica | None = None
     try:
         channel.send(messages.plain(JOIN))
@@ -81,10 +83,10 @@ def serve(channel: Channel) -> None:
             message = channel.receive()
             head = messages.head_of(message)
             if head.kind == JOIN:
-                replica = restored(messages.content_of(message))
+                replica = restored(messages.content_of(message), data)
                 channel.send(messages.plain(JOIN))
             elif replica is None:
-                raise SparsezoError("a worker was given work before it had a problem")
+                raise SparsezoError("a worker was given work before it had a state")
             elif head.kind == TURN:
                 if (share := _turn(replica, head, message)) is not None:
                     channel.send(share)

@@ -1,0 +1,95 @@
+"""The problem and gold, packed once for all workers: what describes them in a few bytes, and their arrays.
+
+On one machine the arrays are in a file without a name, which all processes map: they read the same memory, the program
+itself included. Nothing is to be tidied up, however a process ends: the file is gone with the last that has it open.
+A mapping is private: an array may be written to, and only the writer's own copy of those pages changes. (Read-only ones
+would be another type to Numba, and all kernels compiled anew.)
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+import pickle
+import tempfile
+from multiprocessing import reduction
+from typing import Any, BinaryIO, NamedTuple
+
+_ALIGNED = 64  # bytes: a cache line
+
+
+class Packed(NamedTuple):
+    """``content`` once more, where its arrays are at hand. For our own workers only, as it is pickled."""
+
+    pickled: bytes
+    arrays: list[Any]  # buffers; those that cannot be written to are so again
+
+    def content(self) -> Any:
+        return pickle.loads(self.pickled, buffers=self.arrays)
+
+
+def packed(content: Any) -> Packed:
+    """Its arrays are not copied."""
+    arrays: list[pickle.PickleBuffer] = []
+    pickled = pickle.dumps(content, protocol=5, buffer_callback=arrays.append)
+    return Packed(pickled, [array.raw() for array in arrays])
+
+
+class Mapped:
+    """In a file without a name. It goes to a process that is being started, as an argument, and nowhere else."""
+
+    def __init__(self, content: Any) -> None:
+        pickled, arrays = packed(content)
+        self._pickled = pickled
+        self._places: list[tuple[int, int, bool]] = []  # begin, end, read-only
+        self._file: Any = _nameless()
+        try:
+            for array in arrays:
+                begin = -(-self._file.tell() // _ALIGNED) * _ALIGNED
+                self._file.seek(begin)
+                self._file.write(array)
+                self._places.append((begin, begin + array.nbytes, array.readonly))
+            self._file.write(b"\0")  # no empty file can be mapped
+            self._file.flush()
+        except BaseException:
+            self._file.close()
+            raise
+
+    def content(self) -> Any:
+        """Arrays keep the mapping, and that keeps the memory: the file may be closed."""
+        whole = memoryview(mmap.mmap(self._file.fileno(), 0, access=mmap.ACCESS_COPY))
+        parts = [(whole[begin:end], fixed) for begin, end, fixed in self._places]
+        return Packed(self._pickled, [part.toreadonly() if fixed else part for part, fixed in parts]).content()
+
+    def close(self) -> None:
+        self._file.close()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_file": reduction.DupFd(self._file.fileno())}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state, _file=os.fdopen(state["_file"].detach(), "rb"))
+
+
+class Copied:
+    """Where an open file cannot be handed to a process that starts: it is sent all of it."""
+
+    def __init__(self, content: Any) -> None:
+        self._content = content
+
+    def content(self) -> Any:
+        return self._content
+
+    def close(self) -> None:
+        pass
+
+
+def shared(content: Any) -> Mapped | Copied:
+    return Mapped(content) if os.name == "posix" else Copied(content)
+
+
+def _nameless() -> BinaryIO:
+    """In memory, where the system has such files."""
+    if hasattr(os, "memfd_create"):
+        return os.fdopen(os.memfd_create("sparsezo"), "w+b")
+    return tempfile.TemporaryFile()
