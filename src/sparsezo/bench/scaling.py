@@ -3,15 +3,15 @@
     sparsezo bench scaling -o results/scaling-workers
 
 One process with batch 1, one with the batch and two workers take turns; the best round of each counts. A transport is a
-line in TRANSPORTS: whatever gives the crew new workers while the bench measures.
+line in TRANSPORTS: an agency that gives the crew its workers.
 """
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import time
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -39,7 +39,7 @@ from sparsezo.theory.workers import (
     run_seconds,
     speedup,
 )
-from sparsezo.workers.channel import Channel, Hire
+from sparsezo.workers.channel import Agency, Channel
 from sparsezo.workers.crew import Crew
 
 SETTINGS = Settings("two-point", "score", 0.001, 0.1)
@@ -52,14 +52,29 @@ NETWORK_LATENCY = 50e-6  # seconds, within a data centre
 STEPS = 32_768
 
 
-@contextmanager
-def _local() -> Iterator[Hire]:
-    from sparsezo.workers.local import LocalChannel
+def _local() -> Agency:
+    from sparsezo.workers.local import LocalAgency
 
-    yield LocalChannel
+    return LocalAgency()
 
 
-TRANSPORTS: dict[str, Callable[[], AbstractContextManager[Hire]]] = {"local": _local}
+def _ray() -> Agency:
+    agency: Agency = importlib.import_module(_RAY).RayAgency(None, 2)
+    return agency
+
+
+@dataclass(frozen=True)
+class Transport:
+    agency: Callable[[], Agency]  # for two workers; made anew for each batch
+    needs: tuple[str, ...] = ()  # modules
+    least_batch: int = 1  # that is worth measuring
+
+    def missing(self) -> list[str]:
+        return [name for name in self.needs if importlib.util.find_spec(name) is None]
+
+
+_RAY = "sparsezo.workers.ray"
+TRANSPORTS = {"local": Transport(_local), "ray": Transport(_ray, ("ray", _RAY), 1024)}
 
 
 @dataclass(frozen=True)
@@ -95,7 +110,7 @@ class Setup:
 def measure(data: Path | None, rounds: int, steps: int | None = None, *, quick: bool = False) -> dict[str, Any]:
     scale = Scale.of(rounds, steps, quick=quick)
     load = os.getloadavg()[0] if hasattr(os, "getloadavg") else None
-    corpus, name = bench_corpus(data, scale.sentences)
+    corpus, data_name = bench_corpus(data, scale.sentences)
     task, corpus = Chunking.fit(corpus, only="NP")
     problem, gold = task.problem(corpus), task.gold(corpus)
     show.note(f"learning for {scale.warm:,} steps")
@@ -107,20 +122,22 @@ def measure(data: Path | None, rounds: int, steps: int | None = None, *, quick: 
     hashing = min(cpu_seconds(known_by, learner.state) for _ in range(scale.rounds)) / setup.W.size
     links: dict[str, Link] = {}
     points: list[dict[str, Any]] = []
-    for transport, opened in TRANSPORTS.items():
-        with opened() as hire:
-            for batch in scale.batches:
-                show.note(f"2 workers ({transport}), batch {batch:,}")
-                point, link = _point(setup, hire, batch, work)
-                links.setdefault(transport, link)
-                points.append({"transport": transport, "batch": batch, "workers": 2, **point})
+    for name, transport in TRANSPORTS.items():
+        if missing := transport.missing():
+            show.note(f"not measured: workers on {name}, which need {' and '.join(missing)}")
+            continue
+        for batch in (batch for batch in scale.batches if batch >= transport.least_batch):
+            show.note(f"2 workers ({name}), batch {batch:,}")
+            point, link = _point(setup, transport.agency(), batch, work)
+            links.setdefault(name, link)
+            points.append({"transport": name, "batch": batch, "workers": 2, **point})
     table = Table(setup.W.size, setup.W.itemsize, hashing=hashing)
     _compare(points, work, links, table)
     shape = {"n": setup.W.size, "n_active": float(problem.n_active.mean()), "labels": problem.n_labels}
     machine = {"cpus": os.cpu_count(), "load": load, "settings": str(SETTINGS), "learned": scale.warm}
     return {
         "bench": "scaling",
-        "data": name,
+        "data": data_name,
         **machine,
         **shape,
         "work": asdict(work),
@@ -135,27 +152,36 @@ def measure(data: Path | None, rounds: int, steps: int | None = None, *, quick: 
 # Measured
 
 
-def _point(setup: Setup, hire: Hire, batch: int, work: Work) -> tuple[dict[str, float | None], Link]:
+class _Watched:
+    """An agency, and whom it has hired."""
+
+    def __init__(self, agency: Agency) -> None:
+        self.share, self.close, self._hire = agency.share, agency.close, agency.hire
+        self.newest: Channel | None = None
+
+    def hire(self) -> Channel:
+        self.newest = self._hire()
+        return self.newest
+
+
+def _point(setup: Setup, agency: Agency, batch: int, work: Work) -> tuple[dict[str, float | None], Link]:
     """Steps a second of one process with batch 1, one with the batch, and two workers."""
     steps = max(batch, setup.scale.steps // batch * batch)
-    hired: list[Channel] = []
-
-    def watched() -> Channel:
-        hired.append(hire())
-        return hired[-1]
-
+    watched = _Watched(agency)
     plain, one, two = setup.learner(1), setup.learner(batch), setup.learner(batch)
-    with Crew(two, setup.gold, workers=2, hire=watched) as crew:
+    with Crew(two, setup.gold, workers=2, agency=watched) as crew:
         crew.gather()
-        link = measure_link(hired[-1], 0, work.evaluate, setup.scale.rounds)
+        worker = watched.newest
+        assert worker is not None, "two workers, of which this process is one"
+        link = measure_link(worker, 0, work.evaluate, setup.scale.rounds)
         crew.run(steps)
         wall, cpu = np.empty((setup.scale.rounds, 3)), np.empty((setup.scale.rounds, 3))
         for k in range(setup.scale.rounds):
             wall[k, 0], cpu[k, 0] = _timed(plain.run, setup.gold, steps)
             wall[k, 1], cpu[k, 1] = _timed(one.run, setup.gold, steps)
-            before = _cpu_of(hired[-1])
+            before = _cpu_of(worker)
             wall[k, 2], mine = _timed(crew.run, steps)
-            cpu[k, 2] = max(_cpu_of(hired[-1]) - before, mine)  # nan where it cannot be known
+            cpu[k, 2] = max(_cpu_of(worker) - before, mine)  # nan where it cannot be known
     rates = dict(zip(("plain", "one", "two"), steps / wall.min(axis=0), strict=True))
     busier = cpu.min(axis=0)
     cpu_gain = float(busier[1] / busier[2]) if np.isfinite(busier[2]) else None

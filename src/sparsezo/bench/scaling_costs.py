@@ -64,7 +64,7 @@ def _nothing(replica: Replica, first: int) -> None:
     """A worker's turn in a batch that has no steps, but for the channel."""
     replica.begin()
     replica.evaluate(first, first, first)
-    share = messages.pack(Head(SHARE), replica.batch)
+    share = bytes(messages.pack(Head(SHARE), replica.batch))
     messages.add(share, replica.batch, 0)
     replica.commit(first, first)
 

@@ -94,13 +94,13 @@ def _points_table(fields: Mapping[str, Any]) -> Table:
         caption=f"the model is within {CLOSE:.0%} of the wall at {close} of {len(fields['points'])} points{load}",
     )
     names = ("one, batch 1", "one", "two", "times batch 1", "times one", "model", "off", "by CPU")
-    _columns(out, "workers", "batch", *names)
+    out.add_column("on")
+    _columns(out, "batch", *names)
     for point in fields["points"]:
         rates = [f"{point[name] / 1e3:.0f}" for name in ("plain_steps", "one_steps", "two_steps")]
         times = [f"{point[name]:.2f}" for name in ("times_plain", "times_one", "model")]
         cpu = "-" if point["cpu_times_one"] is None else f"{point['cpu_times_one']:.2f}"
-        where = f"{point['workers']} {point['transport']}"
-        out.add_row(where, f"{point['batch']:,}", *rates, *times, f"{point['off']:+.0%}", cpu)
+        out.add_row(point["transport"], f"{point['batch']:,}", *rates, *times, f"{point['off']:+.0%}", cpu)
     return out
 
 
@@ -123,8 +123,13 @@ def _limits_table(fields: Mapping[str, Any]) -> Table:
     for row in fields["limits"]:
         sizes = ["-" if row[name] is None else f"{row[name]:,}" for name in ("least_batch", "balanced_batch")]
         widths = [row["least_bandwidth"][batch] for batch in batches]
-        out.add_row(f"{row['workers']:,}", *sizes, *("-" if each is None else f"{8e-6 * each:,.3g}" for each in widths))
+        out.add_row(f"{row['workers']:,}", *sizes, *("-" if each is None else _rate(each) for each in widths))
     return out
+
+
+def _rate(bandwidth: float) -> str:
+    """In Mb/s."""
+    return f"{8e-6 * bandwidth:,.0f}" if bandwidth > 1.25e7 else f"{8e-6 * bandwidth:.3g}"
 
 
 def _sizes(fields: Mapping[str, Any]) -> Table:
@@ -137,5 +142,5 @@ def _sizes(fields: Mapping[str, Any]) -> Table:
     for row in fields["sizes"]:
         costs = [f"{row['bytes_a_worker'] / 1e9:.3g}", f"{row['joining']:.2g}", f"{row['checking']:.2%}"]
         times = [f"{row[name]:.2f}" for name in ("times_one", "times_one_slow", "times_one_1024")]
-        out.add_row(f"{row['n']:,}", *costs, f"{row['workers']:,}", *times)
+        out.add_row(f"{row['n'] / 1e6:,g}M", *costs, f"{row['workers']:,}", *times)
     return out
