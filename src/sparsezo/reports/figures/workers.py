@@ -19,11 +19,11 @@ from sparsezo.theory.workers import Link, Work, speedup
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_BATCH_STYLES: tuple[dict[str, Any], ...] = (  # shades of one blue, and dashes for grey print
-    {"color": "#8FCBEE", "linestyle": ":", "marker": "v"},
-    {"color": "#4FA8DC", "linestyle": "-.", "marker": "D"},
-    {"color": "#0072B2", "linestyle": "--", "marker": "o"},
-    {"color": "#003B5C", "linestyle": "-", "marker": "s"},
+_BATCH_STYLES: tuple[dict[str, Any], ...] = (  # shades of one blue, dashes for grey print, marks beside each other
+    {"color": "#8FCBEE", "linestyle": ":", "marker": "v", "at": 0.86},
+    {"color": "#4FA8DC", "linestyle": "-.", "marker": "D", "at": 0.95},
+    {"color": "#0072B2", "linestyle": "--", "marker": "o", "at": 1.05},
+    {"color": "#003B5C", "linestyle": "-", "marker": "s", "at": 1.16},
 )
 _WORKERS = {2: ("#E69F00", ":"), 8: ("#009E73", "-."), 64: ("#D55E00", "--"), 1024: ("#882255", "-")}
 _BATCH = 16_384  # of the panel on bandwidth
@@ -64,7 +64,7 @@ def workers_figure(fields: Mapping[str, Any], folder: Path) -> Figure:
         svg = save(sheet, folder, "workers")
     caption = (
         "Steps a second of N workers, in those of one process with the same batch. Lines: the model, with costs "
-        "measured on one machine; marks: two workers as measured, filled on the wall, open by CPU time. "
+        "measured on one machine; marks: two workers as measured (beside each other), filled on the wall, open by CPU. "
         "Left: messages by local pipes. Right: the same costs with other bandwidths. Below 1, one process is faster."
     )
     return Figure("workers", "Speed-up of N workers, measured and modelled", caption, mark, svg)
@@ -80,9 +80,10 @@ def _by_workers(axes: Axes, fields: Mapping[str, Any], work: Work) -> None:
         )
         for point in (point for point in fields["points"] if point["batch"] == batch):
             mark = {"linestyle": "", "marker": style["marker"], "color": style["color"], "markersize": 6, "zorder": 4}
-            axes.plot(point["workers"], point["times_one"], markeredgecolor="white", markeredgewidth=0.6, **mark)
+            at = point["workers"] * style["at"]
+            axes.plot(at, point["times_one"], markeredgecolor="white", markeredgewidth=0.6, **mark)
             if point["cpu_times_one"] is not None:
-                axes.plot(point["workers"], point["cpu_times_one"], fillstyle="none", **mark)
+                axes.plot(at, point["cpu_times_one"], fillstyle="none", **mark)
     axes.axhline(work.bound, color="#9a9a9a", linewidth=1, label=f"bound, {work.bound:.1f}")
     axes.plot([], [], "o", color="#555555", label="two workers: wall; open: CPU")
     axes.set_title("messages by pipes", fontsize=10.5, loc="left")
@@ -102,7 +103,7 @@ def _by_bandwidth(axes: Axes, work: Work, link: Link) -> None:
     axes.set_title("other bandwidths", fontsize=10.5, loc="left")
     axes.set_xscale("log")
     axes.set_xticks([1e1, 1e2, 1e3, 1e4, 1e5], ["10 M", "100 M", "1 G", "10 G", "100 G"])
-    axes.set_xlabel("bandwidth of the program's link, bits a second")
+    axes.set_xlabel("bandwidth, bits a second")
     _scale(axes, work)
 
 
