@@ -5,12 +5,17 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from importlib.util import find_spec
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from sparsezo import notes
+
+if TYPE_CHECKING:
+    from sparsezo.engines.ray_connection import Connection
 
 _skipped: list[str] = []
 
@@ -24,6 +29,24 @@ def real_data() -> Path:
     if not Path(folder).is_dir():
         pytest.fail(f"SPARSEZO_DATA is {folder}, and there is no such folder", pytrace=False)
     return Path(folder)
+
+
+@pytest.fixture(scope="session")
+def own_ray() -> Iterator[Connection]:
+    """A real Ray with two CPUs, started once. Where it is not installed, its tests are skipped, or fail."""
+    if find_spec("ray") is None or find_spec("grpc") is None:
+        if os.environ.get("SPARSEZO_RAY") == "must":
+            pytest.fail("these tests need sparsezo[ray]", pytrace=False)
+        pytest.skip("these tests need sparsezo[ray]; with SPARSEZO_RAY=must they fail without it")
+    from sparsezo.engines.ray_connection import connect
+
+    before = signal.getsignal(signal.SIGTERM)
+    connection = connect(None, 2)
+    assert signal.getsignal(signal.SIGTERM) is before
+    yield connection
+    connection.close()
+    assert connection.scratch is not None
+    assert not Path(connection.scratch).exists()
 
 
 @pytest.fixture(autouse=True)

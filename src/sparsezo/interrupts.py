@@ -57,11 +57,14 @@ class DeferredSignals:
 
 
 @contextlib.contextmanager
-def ctrl_c_held_back() -> Iterator[None]:
-    """A process that starts in here never sees Ctrl-C; the caller sees it afterwards."""
+def processes_without_ctrl_c() -> Iterator[None]:
+    """A process of multiprocessing's that starts in here never sees Ctrl-C; the caller sees it afterwards."""
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return
+    from multiprocessing import resource_tracker
+
+    resource_tracker.ensure_running()  # it starts with the first process otherwise, and lets Ctrl-C through when it has
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield

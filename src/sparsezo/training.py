@@ -43,7 +43,6 @@ from sparsezo.settings import Settings
 from sparsezo.storage.container import damage, like, read_container, write_container
 from sparsezo.tasks.base import Problem, Scores, Task
 from sparsezo.tasks.loading import Data
-from sparsezo.workers.crew import Crew
 from sparsezo.workers.options import WorkerOptions
 
 EVALUATIONS = 100  # of the dev set in a run
@@ -101,7 +100,7 @@ class Training:
         resume: bool = False,
         W: NDArray[Any] | None = None,
         scorer: Scorer | None = None,
-        workers: int = 1,
+        workers: int | WorkerOptions = 1,
     ) -> None:
         for name, value in (("iterations", iterations), ("answers", answers), ("evaluate_every", evaluate_every)):
             if value is not None and value < 1:
@@ -123,8 +122,8 @@ class Training:
         more = {"asks": True} if RULES[settings.rule].asks else {}
         self.problem = task.problem(data.train, risk=settings.criterion == "annealed", **more)
         self.scorer = scorer  # whose answers are learned from, in gold's place
-        self.workers = workers  # processes that share each batch
-        WorkerOptions(workers).check(settings)
+        self.workers = workers if isinstance(workers, WorkerOptions) else WorkerOptions(workers=workers)
+        self.workers.check(settings)
         if scorer is not None:
             check_rule(settings.rule, settings.criterion, settings.feedback)
             if settings.batch > 1:
@@ -165,8 +164,8 @@ class Training:
             try:
                 if self.scorer is not None and not self._finished:
                     advance, size = self._from_scorer(stack.enter_context(self.scorer), signals), 1
-                elif self.workers > 1 and not self._finished:
-                    crew = stack.enter_context(Crew(self.learner, self.gold, self.workers))
+                elif self.workers.workers > 1 and not self._finished:
+                    crew = stack.enter_context(self.workers.crew(self.learner, self.gold))
                     crew.pause, advance = signals.deliver, crew.run
                     crew.gather()
                 self._learn(progress, signals, advance, size)

@@ -61,7 +61,8 @@ def test_without_ray_one_line_says_what_to_install(program, monkeypatch, tmp_pat
     with pytest.raises(NotInstalledError) as caught:
         Where("ray")
     assert str(caught.value) == line
-    for words in ("reproduce chunking --data generated", "tune chunking --train a --dev b"):
+    calls = "reproduce chunking --data generated", "tune chunking --train a --dev b", "train chunking --train a -o m"
+    for words in calls:
         assert program(*words.split(), "--engine", "ray") == (2, "", f"sparsezo: {line}\n")
     assert not list(tmp_path.iterdir())
     assert Where() == Where("local")
@@ -73,7 +74,6 @@ def test_scaling_is_about_this_machine(program, installed):
 
 
 def test_nobody_imports_ray_who_does_not_use_it():
-    script = (
-        "import sys, sparsezo.cli.app, sparsezo.cli.reproduce, sparsezo.engines.ray; sys.exit('ray' in sys.modules)"
-    )
+    ours = "sparsezo.cli.app, sparsezo.cli.reproduce, sparsezo.engines.ray, sparsezo.workers.ray"
+    script = f"import sys, {ours}; sys.exit('ray' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", script], check=False, cwd=Path(__file__).parent).returncode == 0

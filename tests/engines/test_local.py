@@ -12,7 +12,7 @@ import subprocess
 import sys
 from dataclasses import replace
 from functools import partial
-from multiprocessing import Pipe
+from multiprocessing import Pipe, resource_tracker
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -23,13 +23,14 @@ from sparsezo.cli.reproduce import run_reproduce
 from sparsezo.engines import local as local_module
 from sparsezo.engines import progress as progress_module
 from sparsezo.engines.base import Failure, Overview
-from sparsezo.engines.local import LocalEngine, _ctrl_c_held_back, _serve, _terminated, _Worker, cores, described
+from sparsezo.engines.local import LocalEngine, _serve, _terminated, _Worker, cores, described
 from sparsezo.engines.progress import Board
 from sparsezo.errors import DivergedError, SparsezoError, UsageError
 from sparsezo.experiments.plan import parse_experiment
 from sparsezo.experiments.records import write_curve, write_record
 from sparsezo.experiments.reproduce import load
 from sparsezo.experiments.runs import Run, fixed_runs
+from sparsezo.interrupts import processes_without_ctrl_c
 from sparsezo.kernels import loop
 from sparsezo.model import load_model
 from sparsezo.settings import Settings
@@ -771,11 +772,24 @@ def test_leaving_an_engine_dismisses_all_before_it_waits_for_any(tmp_path, stop)
 def test_ctrl_c_is_held_back_while_a_process_starts():
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGUSR1})
     try:
-        with _ctrl_c_held_back():
+        with processes_without_ctrl_c():
             assert signal.pthread_sigmask(signal.SIG_BLOCK, ()) == before | {signal.SIGUSR1, signal.SIGINT}
         assert signal.pthread_sigmask(signal.SIG_BLOCK, ()) == before | {signal.SIGUSR1}
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def test_the_resource_tracker_starts_before_ctrl_c_is_held_back(monkeypatch):
+    """Otherwise it starts with the first process, and when it has, it lets Ctrl-C through."""
+    held = []
+
+    def start():
+        held.append(signal.SIGINT in signal.pthread_sigmask(signal.SIG_BLOCK, ()))
+
+    monkeypatch.setattr(resource_tracker, "ensure_running", start)
+    with processes_without_ctrl_c():
+        assert held == [False]
+    assert held == [False]
 
 
 def test_a_process_starts_with_ctrl_c_held_back_and_leaves_with_its_caller(tmp_path, monkeypatch):

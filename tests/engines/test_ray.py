@@ -1,7 +1,7 @@
 """Sweeps on a real Ray: the same results as on this machine's processes, whoever is killed on the way.
 
-Ray is started once for all of them. Where it is not installed they are skipped; in CI (SPARSEZO_RAY=must, which
-.ci/run sets) they then fail.
+Ray is started once for all of them (``own_ray``). Where it is not installed they are skipped; in CI (SPARSEZO_RAY=must,
+which .ci/run sets) they then fail.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ import threading
 import time
 from collections import Counter
 from functools import partial
-from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -25,7 +24,6 @@ import pytest
 from sparsezo.engines import ray as ray_module
 from sparsezo.engines.local import LocalEngine
 from sparsezo.engines.ray import RayEngine
-from sparsezo.engines.ray_connection import connect
 from sparsezo.errors import SparsezoError
 from sparsezo.experiments.plan import parse_experiment
 from sparsezo.experiments.records import MODEL, RECORD
@@ -73,18 +71,9 @@ def runs():
 
 
 @pytest.fixture(scope="module")
-def with_ray():
-    if find_spec("ray") is None or find_spec("grpc") is None:
-        if os.environ.get("SPARSEZO_RAY") == "must":
-            pytest.fail("these tests need sparsezo[ray]", pytrace=False)
-        pytest.skip("these tests need sparsezo[ray]; with SPARSEZO_RAY=must they fail without it")
-    before = signal.getsignal(signal.SIGTERM)
-    connection = connect(None, 2)
-    assert signal.getsignal(signal.SIGTERM) is before
-    connection.ray.cloudpickle.register_pickle_by_value(sys.modules[__name__])
-    yield connection
-    connection.close()
-    assert not Path(connection.scratch).exists()
+def with_ray(own_ray):
+    own_ray.ray.cloudpickle.register_pickle_by_value(sys.modules[__name__])
+    return own_ray
 
 
 @pytest.fixture(scope="module")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any, NamedTuple
+
 import numpy as np
 import pytest
 import twins
@@ -9,6 +11,15 @@ import twins
 from sparsezo.kernels.inputs import products
 from sparsezo.kernels.jit import allocating_kernel as kernel
 from sparsezo.kernels.simd import combine_lanes
+
+
+class Rows(NamedTuple):
+    """As much of sparse inputs as scattering reads."""
+
+    row_start: Any
+    row_ptr: Any
+    values: Any
+
 
 LANES = [1, 2, 3, 4, 7, 9, 16, 25]
 RANGES = [(0, 0), (0, 1), (3, 3), (2, 9), (0, 40), (17, 40)]
@@ -62,3 +73,20 @@ def test_lanes_read_a_table_that_begins_elsewhere():
     out = np.zeros(9, np.float32)
     products.combine(table[5:], None, value, 3, 20, out)  # as see() reads Z[i:]
     np.testing.assert_array_equal(out, twins.combine(table[5:], None, value, 3, 20, 9))
+
+
+@pytest.mark.parametrize("lanes", [4, 9, 16])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_scattering_is_the_plain_loop_entry_by_entry(lanes, weighted):
+    """A column that comes twice in a row gets both, one after the other; columns that do not come are left alone."""
+    table, index, value = entries(lanes)
+    index[1:4] = index[0]
+    rows, row_ptr, c = np.array([0, 2, 5]), np.array([0, 7, 7, 20, 31, 40]), np.float32(-0.3)
+    inputs = Rows(rows, row_ptr, value if weighted else None)
+    D = np.random.default_rng(1).standard_normal((3, lanes)).astype(np.float32)
+    expected = table.copy()
+    for row in range(2, 5):  # of input 1
+        for e in range(row_ptr[row], row_ptr[row + 1]):
+            expected[index[e]] += (c * value[e] if weighted else c) * D[row - 2]
+    products.scatter(inputs, 1, index, c, D, table)
+    np.testing.assert_array_equal(table, expected)

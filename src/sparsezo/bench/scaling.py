@@ -59,8 +59,9 @@ def _local() -> Agency:
 
 
 def _ray() -> Agency:
-    agency: Agency = importlib.import_module(_RAY).RayAgency(None, 2)
-    return agency
+    from sparsezo.workers.ray import RayAgency
+
+    return RayAgency(None, 2)
 
 
 @dataclass(frozen=True)
@@ -73,8 +74,7 @@ class Transport:
         return [name for name in self.needs if importlib.util.find_spec(name) is None]
 
 
-_RAY = "sparsezo.workers.ray"
-TRANSPORTS = {"local": Transport(_local), "ray": Transport(_ray, ("ray", _RAY), 1024)}
+TRANSPORTS = {"local": Transport(_local), "ray": Transport(_ray, ("ray",), 1024)}
 
 
 @dataclass(frozen=True)

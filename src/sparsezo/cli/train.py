@@ -136,7 +136,9 @@ def run_train(kind: TaskKind, values: Mapping[str, Any]) -> None:
 
     learner = given(values, SETTINGS)
     settings = Settings.complete(learner, kind.defaults, kind.usual_step)  # refused before any file is read
-    _workers(values).check(settings)
+    workers = _workers(values)
+    workers.check(settings)
+    workers.reach()
     scorer = make_options(ScorerOptions, given(values, described(ScorerOptions)), "train").open()
     run_length(values)
     every = whole_number(values["evaluate_every"], "--evaluate-every") if values["evaluate_every"] else None
@@ -186,7 +188,7 @@ def _training(
         resume=values["resume"],
         W=W,
         scorer=scorer,
-        workers=_workers(values).workers,
+        workers=_workers(values),
     )
 
 

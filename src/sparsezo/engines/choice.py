@@ -1,4 +1,6 @@
-"""Which engine does the runs: the options of ``reproduce`` and ``tune``, and the engine that they ask for.
+"""Which engine does the work: the options of ``reproduce`` and ``tune``, and the engine that they ask for.
+
+The engine itself is a choice of ``train``, too (workers/options.py).
 
 where = Where(engine="ray", ray_address="auto", processes=4)
 with where.open(out, load, say=print) as engine: ...
@@ -22,14 +24,13 @@ LOCAL, RAY = "local", "ray"
 
 
 @dataclass(frozen=True)
-class Where:
+class EngineOptions:
     """What an engine needs is asked for here, before any work."""
 
-    engine: str = option(LOCAL, "Where runs are done: processes of this machine, or Ray.", choices=(LOCAL, RAY))
+    engine: str = option(LOCAL, "Who does the work: processes of this machine, or Ray.", choices=(LOCAL, RAY))
     ray_address: str | None = option(
         None, "Of a Ray cluster: auto or ray://HOST:PORT.", shown="a Ray of its own, on this machine"
     )
-    processes: int | None = option(None, "How many runs at once.", least=1, shown="one for each core")
 
     def __post_init__(self) -> None:
         check_options(self)
@@ -39,6 +40,11 @@ class Where:
             raise UsageError("`ray_address` goes with `engine` ray")
         if self.ray_address is not None and not _is_address(self.ray_address):
             raise UsageError(f"`ray_address` {shown(self.ray_address)}: give auto or ray://HOST:PORT")
+
+
+@dataclass(frozen=True)
+class Where(EngineOptions):
+    processes: int | None = option(None, "How many runs at once.", least=1, shown="one for each core")
 
     def open(self, out: Path, load: Callable[[], Any], say: Callable[[str], None]) -> Engine:
         if self.engine == RAY:

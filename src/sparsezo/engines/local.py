@@ -15,7 +15,7 @@ import contextlib
 import os
 import signal
 import traceback
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from multiprocessing import get_context
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
@@ -29,7 +29,7 @@ from sparsezo.engines.progress import Board, Why
 from sparsezo.engines.sweep import sweep
 from sparsezo.errors import DivergedError, SparsezoError, UsageError
 from sparsezo.experiments.runs import Bench, Run, execute
-from sparsezo.interrupts import CHECKPOINT_SECONDS, DeferredSignals
+from sparsezo.interrupts import CHECKPOINT_SECONDS, DeferredSignals, processes_without_ctrl_c
 from sparsezo.tasks.loading import Loaded
 from sparsezo.training import Progress
 
@@ -146,7 +146,7 @@ class _Worker:
         self.process: BaseProcess = context.Process(
             target=_serve, args=(theirs, load, out, checkpoint_seconds), daemon=True
         )
-        with _ctrl_c_held_back():  # it is for this process alone, which then stops the others
+        with processes_without_ctrl_c():  # it is for this process alone, which then stops the others
             self.process.start()
         theirs.close()
 
@@ -275,16 +275,3 @@ def described(error: Exception) -> str:
 def _terminated(_signal: int, _frame: FrameType | None) -> None:
     signal.signal(signal.SIGTERM, signal.SIG_IGN)  # once: the checkpoint is being written
     raise KeyboardInterrupt
-
-
-@contextlib.contextmanager
-def _ctrl_c_held_back() -> Iterator[None]:
-    """A process that starts in here never sees Ctrl-C; the caller sees it afterwards."""
-    if not hasattr(signal, "pthread_sigmask"):
-        yield
-        return
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)

@@ -128,7 +128,7 @@ def commit(inputs: Any, params: Any, first: Any, last: Any, state: Any, work: An
     n = tally[MOVES]
     for k in range(n):
         x, step = batch.at[k, 1], first + batch.at[k, 0]
-        protocol.prefetch(inputs, batch.at[min(k + 1, n - 1), 1], batch.at[min(k + 2, n - 1), 1], state.W)
+        protocol.prefetch_move(inputs, batch.at[min(k + 1, n - 1), 1], batch.at[min(k + 2, n - 1), 1], state.W)
         protocol.draw(inputs, x, params.keys[PERTURBATION], step, work.Z)
         loop.apply(inputs, params, x, step, batch.c[k], state, work)
     counts[loop.ASKED] += last - first

@@ -9,6 +9,7 @@ Inputs (the matrix C of each input x, DESIGN 1); S, V, D are R x L, Z is whateve
     rows(inputs, x)                            R
     scores(inputs, x, W, S)                    S = C W
     prefetch(inputs, soon, later, W)           ask memory for the next inputs; changes nothing
+    prefetch_move(inputs, soon, later, W)      likewise, for inputs that are not decoded: ``project`` and ``move``
     draw(inputs, x, key, step, Z)              Z ~ N(0, I), as many as the next three need
     scores_with(inputs, x, W, Z, S, V)         S = C W and V = C u, V ~ N(0, C C') column by column
     project(inputs, x, Z, D)                   D with C' D = E[u given V]                        (DESIGN 2.3)
@@ -69,6 +70,7 @@ def _not_for(name: str) -> Callable[..., Any]:
 rows = _not_for("rows")
 scores = _not_for("scores")
 prefetch = _not_for("prefetch")
+prefetch_move = _not_for("prefetch_move")
 draw = _not_for("draw")
 scores_with = _not_for("scores_with")
 spread = _not_for("spread")

@@ -5,15 +5,14 @@ All read the same memory of the data (packed.py).
 
 from __future__ import annotations
 
-import os
 import select
 from collections.abc import Callable
-from multiprocessing import get_context, resource_tracker
+from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from typing import Any
 
-from sparsezo.interrupts import ctrl_c_held_back
+from sparsezo.interrupts import processes_without_ctrl_c
 from sparsezo.workers.channel import Channel, Gone, nothing
 from sparsezo.workers.packed import Copied, Mapped, shared
 
@@ -62,9 +61,7 @@ class LocalChannel(PipeEnd):
         context = get_context("spawn")
         connection, theirs = context.Pipe()
         self.process: BaseProcess = context.Process(target=_serve, args=(theirs, data), daemon=True)
-        if os.name == "posix":  # it starts with the first process otherwise, and lets Ctrl-C through when it does
-            resource_tracker.ensure_running()
-        with ctrl_c_held_back():  # it is for this process alone, which then lets go of the others
+        with processes_without_ctrl_c():  # it is for this process alone, which then lets go of the others
             self.process.start()
         theirs.close()
         super().__init__(connection, f"process {self.process.pid}")

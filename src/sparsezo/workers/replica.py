@@ -76,24 +76,34 @@ def restored(content: bytes, data: tuple[Problem, Any]) -> Replica:
 
 def serve(channel: Channel, data: tuple[Problem, Any]) -> None:
     """What a worker does who has the problem and gold, until the other end is gone."""
-    replica: Replica | None = None
+    worker = Answering(data)
     try:
         channel.send(messages.plain(JOIN))
         while True:
-            message = channel.receive()
-            head = messages.head_of(message)
-            if head.kind == JOIN:
-                replica = restored(messages.content_of(message), data)
-                channel.send(messages.plain(JOIN))
-            elif replica is None:
-                raise SparsezoError("a worker was given work before it had a state")
-            elif head.kind == TURN:
-                if (share := _turn(replica, head, message)) is not None:
-                    channel.send(share)
-            elif head.kind == DIGEST:
-                channel.send(messages.plain(DIGEST, replica.digest()))
+            if (answer := worker.answer(channel.receive())) is not None:
+                channel.send(answer)
     except Gone:
         return
+
+
+class Answering:
+    """What a worker says to each message, in their order."""
+
+    def __init__(self, data: tuple[Problem, Any]) -> None:
+        self.replica: Replica | None = None
+        self._data = data
+
+    def answer(self, message: bytes) -> bytes | bytearray | None:
+        """None where there is nothing to say."""
+        head = messages.head_of(message)
+        if head.kind == JOIN:
+            self.replica = restored(messages.content_of(message), self._data)
+            return messages.plain(JOIN)
+        if self.replica is None:
+            raise SparsezoError("a worker was given work before it had a state")
+        if head.kind == TURN:
+            return _turn(self.replica, head, message)
+        return messages.plain(DIGEST, self.replica.digest())
 
 
 def _turn(replica: Replica, head: Head, message: bytes) -> bytearray | None:

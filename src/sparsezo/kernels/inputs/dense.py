@@ -142,6 +142,11 @@ def _prefetch(inputs: Any, soon: Any, later: Any, W: Any) -> None:
         prefetch_element(inputs.features, e)
 
 
+@implements(protocol.prefetch_move, DenseInputs)
+def _prefetch_move(inputs: Any, soon: Any, later: Any, W: Any) -> None:
+    protocol.prefetch(inputs, soon, later, W)
+
+
 @implements(protocol.draw, DenseInputs)
 def _draw(inputs: Any, x: Any, key: Any, step: Any, Z: Any) -> None:
     fill_normals(key, step, Z.reshape(-1)[: inputs.features.shape[1]])

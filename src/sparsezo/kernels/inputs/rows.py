@@ -71,6 +71,11 @@ def _prefetch(inputs: Any, soon: Any, later: Any, W: Any) -> None:
         prefetch_element(inputs.values, e)
 
 
+@implements(protocol.prefetch_move, RowInputs)
+def _prefetch_move(inputs: Any, soon: Any, later: Any, W: Any) -> None:
+    protocol.prefetch(inputs, soon, later, W)
+
+
 @implements(protocol.draw, RowInputs)
 def _draw(inputs: Any, x: Any, key: Any, step: Any, Z: Any) -> None:
     fill_normals(key, step, Z[0])

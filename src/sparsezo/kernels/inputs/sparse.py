@@ -74,6 +74,16 @@ def _scores(inputs: Any, x: Any, W: Any, S: Any) -> None:
 
 @implements(protocol.prefetch, SparseInputs)
 def _prefetch(inputs: Any, soon: Any, later: Any, W: Any) -> None:
+    _ask_memory(inputs, inputs.chol, soon, later, W)
+
+
+@implements(protocol.prefetch_move, SparseInputs)
+def _prefetch_move(inputs: Any, soon: Any, later: Any, W: Any) -> None:
+    _ask_memory(inputs, inputs.inverse, soon, later, W)
+
+
+@kernel
+def _ask_memory(inputs: Any, K: Any, soon: Any, later: Any, W: Any) -> None:
     """C and K of ``later``, and (as its C is here by now) the weights of ``soon``: 64 bytes, 16 numbers, at a time."""
     L = W.shape[1]
     for e in range(inputs.row_ptr[inputs.row_start[soon]], inputs.row_ptr[inputs.row_start[soon + 1]]):
@@ -82,7 +92,7 @@ def _prefetch(inputs: Any, soon: Any, later: Any, W: Any) -> None:
     for e in range(inputs.row_ptr[inputs.row_start[later]], inputs.row_ptr[inputs.row_start[later + 1]], 16):
         prefetch_element(inputs.columns, e)
     for j in range(inputs.chol_start[later], inputs.chol_start[later + 1], 16):
-        prefetch_element(inputs.chol, j)
+        prefetch_element(K, j)
 
 
 @implements(protocol.draw, SparseInputs)
