@@ -31,17 +31,20 @@ def test_every_option_of_demo_and_bench_arrives(program, monkeypatch):
         ["demo", "-o", "there"],
         ["bench", "text"],
         ["bench", "rerank", "--data", "D", "--rounds", "7", "--json"],
+        ["bench", "scaling", "--steps", "8192", "--quick", "-o", "there"],
     ):
         assert program(*words) == (0, "", "")
     monkeypatch.setenv("SPARSEZO_DATA", "E")
     assert program("bench", "chunking") == (0, "", "")
+    rest = {"steps": None, "quick": False, "out": None}
     assert seen == [
         ((30.0, Path("demo-report")), {"as_json": False}),
         ((2.5, None), {"as_json": True}),
         ((30.0, Path("there")), {"as_json": False}),
-        (("text", None, 5), {"as_json": False}),
-        (("rerank", Path("D"), 7), {"as_json": True}),
-        (("chunking", Path("E"), 5), {"as_json": False}),
+        (("text", None, 5), {"as_json": False, **rest}),
+        (("rerank", Path("D"), 7), {"as_json": True, **rest}),
+        (("scaling", None, 5), {"as_json": False, "steps": 8192, "quick": True, "out": Path("there")}),
+        (("chunking", Path("E"), 5), {"as_json": False, **rest}),
     ]
 
 

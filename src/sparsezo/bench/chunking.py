@@ -45,7 +45,7 @@ ASKING = Settings("part", None, 0.2, None, step="adagrad")
 
 
 def measure(data: Path | None, rounds: int) -> dict[str, Any]:
-    corpus, name = _corpus(data)
+    corpus, name = bench_corpus(data)
     task, corpus = Chunking.fit(corpus, only="NP")
     problem, gold = task.problem(corpus, risk=True), task.gold(corpus)
     learners: dict[str, Learner] = {}
@@ -86,10 +86,12 @@ def measure(data: Path | None, rounds: int) -> dict[str, Any]:
     }
 
 
-def _corpus(data: Path | None) -> tuple[Corpus, str]:
-    if data is None or not (data / "conll2000" / "train.txt.gz").exists():
-        return chunking_corpus(_GENERATED, seed=1), f"generated, {_GENERATED:,} sentences"
-    return read_conll(data / "conll2000" / "train.txt.gz")[1000:], "CoNLL-2000, the paper's training split"
+def bench_corpus(data: Path | None, sentences: int | None = None) -> tuple[Corpus, str]:
+    """The real one where it is, or so many generated ``sentences``: what it is, too."""
+    if sentences is None and data is not None and (data / "conll2000" / "train.txt.gz").exists():
+        return read_conll(data / "conll2000" / "train.txt.gz")[1000:], "CoNLL-2000, the paper's training split"
+    count = sentences or _GENERATED
+    return chunking_corpus(count, seed=1), f"generated, {count:,} sentences"
 
 
 def _numpy_draws(problem: Problem, draws: int = 2000) -> Callable[[], float]:

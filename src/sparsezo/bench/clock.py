@@ -13,14 +13,32 @@ import numpy as np
 from sparsezo.cli import show
 from sparsezo.errors import UsageError
 
-BENCHES = ("chunking", "text", "rerank")
+BENCHES = ("chunking", "text", "rerank", "scaling")
+SCALING = "scaling"
 
 
-def run_bench(what: str, data: Path | None, rounds: int, *, as_json: bool) -> None:
+def run_bench(
+    what: str,
+    data: Path | None,
+    rounds: int,
+    *,
+    as_json: bool,
+    steps: int | None = None,
+    quick: bool = False,
+    out: Path | None = None,
+) -> None:
+    """``steps``, ``quick`` and ``out`` are for scaling alone."""
     if what not in BENCHES:
         raise UsageError(f"bench {what}: choose from {', '.join(BENCHES)}")
+    if what != SCALING and (quick or steps is not None or out is not None):
+        raise UsageError(f"bench {what}: --steps, --quick and -o belong to bench scaling; leave them out")
     module = importlib.import_module(f"sparsezo.bench.{what}")
-    fields: dict[str, Any] = module.measure(data, rounds)
+    if what == SCALING:
+        from sparsezo.bench.scaling_tables import measured_into
+
+        fields: dict[str, Any] = measured_into(out, lambda: module.measure(data, rounds, steps, quick=quick))
+    else:
+        fields = module.measure(data, rounds)
     if as_json:
         show.result(fields, as_json=True)
     else:

@@ -134,15 +134,23 @@ def demo(
 
 
 def bench(
-    what: Annotated[str, typer.Argument(metavar="WHAT", help="chunking, text or rerank.")],
+    what: Annotated[str, typer.Argument(metavar="WHAT", help="chunking, text, rerank or scaling.")],
     data: Annotated[
         Path | None,
         typer.Option(envvar="SPARSEZO_DATA", help="Folder with conll2000/ and smt/; without it, generated data."),
     ] = None,
     rounds: Annotated[int, typer.Option(min=1, help="Interleaved rounds; the best of each counts.")] = 5,
+    steps: Annotated[int | None, typer.Option(min=1, help="scaling: steps of a round. (default: 32,768)")] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="scaling: some seconds, on a little generated data.")] = False,
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", help="scaling: folder of the tables as CSV and the figure.")
+    ] = None,
     as_json: Json = False,
 ) -> None:
-    """What a step costs, as a ratio to a yardstick in the same run: NumPy's normals, Vowpal Wabbit, features @ w."""
+    """What a step costs, as a ratio to a yardstick in the same run: NumPy's normals, Vowpal Wabbit, features @ w.
+
+    scaling: two workers beside one process, and what a model makes of it for up to 1,024.
+    """
     from sparsezo.bench.clock import run_bench
 
-    run_bench(what, data, rounds, as_json=as_json)
+    run_bench(what, data, rounds, as_json=as_json, steps=steps, quick=quick, out=output)
