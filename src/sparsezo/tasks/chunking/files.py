@@ -54,6 +54,7 @@ def _how(options: ChunkingOptions) -> dict[str, Any]:
         "templates": read_templates(options.template) if options.template else None,
         "features": options.features,
         "min_count": options.min_count,
+        "hash_bits": options.hash_bits,
     }
 
 
