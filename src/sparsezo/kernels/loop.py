@@ -26,7 +26,7 @@ from sparsezo.kernels.codes import (
 )
 from sparsezo.kernels.coefficient import LEAST_PROBABILITY, coefficient, compares, late_factor, perturbs
 from sparsezo.kernels.jit import inlined_kernel, kernel
-from sparsezo.kernels.random import COMPLEMENT, DEBT, FEEDBACK, INPUTS, OPPOSITE, OUTPUT, PERTURBATION, below
+from sparsezo.kernels.random import COMPLEMENT, DEBT, FEEDBACK, INPUTS, OPPOSITE, OUTPUT, PERTURBATION, below, input_at
 from sparsezo.kernels.raters import flipped, perceived
 
 # Places in State.counts and State.sums. QUESTIONS, ANSWERS: what a person is asked, and has answered. PASSED: steps
@@ -56,6 +56,7 @@ class StepParams(NamedTuple):
     rehearse: int  # earlier answers gone over again after each new one
     batch: int  # steps whose coefficients are computed at the same weights
     keys: NDArray[np.uint64]  # one a stream
+    shift: int = 0  # of a stream: inputs are looked at in turn (random.input_at)
 
 
 class State(NamedTuple):
@@ -363,9 +364,9 @@ def run(inputs: Any, task: Any, gold: Any, params: Any, N: Any, stop: Any, answe
     """
     while state.counts[STEP] < stop and state.counts[ANSWERS] < answers:
         step = state.counts[ASKED]
-        key = params.keys[INPUTS]
-        x = below(key, step, N)
-        protocol.prefetch(inputs, below(key, step + 1, N), below(key, step + 2, N), state.W)
+        at = (params.keys[INPUTS], params.shift)
+        x = input_at(*at, step, N)
+        protocol.prefetch(inputs, input_at(*at, step + 1, N), input_at(*at, step + 2, N), state.W)
         score, F_plus, F_incumbent, same, best = observe(inputs, task, gold, params, x, step, state, work)
         if not np.isfinite(score + F_plus + F_incumbent):
             return False
