@@ -52,14 +52,15 @@ _SHOWN = {"pair": 2, "rate": 1}  # outputs that a question shows; the others are
 class Learner(Optimizer):
     """One learner on one problem, which it only reads: a problem serves any number of learners and threads."""
 
-    def __init__(self, problem: Problem, settings: Settings, W: NDArray[Any] | None = None) -> None:
+    def __init__(self, problem: Problem, settings: Settings, W: Any = None, *, copy: bool = True) -> None:
+        """W: the weights to start from. ``copy`` false: learn in W itself, which may be a mapped file (np.memmap)."""
         if not problem.learn:
             raise UsageError("this problem was made to decode only; make it by task.problem(data)")
         if settings.criterion == "annealed" and not problem.risk:
             raise UsageError("the annealed criterion needs task.problem(data, risk=True)")
         if not len(problem):
             raise UsageError("the problem has no inputs to learn from")
-        self._begin(settings, problem.n_features, problem.n_labels, problem.dtype, W)
+        self._begin(settings, problem.n_features, problem.n_labels, problem.dtype, W, copy)
         self.problem = problem
         self._inputs, self._task = problem.private()
         self.workspace = workspace_of(problem)

@@ -70,8 +70,8 @@ class Optimizer:
         settings.refuse_batch("is of a Learner's run(); ask several before you tell")
         self._begin(settings, whole("n", n, 1), 1, np.float64, w0)
 
-    def _begin(self, settings: Settings, n: int, L: int, dtype: Any, W: Any) -> None:
-        """n rows of L weights each, at 0 or at a copy of W."""
+    def _begin(self, settings: Settings, n: int, L: int, dtype: Any, W: Any, copy: bool = True) -> None:
+        """n rows of L weights each, at 0, or at a copy of W or in W itself."""
         self.settings = settings
         self.id = secrets.token_hex(8)
         self.on_event: Callable[[Event], None] | None = None
@@ -81,7 +81,7 @@ class Optimizer:
         self._work: loop.Workspace | None = None
         try:
             self.state = loop.State(
-                W=np.zeros((n, L), dtype) if W is None else _start(W, n, L, dtype),
+                W=np.zeros((n, L), dtype) if W is None else _start(W, n, L, dtype, copy),
                 q=np.zeros((n if settings.step == "adagrad" else 0, L), dtype),
                 Q_row=np.zeros(n if settings.perturb == "all" else 0),
                 counts=np.zeros(loop.N_COUNTS, np.int64),
@@ -384,8 +384,13 @@ def whole(name: str, value: object, least: int) -> int:
     return number
 
 
-def _start(W: Any, n: int, L: int, dtype: Any) -> NDArray[Any]:
-    """A copy of the weights to start from."""
-    start = bounds.weights("the weights to start from", W, (n, L), dtype)
-    bounds.finite("the weights to start from", start)
+def _start(W: Any, n: int, L: int, dtype: Any, copy: bool) -> NDArray[Any]:
+    """The weights to start from: a copy, or themselves, which are then not read through."""
+    name = "the weights to start from"
+    start = bounds.weights(name, W, (n, L), dtype)
+    if not copy:
+        if not np.may_share_memory(start, W) or not start.flags.writeable:
+            raise UsageError(f"{name} must be a {np.dtype(dtype)} array in C order that can be written, to learn in it")
+        return start.view(np.ndarray)
+    bounds.finite(name, start)
     return start.copy()

@@ -31,6 +31,7 @@ from sparsezo import __version__, bounds
 from sparsezo.consulting import Answers, check_rule, consult
 from sparsezo.divergence import refuse_not_finite, refuse_unheard
 from sparsezo.errors import UsageError, shown
+from sparsezo.held import Held
 from sparsezo.identity import known_by
 from sparsezo.interrupts import CHECKPOINT_SECONDS, DeferredSignals
 from sparsezo.kernels import loop
@@ -41,7 +42,7 @@ from sparsezo.rules import RULES
 from sparsezo.scorers import Scorer, ScorerError
 from sparsezo.settings import Settings
 from sparsezo.storage.container import damage, like, read_container, write_container
-from sparsezo.tasks.base import Problem, Scores, Task
+from sparsezo.tasks.base import Scores, Task
 from sparsezo.tasks.loading import Data
 from sparsezo.workers.options import WorkerOptions
 
@@ -128,9 +129,9 @@ class Training:
             check_rule(settings.rule, settings.criterion, settings.feedback)
             settings.refuse_batch("a scorer is asked about one step at a time")
         self.gold = task.gold(data.train) if scorer is None else None
-        self._dev = _Held(task, data.dev) if data.dev is not None else None
-        self._test = _Held(task, data.test) if data.test is not None else None  # what is wrong with it is said now
-        self.learner = Learner(self.problem, settings, W)
+        self._dev = Held(task, data.dev) if data.dev is not None else None
+        self._test = Held(task, data.test) if data.test is not None else None  # what is wrong with it is said now
+        self.learner = self._learner(W)
         if answers is not None and not self.learner.asks_people:
             raise UsageError(f"`answers` {answers}: {self.learner.nobody}; give `iterations` alone")
         self._start = known_by(self.learner.state.W) if W is not None else None
@@ -155,7 +156,7 @@ class Training:
 
     def learn(self, progress: Callable[[Progress], None] | None = None) -> Model:
         """Learn to the end. On KeyboardInterrupt, or where a scorer fails, the checkpoint is written first."""
-        advance: Callable[[int, int | None], None] = functools.partial(self.learner.run, self.gold)
+        advance: Callable[[int, int | None], None] = self._advance
         size = 1000
         if self.scorer is None:
             self.learner.run(self.gold, 0)  # compiles, where that is still to do, before the clock starts
@@ -172,6 +173,12 @@ class Training:
                 self._save()
                 raise
         return self._model()
+
+    def _learner(self, W: NDArray[Any] | None) -> Learner:
+        return Learner(self.problem, self.settings, W)
+
+    def _advance(self, steps: int, answers: int | None) -> None:
+        self.learner.run(self.gold, steps, answers)
 
     def _from_scorer(self, scorer: Scorer, signals: DeferredSignals) -> Callable[[int, int | None], None]:
         """A signal is heard while an answer is waited for: the question is then taken back."""
@@ -314,11 +321,14 @@ class Training:
             "evaluate_at": list(self.evaluate_at),
             "test_looks": self.test_looks,
             "features": known_by(*self.task.to_arrays()),
-            "train": known_by(self.problem.inputs, self.problem.task, self.gold),
+            "train": self._train_known_by(),
             "dev": dev and known_by(dev.problem.inputs, dev.problem.task, dev.gold),
             "initial weights": self._start,
             "scorer": self.scorer.text if self.scorer is not None else None,
         }
+
+    def _train_known_by(self) -> str:
+        return known_by(self.problem.inputs, self.problem.task, self.gold)
 
     def _save(self) -> None:
         if self.checkpoint is None:
@@ -385,15 +395,3 @@ class Training:
         if self.checkpoint is not None:
             with contextlib.suppress(FileNotFoundError):
                 self.checkpoint.unlink()
-
-
-class _Held:
-    """A part of the data that is only looked at, with its arrays."""
-
-    def __init__(self, task: Task, data: Any) -> None:
-        self.task = task
-        self.problem: Problem = task.problem(data, learn=False)
-        self.gold = task.gold(data)
-
-    def value(self, W: NDArray[Any]) -> float:
-        return self.task.quality(self.problem, self.gold, predict(self.problem, W))

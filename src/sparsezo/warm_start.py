@@ -29,11 +29,29 @@ class Start:
 
 def joined(model: Model, task: Task) -> Start:
     """A task's ``feature_names`` and ``label_names`` say what the rows and columns of its weights are."""
+    if (bits := getattr(task, "hash_bits", None)) is not None or getattr(model.task, "hash_bits", None) is not None:
+        return _hashed(model, task, bits)
     rows = _found("features", *(_names(each, "feature_names") for each in (model.task, task)))
     columns = _found("labels", *(_names(each, "label_names") for each in (model.task, task)))
     W = np.zeros((task.n_features, task.n_labels), model.W.dtype)
     W[np.ix_(rows[1], columns[1])] = model.W[np.ix_(rows[0], columns[0])]
     return Start(W, len(rows[0]), len(columns[0]))
+
+
+def _hashed(model: Model, task: Task, bits: int | None) -> Start:
+    """A feature's row is the same in both, whatever its name."""
+    its = getattr(model.task, "hash_bits", None)
+    if its != bits:
+        had = "no `hash_bits`" if its is None else f"`hash_bits` {its}"
+        raise UsageError(f"the model to start from has {had}; train with the same, where rows mean the same")
+    if (labels := _names(task, "label_names")) != _names(model.task, "label_names") or (
+        model.W.shape != (task.n_features, task.n_labels)
+    ):
+        raise UsageError(
+            f"the model to start from has other labels than {_some(labels)}, or other templates: with `hash_bits` its "
+            "weights can only be taken as they are"
+        )
+    return Start(model.W, task.n_features, task.n_labels)
 
 
 def _names(task: Task, which: str) -> Sequence[str]:

@@ -19,11 +19,15 @@ from sparsezo.options import described, make_options
 from sparsezo.scorers import ScorerError, ScorerOptions
 from sparsezo.settings import SETTINGS, Settings
 from sparsezo.tasks.registry import kinds
+from sparsezo.tasks.streams import StreamOptions
 from sparsezo.workers.options import WorkerOptions
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from sparsezo.model import Model
     from sparsezo.scorers import Scorer
+    from sparsezo.tasks.base import Task
     from sparsezo.tasks.kind import TaskKind
     from sparsezo.training import Outcome, Training
 
@@ -112,6 +116,7 @@ def _parameters(kind: TaskKind) -> list[inspect.Parameter]:
         *parameters(described(ScorerOptions), LEARNER),
         *parameters(described(WorkerOptions), LEARNER),
         *parameters(own, f"Task {kind.name}"),
+        *(parameters(described(StreamOptions), f"Task {kind.name}") if kind.streaming else ()),
         parameter(_INIT, str | None, init),
         parameter("evaluate_every", str | None, every),
         parameter("checkpoint_seconds", float, seconds, CHECKPOINT_SECONDS),
@@ -139,6 +144,7 @@ def run_train(kind: TaskKind, values: Mapping[str, Any]) -> None:
     workers = _workers(values)
     workers.check(settings)
     workers.reach()
+    _stream(values)
     scorer = make_options(ScorerOptions, given(values, described(ScorerOptions)), "train").open()
     run_length(values)
     every = whole_number(values["evaluate_every"], "--evaluate-every") if values["evaluate_every"] else None
@@ -156,7 +162,6 @@ def _training(
     kind: TaskKind, values: Mapping[str, Any], every: int | None, checkpoint: Path | None, scorer: Scorer | None
 ) -> Training:
     """With everything that can be wrong about the files found out."""
-    from sparsezo.cli import show
     from sparsezo.tasks.loading import Files
     from sparsezo.training import Training
 
@@ -165,31 +170,42 @@ def _training(
     model = _model_to_start_from(kind, values[_INIT])
     if model is not None:
         options.pop(_INIT, None)
-    loaded = kind.load(Files(tuple(values["train"]), values["dev"], values["test"], options))
-    W = loaded.W
-    if model is not None:
-        from sparsezo.warm_start import joined
+    files = Files(tuple(values["train"]), values["dev"], values["test"], options)
+    settings = Settings.complete(given(values, SETTINGS), kind.defaults, kind.usual_step)
+    how = {
+        "answers": answers,
+        "evaluate_every": every,
+        "checkpoint": checkpoint,
+        "checkpoint_seconds": values["checkpoint_seconds"],
+        "resume": values["resume"],
+        "scorer": scorer,
+    }
+    if (stream := _stream(values)).stream:
+        from sparsezo.streaming import StreamedTraining, check_settings
 
-        start = joined(model, loaded.task)
-        W = start.W
-        show.note(
-            f"starting from {values[_INIT]}: {start.features:,} of {loaded.task.n_features:,} features and "
-            f"{start.labels:,} of {loaded.task.n_labels:,} labels found again"
-        )
-    return Training(
-        loaded.task,
-        loaded.data,
-        Settings.complete(given(values, SETTINGS), kind.defaults, kind.usual_step),
-        iterations,
-        answers=answers,
-        evaluate_every=every,
-        checkpoint=checkpoint,
-        checkpoint_seconds=values["checkpoint_seconds"],
-        resume=values["resume"],
-        W=W,
-        scorer=scorer,
-        workers=_workers(values),
+        check_settings(settings, scorer=scorer is not None, workers=_workers(values).workers)
+        streamed = kind.stream(files, stream.inputs)
+        W = None if model is None else _joined(model, streamed.stream.task, values[_INIT])
+        return StreamedTraining(streamed, settings, iterations, W=W, **how)
+    loaded = kind.load(files)
+    W = loaded.W if model is None else _joined(model, loaded.task, values[_INIT])
+    return Training(loaded.task, loaded.data, settings, iterations, W=W, workers=_workers(values), **how)
+
+
+def _joined(model: Model, task: Task, name: str) -> NDArray[Any]:
+    from sparsezo.cli import show
+    from sparsezo.warm_start import joined
+
+    start = joined(model, task)
+    show.note(
+        f"starting from {name}: {start.features:,} of {task.n_features:,} features and "
+        f"{start.labels:,} of {task.n_labels:,} labels found again"
     )
+    return start.W
+
+
+def _stream(values: Mapping[str, Any]) -> StreamOptions:
+    return make_options(StreamOptions, given(values, described(StreamOptions)), "train")
 
 
 def _workers(values: Mapping[str, Any]) -> WorkerOptions:

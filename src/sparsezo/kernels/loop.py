@@ -16,7 +16,7 @@ from sparsezo.kernels import protocol
 from sparsezo.kernels.codes import ALL, ANNEALED, BASELINE, CROSS_ENTROPY, EXACT, PAIRWISE, SCORE, SUPERVISED, SYMMETRIC
 from sparsezo.kernels.coefficient import LEAST_PROBABILITY, coefficient, compares, late_factor, perturbs
 from sparsezo.kernels.jit import inlined_kernel, kernel
-from sparsezo.kernels.random import COMPLEMENT, DEBT, INPUTS, OPPOSITE, OUTPUT, PERTURBATION, below
+from sparsezo.kernels.random import COMPLEMENT, DEBT, INPUTS, OPPOSITE, OUTPUT, PERTURBATION, below, input_at
 from sparsezo.kernels.raters import told
 
 # Places in State.counts and State.sums. QUESTIONS, ANSWERS: what a person is asked, and has answered. PASSED: steps
@@ -48,6 +48,7 @@ class StepParams(NamedTuple):
     samples: int  # steps in a row that look at the same input, whose directions are averaged
     antithetic: int  # every second one looks the other way
     keys: NDArray[np.uint64]  # one a stream
+    shift: int = 0  # of a stream: inputs are looked at in turn (random.input_at)
 
 
 class State(NamedTuple):
@@ -366,9 +367,9 @@ def run(inputs: Any, task: Any, gold: Any, params: Any, N: Any, stop: Any, answe
     """
     while state.counts[STEP] < stop and state.counts[ANSWERS] < answers:
         step = state.counts[ASKED]
-        key = params.keys[INPUTS]
-        x = below(key, step, N)
-        protocol.prefetch(inputs, below(key, step + 1, N), below(key, step + 2, N), state.W)
+        at = (params.keys[INPUTS], params.shift)
+        x = input_at(*at, step, N)
+        protocol.prefetch(inputs, input_at(*at, step + 1, N), input_at(*at, step + 2, N), state.W)
         score, F_plus, F_incumbent, same, best = observe(inputs, task, gold, params, x, step, False, 0.0, state, work)
         if not np.isfinite(score + F_plus + F_incumbent):
             return False

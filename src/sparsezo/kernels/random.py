@@ -98,6 +98,17 @@ def permuted(key: Any, step: Any, n: Any) -> Any:
 
 
 @kernel
+def input_at(key: Any, shift: Any, step: Any, n: Any) -> Any:
+    """The input that a step looks at: drawn at random; or, where there is a shift, each once in n steps.
+
+    A turn begins where step + shift is a multiple of n.
+    """
+    if shift > 0:
+        return permuted(key, step + shift, n)
+    return below(key, step, n)
+
+
+@kernel
 def normal_pair(word: Any) -> Any:
     """Two independent N(0, 1) from 64 random bits, by Box-Muller: sqrt(-2 ln a) * (cos t, sin t)."""
     a = _F(_I(word >> np.uint64(33))) * _F(2.0**-31) + _F(2.0**-32)  # in (0, 1], fine near 0

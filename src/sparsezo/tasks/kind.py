@@ -55,6 +55,7 @@ class TaskKind:
     usual_step: str = "constant"  # where nothing else is said, and not all weights are perturbed
     asks: tuple[str, ...] = ()  # rules that learn from answers which it offers, as its problems do
     making: str | None = None
+    streaming: str | None = None  # the module that reads files larger than memory; None: there is none
     reading_extra: str | None = None  # of extras.EXTRAS: without it no data can be read
     metric_extra: str | None = None  # ... no output be valued
     grid: Grid | None = None  # where tune looks; None: where the paper's experiment does
@@ -78,6 +79,12 @@ class TaskKind:
 
     def load(self, files: Any) -> Any:
         return self._files().load(files)
+
+    def stream(self, files: Any, window: int) -> Any:
+        """A ``Streamed``: train in windows of so many inputs."""
+        if self.streaming is None:
+            raise UsageError(f"task {self.name} has no `stream`; leave it out")
+        return importlib.import_module(self.streaming).load_stream(files, window)
 
     def read(self, task: Any, path: str, options: Mapping[str, Any]) -> Any:
         return self._files().read(task, path, options)

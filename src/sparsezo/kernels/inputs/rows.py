@@ -18,6 +18,7 @@ from sparsezo import bounds
 from sparsezo.errors import UsageError
 from sparsezo.kernels import protocol
 from sparsezo.kernels.adagrad import adagrad
+from sparsezo.kernels.inputs.columns import in_use
 from sparsezo.kernels.inputs.products import combine
 from sparsezo.kernels.jit import allocating_kernel, kernel
 from sparsezo.kernels.lazy import settle_columns
@@ -218,7 +219,9 @@ def row_inputs(X: Any) -> RowInputs:
     )
     bounds.offsets("indptr", inputs.indptr, n=X.shape[0], end=inputs.columns.size)
     bounds.array("values", inputs.values, "f", (inputs.columns.size,))
-    wrong = _measure(inputs.indptr, inputs.columns, inputs.values, X.shape[1], norm)
+    names, numbers = in_use(inputs.columns, X.shape[1])
+    size = X.shape[1] if names is None else names.size
+    wrong = _measure(inputs.indptr, numbers, inputs.values, size, norm)
     if wrong >= 0:
         raise UsageError(f"row {wrong} names a column twice, a column that is not there, or a value that is not finite")
     return inputs

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from sparsezo import bounds
 from sparsezo.kernels import protocol
 from sparsezo.kernels.adagrad import adagrad
+from sparsezo.kernels.inputs.columns import in_use
 from sparsezo.kernels.inputs.products import combine, gather, scatter, weight
 from sparsezo.kernels.inputs.projection import SparseScratch, project_onto_rows
 from sparsezo.kernels.jit import allocating_kernel, kernel
@@ -329,7 +330,9 @@ def sparse_inputs(
     if values is not None:
         bounds.array("values", values, "f", (columns.size,))
         bounds.finite("values", values)
-    slots, col_start, cols = distinct(row_start, row_ptr, columns, n_cols)
+    names, numbers = in_use(columns, n_cols)
+    slots, col_start, cols = distinct(row_start, row_ptr, numbers, n_cols if names is None else names.size)
+    cols = cols if names is None else names[cols]
     R = np.diff(row_start)
     long = factor_up_to < R
     chol_start = np.concatenate([[0], np.cumsum(np.where(long, 0, R * (R + 1) // 2))]).astype(np.int64)

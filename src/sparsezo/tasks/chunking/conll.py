@@ -33,6 +33,7 @@ from sparsezo.storage.files import atomic_write, numbered_lines
 from sparsezo.tasks.chunking import conllu
 
 _DOCUMENT_START = "-DOCSTART-"
+_NO_TOKEN = "holds no token; expected one token a line and a blank line between sentences"
 # Not str.split(): that also splits at a no-break space, which may stand inside a token.
 split_cells = re.compile(r"[^ \t]+").findall
 
@@ -146,7 +147,7 @@ def read_conll(
     if is_conllu:
         return _read_conllu(path, lines, tagged, n_columns, column)
     number = None if column is None else _number(column)
-    cells, numbers, stops, width = _gather(path, _rows(lines))
+    cells, numbers, stops, width = _gather(path, _sentences(path, _rows(lines)))
     tag = _tag_column(f"{path}:{numbers[0]}", width, tagged, n_columns, number)
     columns = tuple(cells[i::width] for i in range(width if tag is None else tag + 1))
     observed, tags = (columns, None) if tag is None else (columns[:-1], columns[-1])
@@ -162,7 +163,7 @@ def _read_conllu(
 ) -> Corpus:
     name, kept = conllu.chosen(column)
     text = [] if tagged else list(lines)
-    cells, numbers, stops, width = _gather(path, conllu.rows(path, text or lines, kept))
+    cells, numbers, stops, width = _gather(path, _sentences(path, conllu.rows(path, text or lines, kept)))
     tags = cells[width - 1 :: width]
     untagged = all(tag == conllu.EMPTY for tag in tags)
     if tagged and untagged:
@@ -186,23 +187,42 @@ def _corpus(
     return Corpus(str(path), observed, tags, np.array(stops, np.int64), np.array(lines, np.int32), column=column)
 
 
+def conll_parts(path: str | os.PathLike[str], size: int, column: str | None = None, skip: int = 0) -> Iterator[Corpus]:
+    """The sentences of a tagged file, ``size`` at a time, without the first ``skip``; never all of it in memory."""
+    first, lines = _first_line(numbered_lines(path))
+    if conllu.is_conllu(path, first):
+        column, kept = conllu.chosen(column)
+        rows, number = conllu.rows(path, lines, kept), None
+    else:
+        rows, number = _rows(lines), None if column is None else _number(column)
+    width, sentences = 0, itertools.islice(_sentences(path, rows), skip, None)
+    while part := list(itertools.islice(sentences, size)):
+        cells, numbers, stops, width = _gather(path, part, width)
+        tag = _tag_column(f"{path}:{numbers[0]}", width, True, None, number) or 0
+        *observed, tags = (cells[i::width] for i in range(tag + 1))
+        yield _corpus(path, tuple(observed), tags, stops, numbers, column)
+    if not width and not skip:
+        raise DataError(str(path), _NO_TOKEN)
+
+
 def _gather(
-    path: str | os.PathLike[str], rows: Iterable[tuple[int, list[str]]]
+    path: str | os.PathLike[str], sentences: Iterable[tuple[list[int], list[list[str]]]], width: int = 0
 ) -> tuple[list[str], list[int], list[int], int]:
-    """All cells row by row, the line of each row, where sentences stop, and how many cells a row has."""
+    """All cells row by row, the line of each row, where sentences stop, and how many cells a row has: ``width``."""
     cells: list[str] = []
     lines: list[int] = []
     stops = [0]
-    width = 0
     seen: dict[str, str] = {}
     intern = seen.setdefault  # words repeat: one string object for all of a word's tokens
-    for numbers, sentence in _sentences(path, rows):
+    for numbers, sentence in sentences:
         width = width or len(sentence[0])
         if set(map(len, sentence)) != {width}:
             place, row = next((i, row) for i, row in enumerate(sentence) if len(row) != width)
+            known = lines or numbers[:place]
+            before = f"line {known[0]}" if known else "what stands before"
             raise DataError(
                 f"{path}:{numbers[place]}",
-                f"has {_columns(len(row))} where line {lines[0] if lines else numbers[0]} has {width}; "
+                f"has {_columns(len(row))} where {before} has {width}; "
                 "every token needs the same columns, separated by spaces or tabs",
             )
         flat = list(itertools.chain.from_iterable(sentence))
@@ -210,7 +230,7 @@ def _gather(
         lines.extend(numbers)
         stops.append(len(lines))
     if not lines:
-        raise DataError(str(path), "holds no token; expected one token a line and a blank line between sentences")
+        raise DataError(str(path), _NO_TOKEN)
     return cells, lines, stops, width
 
 

@@ -18,7 +18,7 @@ import os
 import re
 from array import array
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import IO, Any
 
@@ -127,16 +127,11 @@ class ListedIndex:
 
     def rows(self, corpus: Corpus) -> Rows:
         """One a token: the attributes that training has seen."""
-        listed = _listed(corpus)
-        known_as = np.fromiter((self.numbers.get(name, -1) for name in listed.names), np.int32, len(listed.names))
-        ids = known_as[listed.ids] if len(listed.names) else listed.ids
-        known = ids >= 0
-        if not known.any() and corpus.n_tokens:
-            raise DataError(corpus.path, "lists no attribute that training has seen; is it CRFsuite's format?")
-        before = np.concatenate([[0], np.cumsum(known)])
-        values = listed.values[known]
-        lengths = np.diff(before[listed.starts])
-        return Rows(ids[known], lengths, values if self.valued or (values != 1).any() else None)
+
+        def known_as(names: list[str]) -> NDArray[np.int32]:
+            return np.fromiter((self.numbers.get(name, -1) for name in names), np.int32, len(names))
+
+        return listed_rows(corpus, known_as, valued=self.valued)
 
     @property
     def n_columns(self) -> int:
@@ -155,6 +150,19 @@ class ListedIndex:
     def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> ListedIndex:
         names = words_from_bytes(arrays["attributes"], "attributes")
         return cls({name: i for i, name in enumerate(names)}, bool(arrays["valued"][0]))
+
+
+def listed_rows(corpus: Corpus, columns_of: Callable[[list[str]], NDArray[np.int32]], *, valued: bool) -> Rows:
+    """One a token, with the columns that the attributes' names have; -1: none. ``valued``: as in ListedIndex."""
+    listed = _listed(corpus)
+    ids = columns_of(listed.names)[listed.ids] if len(listed.names) else listed.ids
+    known = ids >= 0
+    if not known.any() and corpus.n_tokens:
+        raise DataError(corpus.path, "lists no attribute that training has seen; is it CRFsuite's format?")
+    before = np.concatenate([[0], np.cumsum(known)])
+    values = listed.values[known]
+    lengths = np.diff(before[listed.starts])
+    return Rows(ids[known], lengths, values if valued or (values != 1).any() else None)
 
 
 def _listed(corpus: Corpus) -> Listed:

@@ -42,11 +42,11 @@ def load(files: Files) -> Loaded:
     elif files.dev is not None:
         dev = _read(files.dev, train.listed is not None, options.column, train.column)
     test = _read(files.test, train.listed is not None, options.column, train.column) if files.test else None
-    task, train = Chunking.fit(train, scheme=scheme, **_how(options))
+    task, train = Chunking.fit(train, scheme=scheme, **fit_options(options))
     return Loaded(task, Data(train, task.seen(dev) if dev else None, task.seen(test) if test else None))
 
 
-def _how(options: ChunkingOptions) -> dict[str, Any]:
+def fit_options(options: ChunkingOptions) -> dict[str, Any]:
     """What ``fit`` takes."""
     return {
         "only": options.only,
@@ -54,6 +54,7 @@ def _how(options: ChunkingOptions) -> dict[str, Any]:
         "templates": read_templates(options.template) if options.template else None,
         "features": options.features,
         "min_count": options.min_count,
+        "hash_bits": options.hash_bits,
     }
 
 
@@ -63,7 +64,7 @@ def _load_unlabelled(path: str, files: Files, options: ChunkingOptions) -> Loade
     train, lines = read_unlabelled(path, options)
     if train.listed is not None:
         _refuse_templates(path, options)
-    task, train = Chunking.fit(train, scheme=options.scheme, tags=options.tags, lines=lines, **_how(options))
+    task, train = Chunking.fit(train, scheme=options.scheme, tags=options.tags, lines=lines, **fit_options(options))
     held = [task.seen(_labelled(task, each, options)) if each else None for each in (files.dev, files.test)]
     for part in held:
         if part is not None:

@@ -34,6 +34,7 @@ KIND = TaskKind(
     adagrad_grid=((0.3, 0.1, 0.03), (0.4, 0.2, 0.1)),
     asks=ASKS,
     making="sparsezo.tasks.chunking.making",
+    streaming="sparsezo.tasks.chunking.streaming",
     experiments={"chunking": "paper.toml", "noise": "noise.toml", "answers-chunking": "answers.toml"},
     paper="chunking",
     home="sparsezo.tasks.chunking",

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from sparsezo.errors import UsageError
 from sparsezo.options import check_options, option
+from sparsezo.tasks.hash_bits import check_hash_bits, hash_bits
 
 AUTO, PLAIN = "auto", "plain"
 SCHEMES = (AUTO, "iob1", "iob2", "bioes", "bilou", "bmes", PLAIN)  # tags.py knows them
@@ -44,9 +45,11 @@ class ChunkingOptions:
         shown="by content",
     )
     min_count: int = option(1, "Leave out features seen less often.", least=1)
+    hash_bits: int | None = hash_bits()
 
     def __post_init__(self) -> None:
         check_options(self)
+        check_hash_bits(self.hash_bits, self.min_count)
         if self.template is not None and self.features is not None:
             raise UsageError("`template` and `features` both say what the templates are; give one of them")
         if self.format == "lines" and self.tags is None:

@@ -27,21 +27,25 @@ from sparsezo.questions import A_LOSS, WHICH, YES_NO, Questions
 from sparsezo.storage import limits
 from sparsezo.tasks.base import Problem, Scores
 from sparsezo.tasks.chunking import questions_kernel  # noqa: F401  (how it is asked about)
-from sparsezo.tasks.chunking.attributes import AttributeIndex
 from sparsezo.tasks.chunking.conll import Corpus
-from sparsezo.tasks.chunking.crfsuite import ListedIndex
-from sparsezo.tasks.chunking.feature_sets import built_in
+from sparsezo.tasks.chunking.hashed import HashedListed, HashedTemplates
+from sparsezo.tasks.chunking.indices import (
+    Index,
+    OfTemplates,
+    indices_from_arrays,
+    indices_to_arrays,
+    is_listed,
+    make_indices,
+)
 from sparsezo.tasks.chunking.kernel import ChunkGold, chunk_task, corpus_counts
 from sparsezo.tasks.chunking.kind import defaults
 from sparsezo.tasks.chunking.metric import counts_by_sentence, score_chunks, score_tags, tokens_by_sentence
 from sparsezo.tasks.chunking.options import AUTO, PLAIN, SCHEMES, ChunkingOptions
 from sparsezo.tasks.chunking.rows import order_1
 from sparsezo.tasks.chunking.tags import IOB2, OUTSIDE, keep_only, require_chunks, spelled, understood
-from sparsezo.tasks.chunking.templates import Template, parse_templates
+from sparsezo.tasks.chunking.templates import Template
 from sparsezo.tasks.chunking.unlabelled import named_scheme, named_tags
 
-_OF_MODEL = "the model's templates"
-_BIGRAMS = "bigrams_"  # what the arrays of their attributes are called in a saved task
 _MOST_TAGS_OF_ORDER_2 = 5  # unless `order` says otherwise
 _ADAGRAD_START_OF_ORDER_1 = 0.1  # its weights are fewer and answer for more: chosen on CoNLL-2002 and CoNLL-2000
 _MOST_TAGS = 2**15 - 3  # as int16, with two behind them that only gold has
@@ -61,10 +65,10 @@ class Chunking:
     order: int
     only: str | None
     n_columns: int
-    index: AttributeIndex | ListedIndex
+    index: Index
     scheme: str = IOB2  # of the training file, and of what is written; plain: no chunks
     column: str | None = None  # the training file's, for files like it
-    bigrams: AttributeIndex | None = None  # order 1: the attributes that go with tag bigrams
+    bigrams: OfTemplates | None = None  # order 1: the attributes that go with tag bigrams
     lines: bool = False  # the training file was running text, one sentence a line
 
     name = "chunking"
@@ -89,6 +93,7 @@ class Chunking:
         templates: Sequence[Template] | None = None,
         features: str | None = None,
         min_count: int = ChunkingOptions.min_count,
+        hash_bits: int | None = None,
         scheme: str = AUTO,
         tags: str | Sequence[str] | None = None,
         lines: bool = False,
@@ -97,7 +102,8 @@ class Chunking:
 
         ``tags``: those to learn, where the corpus does not have them (``named_tags``). ``lines``: it is running text.
         """
-        ChunkingOptions(only=only, order=order, features=features, min_count=min_count, scheme=scheme)  # checked
+        given: dict[str, Any] = {"only": only, "order": order, "features": features, "scheme": scheme}
+        ChunkingOptions(min_count=min_count, hash_bits=hash_bits, **given)  # checked
         if tags is None:
             scheme, corpus, tag_set = _understood_tags(train, scheme, only)
         else:
@@ -105,12 +111,14 @@ class Chunking:
             tag_set = named_tags(tags, scheme)
             _require_named(tag_set, scheme, only)
         order = order or _order_for(tag_set)
-        index, bigrams = _indices(corpus, templates, features or "chunking", order, min_count)
+        how = (features or "chunking", order, min_count, hash_bits, len(tag_set))
+        index, bigrams = make_indices(corpus, templates, *how)
         task = cls(tag_set, order, only, len(train.columns), index, scheme, train.column, bigrams, lines)
         if task.n_features * task.n_labels > _MOST_WEIGHTS:
+            fewer = "a higher `min_count`" if hash_bits is None else "fewer `hash_bits`"
             raise UsageError(
                 f"{task.n_features:,} features x {task.n_labels} labels are too many weights; "
-                "use `order` 1, a higher `min_count`, or `only` one type"
+                f"use `order` 1, {fewer}, or `only` one type"
             )
         return task, corpus if tags is None else task.seen(corpus)
 
@@ -132,10 +140,17 @@ class Chunking:
     @property
     def listed(self) -> bool:
         """Whether the data lists its attributes (CRFsuite's format), so that there are no templates."""
-        return isinstance(self.index, ListedIndex)
+        return is_listed(self.index)
+
+    @property
+    def hash_bits(self) -> int | None:
+        """Rows are hashes of names, of so many bits; None: each attribute has its own."""
+        return self.index.bits if isinstance(self.index, HashedTemplates | HashedListed) else None
 
     def feature_names(self) -> list[str]:
         """Attributes as CRF++ spells them; order 1: behind them the tag bigrams, without attributes and with them."""
+        if isinstance(self.index, HashedTemplates | HashedListed) or isinstance(self.bigrams, HashedTemplates):
+            raise UsageError("with `hash_bits` features have no names")
         names = self.index.names()
         if self.order == 1:
             names += [f"after {tag}" for tag in self.tags]
@@ -257,6 +272,7 @@ class Chunking:
         return []
 
     def to_arrays(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        own, arrays = indices_to_arrays(self.index, self.bigrams)
         settings = {
             "tags": list(self.tags),
             "order": self.order,
@@ -265,26 +281,13 @@ class Chunking:
             "scheme": self.scheme,
             "column": self.column,
             **({"lines": True} if self.lines else {}),
+            **own,
         }
-        arrays = self.index.to_arrays()
-        if isinstance(self.index, AttributeIndex):
-            settings["templates"] = [str(template) for template in self.index.templates]
-        if self.bigrams is not None:
-            settings["bigram_templates"] = [str(template) for template in self.bigrams.templates]
-            arrays |= {_BIGRAMS + name: values for name, values in self.bigrams.to_arrays().items()}
         return settings, arrays
 
     @classmethod
     def from_arrays(cls, settings: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Chunking:
-        index: AttributeIndex | ListedIndex
-        if "templates" in settings:
-            index = AttributeIndex.from_arrays(parse_templates(settings["templates"], _OF_MODEL), arrays)
-        else:
-            index = ListedIndex.from_arrays(arrays)
-        bigrams = None
-        if "bigram_templates" in settings:
-            own = {name.removeprefix(_BIGRAMS): each for name, each in arrays.items() if name.startswith(_BIGRAMS)}
-            bigrams = AttributeIndex.from_arrays(parse_templates(settings["bigram_templates"], _OF_MODEL), own)
+        index, bigrams = indices_from_arrays(settings, arrays)
         scheme, column = settings.get("scheme", IOB2), settings.get("column")  # models of 0.1.0 have neither
         tags, order, only, n_columns = (settings[name] for name in ("tags", "order", "only", "n_columns"))
         if n_columns != index.n_columns or not (bigrams is None or (order == 1 and bigrams.n_columns == n_columns)):
@@ -294,22 +297,6 @@ class Chunking:
             return cls(tuple(tags), order, only, n_columns, index, scheme, column, bigrams, lines)
         except UsageError as error:
             raise ValueError(str(error)) from None
-
-
-def _indices(
-    corpus: Corpus, templates: Sequence[Template] | None, features: str, order: int, min_count: int
-) -> tuple[AttributeIndex | ListedIndex, AttributeIndex | None]:
-    """The attributes that go with labels, and those that go with tag bigrams: in order 2 a label is one."""
-    if corpus.listed is not None:
-        return ListedIndex.fit(corpus, min_count), None
-    if templates is None:
-        templates = built_in(features, len(corpus.columns))
-    with_bigrams = [each for each in templates if order == 1 and each.kind in "b*" and each.parts]
-    templates = [each for each in templates if order == 2 or each.kind in "u*"]
-    if not templates:
-        raise DataError(with_bigrams[0].where, "only tag bigrams have attributes; add a template such as U00:%x[0,0]")
-    bigrams = AttributeIndex.fit(corpus, with_bigrams, min_count) if with_bigrams else None
-    return AttributeIndex.fit(corpus, templates, min_count), bigrams
 
 
 def _tags(data: Corpus, more: str = "") -> list[str]:

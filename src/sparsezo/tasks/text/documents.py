@@ -20,6 +20,7 @@ A file is opened once, so pipes work; ``-`` is standard input. A document withou
 
 from __future__ import annotations
 
+import itertools
 import os
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -35,9 +36,10 @@ from sparsezo.errors import DataError, UsageError, quoted
 from sparsezo.storage.files import numbered_lines, open_bytes, open_sniffed
 from sparsezo.tasks.text.lyrl import QRELS, TOPICS, lyrl_blocks, present, read_topics, topics_beside
 from sparsezo.tasks.text.svmlight import Vectors, read_svmlight, with_labels
-from sparsezo.tasks.text.tables import Columns, csv_documents, ending, is_header, json_documents
+from sparsezo.tasks.text.tables import Columns, Document, csv_documents, ending, is_header, json_documents
 
 FORMATS = ("tsv", "text", "csv", "jsonl", "svmlight", "lyrl")
+STREAMED = ("tsv", "csv", "jsonl")
 _SNIFF = 1 << 16
 
 PathLike = str | os.PathLike[str]
@@ -137,7 +139,7 @@ def read_documents(
                 parts.append(_read_lyrl(path, stream, topic_of))
             else:
                 parts.append(_read_texts(path, stream, found, columns))
-    return _joined(parts)
+    return joined(parts)
 
 
 def detect_format(path: PathLike, head: bytes, columns: Columns) -> str:
@@ -182,13 +184,45 @@ def _is_pair(field: bytes) -> bool:
     return bool(colon) and index.removeprefix(b"-").isdigit()
 
 
+def document_parts(
+    paths: Sequence[PathLike],
+    size: int,
+    format: str | None = None,
+    *,
+    text_column: str | None = None,
+    label_column: str | None = None,
+    skip: int = 0,
+) -> Iterator[Documents]:
+    """Labelled texts, ``size`` at a time, without the first ``skip``; never all of them in memory."""
+    columns = Columns(text_column, label_column, True)
+    for path in paths:
+        with open_sniffed(path, _SNIFF) as (head, stream):
+            found = format or detect_format(path, head, columns)
+            if found not in STREAMED:
+                raise UsageError(f"{path}: a `stream` is read from {', '.join(STREAMED)}, and this is {found}")
+            documents = _texts(path, stream, found, columns)
+            passed = sum(1 for _ in itertools.islice(documents, skip))
+            skip -= passed
+            while part := list(itertools.islice(documents, size)):
+                passed = 1
+                yield _gathered(path, part)
+            if not passed:
+                raise DataError(str(path), "is empty; a file of documents has at least one")
+
+
 def _read_texts(path: PathLike, stream: IO[bytes], format: str, columns: Columns) -> Documents:
+    return _gathered(path, _texts(path, stream, format, columns))
+
+
+def _texts(path: PathLike, stream: IO[bytes], format: str, columns: Columns) -> Iterator[Document]:
     if format == "csv":
-        documents = csv_documents(path, stream, columns)
-    elif format == "jsonl":
-        documents = json_documents(path, stream, columns)
-    else:
-        documents = _plain_documents(path, stream, columns.labelled or format == "tsv")
+        return csv_documents(path, stream, columns)
+    if format == "jsonl":
+        return json_documents(path, stream, columns)
+    return _plain_documents(path, stream, columns.labelled or format == "tsv")
+
+
+def _gathered(path: PathLike, documents: Iterable[Document]) -> Documents:
     labels: list[str] = []
     texts: list[str] = []
     lines: list[int] = []
@@ -262,10 +296,10 @@ def read_rcv1(folder: PathLike) -> Rcv1Split:
     for path in files:
         with open_bytes(path) as stream:
             parts.append(_read_lyrl(path, stream, topic_of))
-    return Rcv1Split(_joined(parts[:3]), parts[3].take(slice(7, None, 8)), parts[4])
+    return Rcv1Split(joined(parts[:3]), parts[3].take(slice(7, None, 8)), parts[4])
 
 
-def _joined(parts: Sequence[Documents]) -> Documents:
+def joined(parts: Sequence[Documents]) -> Documents:
     first = parts[0]
     if len(parts) == 1:
         return first

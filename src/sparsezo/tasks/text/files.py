@@ -24,7 +24,8 @@ def load(files: Files) -> Loaded:
     classes = named_classes(options.classes) if options.classes is not None else None
     train, dev, test = _documents(files, options, classes)
     tf = not options.raw_tf
-    task, prepared = TextClassification.fit(train, min_count=options.min_count, sublinear_tf=tf, classes=classes)
+    counting: dict[str, Any] = {"min_count": options.min_count, "sublinear_tf": tf, "hash_bits": options.hash_bits}
+    task, prepared = TextClassification.fit(train, classes=classes, **counting)
     return Loaded(task, Data(prepared, *(task.seen(part) if part is not None else None for part in (dev, test))))
 
 

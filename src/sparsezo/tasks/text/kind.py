@@ -33,6 +33,7 @@ KIND = TaskKind(
     adagrad_grid=((1.0, 0.3, 0.1), (2.0, 1.0, 0.5)),
     asks=ASKS,
     making="sparsezo.tasks.text.making",
+    streaming="sparsezo.tasks.text.streaming",
     reading_extra="text",
     several_files=True,
     experiments={"text": "paper.toml", "answers-text": "answers.toml"},

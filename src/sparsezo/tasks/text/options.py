@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from sparsezo.options import check_options, option
+from sparsezo.tasks.hash_bits import check_hash_bits, hash_bits
 
 
 def _format() -> Any:
@@ -37,9 +38,11 @@ class TextOptions:
     )
     raw_tf: bool = option(False, "tf-idf with tf as it is, not 1 + log tf.")
     min_count: int = option(1, "Leave out words, or indices, of fewer documents.", least=1)
+    hash_bits: int | None = hash_bits()
 
     def __post_init__(self) -> None:
         check_options(self)
+        check_hash_bits(self.hash_bits, self.min_count)
 
 
 @dataclass(frozen=True)

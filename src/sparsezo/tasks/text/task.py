@@ -25,8 +25,10 @@ from sparsezo.errors import DataError, UsageError
 from sparsezo.kernels.inputs.rows import row_inputs
 from sparsezo.questions import A_LOSS, WHICH, YES_NO
 from sparsezo.tasks.base import Problem, Scores
+from sparsezo.tasks.hash_bits import check_hash_bits
 from sparsezo.tasks.text import questions_kernel  # noqa: F401  (how it is asked about)
 from sparsezo.tasks.text.documents import Documents, class_numbers, classes_of
+from sparsezo.tasks.text.hashed import HashedVectoriser
 from sparsezo.tasks.text.kernel import ClassGold, class_task
 from sparsezo.tasks.text.kind import defaults
 from sparsezo.tasks.text.metric import score_classes
@@ -58,7 +60,7 @@ class TextClassification:
     """Classes, and the vectoriser that was fitted on train."""
 
     classes: tuple[str, ...]
-    vectoriser: TextVectoriser
+    vectoriser: TextVectoriser | HashedVectoriser
 
     name = "text"
     metric = "accuracy"
@@ -73,6 +75,7 @@ class TextClassification:
         min_count: int = TextOptions.min_count,
         lowercase: bool = True,
         token_pattern: str = TOKEN_PATTERN,
+        hash_bits: int | None = None,
         classes: str | Sequence[str] | None = None,
     ) -> tuple[TextClassification, Prepared]:
         """The task of training documents, and these with their vectors.
@@ -80,18 +83,32 @@ class TextClassification:
         ``classes``: those to learn, where the documents do not have them.
         """
         classes = tuple(classes_of(train)) if classes is None else named_classes(classes)
-        vectoriser = TextVectoriser(
-            sublinear_tf=sublinear_tf, min_count=min_count, lowercase=lowercase, token_pattern=token_pattern
-        )
+        check_hash_bits(hash_bits, min_count)
+        words: dict[str, Any] = {"sublinear_tf": sublinear_tf, "lowercase": lowercase, "token_pattern": token_pattern}
+        vectoriser: TextVectoriser | HashedVectoriser
+        if hash_bits is None:
+            vectoriser = TextVectoriser(min_count=min_count, **words)
+        else:
+            vectoriser = HashedVectoriser(hash_bits, **words)
         task = cls(classes, vectoriser)
         prepared = Prepared(train, vectoriser.fit_transform(train))
-        weights = task.n_features * task.n_labels
-        if weights > _MOST_WEIGHTS:
-            raise UsageError(
-                f"{task.n_features:,} features x {task.n_labels:,} classes are {weights:,} weights of at most "
-                f"{_MOST_WEIGHTS:,}; leave out rare features with a higher `min_count`, or join rare classes"
-            )
+        task.check_size()
         return task, prepared
+
+    def check_size(self) -> None:
+        weights = self.n_features * self.n_labels
+        if weights > _MOST_WEIGHTS:
+            rare = "leave out rare features with a higher `min_count`"
+            fewer = rare if self.hash_bits is None else "take fewer `hash_bits`"
+            raise UsageError(
+                f"{self.n_features:,} features x {self.n_labels:,} classes are {weights:,} weights of at most "
+                f"{_MOST_WEIGHTS:,}; {fewer}, or join rare classes"
+            )
+
+    @property
+    def hash_bits(self) -> int | None:
+        """Rows are hashes of words, of so many bits; None: each word has its own."""
+        return self.vectoriser.bits if isinstance(self.vectoriser, HashedVectoriser) else None
 
     @property
     def n_features(self) -> int:
@@ -174,7 +191,9 @@ class TextClassification:
             raise ValueError("classes are not a list of names")
         if len(set(classes)) != len(classes) or len(classes) < 2:
             raise ValueError(f"{len(classes)} classes, {len(set(classes))} of them different")
-        return cls(tuple(classes), TextVectoriser.from_arrays(arrays, settings["vectoriser"]))
+        how = settings["vectoriser"]
+        kind = HashedVectoriser if "hash_bits" in how else TextVectoriser
+        return cls(tuple(classes), kind.from_arrays(arrays, how))
 
 
 def _documents(data: Documents | Prepared) -> Documents:

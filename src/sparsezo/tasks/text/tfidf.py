@@ -14,7 +14,7 @@ arrays.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -121,6 +121,11 @@ class TextVectoriser:
             )
         return self._csr(documents.vectors)
 
+    def analyser(self, kind: str) -> Callable[[str], list[str]]:
+        """What cuts a document of this kind into words."""
+        words: Callable[[str], list[str]] = self._vectoriser(kind).build_analyzer()
+        return words
+
     def to_arrays(self) -> dict[str, NDArray[Any]]:
         """What was fitted, as arrays: ``vocabulary`` (UTF-8, a word a line) and ``idf``, or ``indices``."""
         if self._seen is not None:
@@ -178,7 +183,7 @@ class TextVectoriser:
         try:
             from scipy.sparse import csr_array
         except ImportError:
-            raise _missing() from None
+            raise missing() from None
         indices = self._indices if self._indices is not None else np.zeros(0, np.int64)
         columns, values, indptr = columns_of(vectors.indices, indices), vectors.values, vectors.indptr
         known = columns >= 0
@@ -194,7 +199,7 @@ class TextVectoriser:
         try:
             from sklearn.feature_extraction.text import TfidfVectorizer
         except ImportError:
-            raise _missing() from None
+            raise missing() from None
         words: dict[str, Any] = {"analyzer": str.split}
         if kind == "text":
             words = {"lowercase": self.lowercase, "token_pattern": self.token_pattern}
@@ -207,7 +212,7 @@ class TextVectoriser:
         )
 
 
-def _missing() -> NotInstalledError:
+def missing() -> NotInstalledError:
     return NotInstalledError("text classification needs scikit-learn; install it with: pip install 'sparsezo[text]'")
 
 
