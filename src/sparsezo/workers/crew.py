@@ -52,7 +52,11 @@ class Crew:
         self.sent = 0  # bytes, to each of the workers
         self._agency = agency or LocalAgency()
         problem, gold = self._agency.share((learner.problem, gold))
-        self._replica = Replica(learner, gold, problem)  # compiled by now, so that workers need not
+        try:
+            self._replica = Replica(learner, gold, problem)  # compiled by now, so that workers need not
+        except BaseException:
+            self._agency.close()
+            raise
         self._members: list[_Member] = []
         self._checked = learner.step
         self._in_step = True  # all are where this process is, and nothing is on its way

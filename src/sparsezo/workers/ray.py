@@ -119,15 +119,18 @@ class RayAgency:
 
     def share(self, data: tuple[Any, Any]) -> tuple[Any, Any]:
         self._connection = connect(self._address, max(self._workers - 1, 1))
-        ray, cpus = self._connection.ray, self._connection.cpus
-        if self._workers - 1 > cpus:
+        try:
+            if self._workers - 1 > (cpus := self._connection.cpus):
+                raise UsageError(
+                    f"`workers` {self._workers}: Ray has a CPU for {cpus} of them, and the program itself is one more; "
+                    f"give at most {cpus + 1}"
+                )
+            pickled, arrays = packed(data)
+            stored = self._connection.ray.put([(np.asarray(array), array.readonly) for array in arrays])
+        except BaseException:
             self.close()
-            raise UsageError(
-                f"`workers` {self._workers}: Ray has a CPU for {cpus} of them, and the program itself is one more; "
-                f"give at most {cpus + 1}"
-            )
-        pickled, arrays = packed(data)
-        self._data = pickled, ray.put([(np.asarray(array), array.readonly) for array in arrays])
+            raise
+        self._data = pickled, stored
         return data
 
     def hire(self) -> Channel:

@@ -134,17 +134,13 @@ def _spread(inputs: Any, x: Any, Z: Any, V: Any) -> None:
     protocol.scores(inputs, x, Z, V)
 
 
+@implements(protocol.prefetch_move, DenseInputs)
 @implements(protocol.prefetch, DenseInputs)
 def _prefetch(inputs: Any, soon: Any, later: Any, W: Any) -> None:
     M = inputs.features.shape[1]
     begin, end = inputs.offsets[soon] * M, inputs.offsets[soon + 1] * M
     for e in range(begin, min(end, begin + 16 * _AHEAD), 16):
         prefetch_element(inputs.features, e)
-
-
-@implements(protocol.prefetch_move, DenseInputs)
-def _prefetch_move(inputs: Any, soon: Any, later: Any, W: Any) -> None:
-    protocol.prefetch(inputs, soon, later, W)
 
 
 @implements(protocol.draw, DenseInputs)

@@ -59,6 +59,7 @@ def _scores(inputs: Any, x: Any, W: Any, S: Any) -> None:
         combine(W, inputs.columns, inputs.values, begin, end, S[0])
 
 
+@implements(protocol.prefetch_move, RowInputs)
 @implements(protocol.prefetch, RowInputs)
 def _prefetch(inputs: Any, soon: Any, later: Any, W: Any) -> None:
     """Where ``later`` begins, and (as that is known by now) the entries of ``soon``, 64 bytes at a time.
@@ -70,11 +71,6 @@ def _prefetch(inputs: Any, soon: Any, later: Any, W: Any) -> None:
     for e in range(inputs.indptr[soon], inputs.indptr[soon + 1], 16):
         prefetch_element(inputs.columns, e)
         prefetch_element(inputs.values, e)
-
-
-@implements(protocol.prefetch_move, RowInputs)
-def _prefetch_move(inputs: Any, soon: Any, later: Any, W: Any) -> None:
-    protocol.prefetch(inputs, soon, later, W)
 
 
 @implements(protocol.draw, RowInputs)
