@@ -274,6 +274,7 @@ def test_the_result_in_figures(data):
         "iterations": n,
         "questions": n,
         "answers": n,
+        "losses": 2 * n,
         "n": task.n_features * labels,
         "n_active": pytest.approx(labels * np.mean(active)),
         "n_score": pytest.approx(labels * np.mean(rank)),
