@@ -1,4 +1,4 @@
-"""Training from a stream: in memory a window, each input once in a pass, and stopped anywhere it goes on bit for bit."""
+"""Training from a stream: a window in memory, each input once in a pass; stopped anywhere it goes on bit for bit."""
 
 from __future__ import annotations
 
