@@ -187,7 +187,15 @@ def test_as_dict_has_every_setting():
 # What reaches the loop
 
 
-NO_QUESTIONS = {"about": codes.ABOUT_TOKEN, "ask": codes.UNSURE, "e0": 0.0, "e1": 0.0, "rehearse": 0, "batch": 1}
+NO_QUESTIONS = {
+    "about": codes.ABOUT_TOKEN,
+    "ask": codes.UNSURE,
+    "e0": 0.0,
+    "e1": 0.0,
+    "rehearse": 0,
+    "batch": 1,
+    "shift": 0,
+}
 
 
 def without_keys(law):
