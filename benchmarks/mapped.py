@@ -1,17 +1,22 @@
 """A step with 1e9 weights in a mapped file beside the same step with 3M weights in memory.
 
-    python benchmarks/mapped.py [--weights 1e9] [--steps 20000] [--rounds 7] [--data DIR] [--folder DIR]
+    python benchmarks/mapped.py [--weights 1e9] [--steps 20000] [--rounds 5] [--uniform] [--data DIR] [--folder DIR]
 
 Chunking's problem (CoNLL-2000 where --data or SPARSEZO_DATA has it, else generated sentences), two-point score, map.
-The table in the file has rows x 9 float32; its rows are drawn at random, so that a feature lies on a page of its own:
+A table has rows x 9 float32; the features' rows are drawn at random, as hashing without collisions gives them:
 
-    features    every feature of the data has one row, as hashing without collisions gives it: the same steps, and at
-                the end the same weights, bit for bit, as in memory
-    uniform     every input has rows of its own: no two share any, which no data is like; the worst there can be
+    memory      3M weights as training has them, frequent features first
+    hashed      the same at random places of a table of that size
+    large       1e9 weights in memory, in pages of 2 MB
+    file        1e9 weights in a mapped file, in pages of 4 KB
+    uniform     (--uniform) likewise, and every input has rows of its own, which no data is like: the worst there can be
 
-Rounds of all tables alternate. Reported are microseconds a step, page faults a step (those answered from memory, and
-those that went to the file), and the ratio to memory: of a first round on a file that nobody has touched (cold), and,
-once all pages are in memory, the median of the others (warm). The file is removed at the end.
+All but the last do the same steps and end with the same weights, bit for bit.
+Rounds of all tables alternate. Reported are, a step: page faults, those answered from memory (minor: a page that is
+there but not mapped, or mapped clean and now written) and those that went to the file (major); the program's own time
+(user) with its ratio to memory; the system's (sys), which is what page-ins cost beside waiting; and the wall's. User
+and system time hardly depend on what else the machine does. First a round on a file that is not in memory (cold); then,
+all pages read and once written, the medians of the others (warm). The file is removed at the end.
 """
 
 from __future__ import annotations
@@ -23,9 +28,9 @@ import resource
 import statistics
 import tempfile
 import time
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,10 +44,13 @@ SETTINGS = Settings("two-point", "score", 0.001, 0.1, seed=1)
 LEARNED = 300_000  # steps before anything is timed: the first ones move more often
 
 
-@dataclass
-class Round:
-    us: float  # a step
-    minor: float  # faults a step
+class Round(NamedTuple):
+    """Of one step: microseconds and page faults."""
+
+    user: float
+    system: float
+    wall: float
+    minor: float
     major: float
 
 
@@ -53,14 +61,19 @@ class Table:
         self.name, self.problem = name, problem
         self.learner = Learner(problem, SETTINGS, W, copy=False)
         self.cold: Round | None = None
-        self.warm: list[Round] = []
+        self.rounds: list[Round] = []
 
     def run(self, gold: Any, steps: int) -> Round:
         before, began = resource.getrusage(resource.RUSAGE_SELF), time.perf_counter()
         self.learner.run(gold, steps)
-        took, after = time.perf_counter() - began, resource.getrusage(resource.RUSAGE_SELF)
+        wall, after = time.perf_counter() - began, resource.getrusage(resource.RUSAGE_SELF)
+        seconds = (after.ru_utime - before.ru_utime, after.ru_stime - before.ru_stime, wall)
         faults = (after.ru_minflt - before.ru_minflt, after.ru_majflt - before.ru_majflt)
-        return Round(1e6 * took / steps, faults[0] / steps, faults[1] / steps)
+        return Round(*(1e6 * each / steps for each in seconds), *(each / steps for each in faults))
+
+    @property
+    def warm(self) -> Round:
+        return Round(*map(statistics.median, zip(*self.rounds, strict=True)))
 
 
 def mapped(folder: Path, name: str, rows: int, labels: int) -> tuple[Path, np.memmap[Any, Any]]:
@@ -71,6 +84,13 @@ def mapped(folder: Path, name: str, rows: int, labels: int) -> tuple[Path, np.me
     W = np.memmap(path, np.float32, "r+", shape=(rows, labels))
     W._mmap.madvise(mmap.MADV_RANDOM)  # type: ignore[attr-defined]
     return path, W
+
+
+def in_large_pages(rows: int, labels: int) -> NDArray[Any]:
+    """A table in memory, in pages of 2 MB where the system has them (transparent huge pages: always or madvise)."""
+    room = mmap.mmap(-1, 4 * rows * labels, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    room.madvise(mmap.MADV_HUGEPAGE)
+    return np.frombuffer(room, np.float32).reshape(rows, labels)
 
 
 def elsewhere(problem: Problem, columns: NDArray[np.int32], cols: NDArray[np.int32], rows: int) -> Problem:
@@ -92,11 +112,11 @@ def uniform(problem: Problem, rows: int, generator: np.random.Generator) -> Prob
 
 
 def warm_up(W: NDArray[Any]) -> float:
-    """Every page into memory; seconds."""
+    """Every page into memory and mapped for writing; seconds."""
     began = time.perf_counter()
     flat = W.reshape(-1)
     for start in range(0, flat.size, 1 << 24):
-        flat[start : start + (1 << 24) : 1024].sum()
+        flat[start : start + (1 << 24) : 1024] += 0
     return time.perf_counter() - began
 
 
@@ -105,32 +125,47 @@ def measure(args: argparse.Namespace, folder: Path) -> list[Table]:
     corpus, name = _corpus(args.data)
     task, corpus = Chunking.fit(corpus, only="NP")
     problem, gold = task.problem(corpus), task.gold(corpus)
-    rows = int(args.weights) // problem.n_labels
+    rows, labels = int(args.weights) // problem.n_labels, problem.n_labels
     print(f"{name}: {len(problem):,} inputs, {problem.n_active.mean():,.0f} active weights in an input")
+    memory = Table("memory", problem, np.zeros((problem.n_features, labels), np.float32))
+    memory.learner.run(gold, LEARNED)
+    mixed, where = of_features(problem, problem.n_features, generator)
     spread, place = of_features(problem, rows, generator)
-    tables = [Table("memory", problem, np.zeros((problem.n_features, problem.n_labels), np.float32))]
-    tables[0].learner.run(gold, LEARNED)
-    start = tables[0].learner.state
-    for kind, its in (("features", spread), ("uniform", uniform(problem, rows, generator))):
-        path, W = mapped(folder, kind, rows, problem.n_labels)
-        table = Table(kind, its, W)
-        if kind == "features":  # from the same weights, so that the steps are the same
-            W[place] = start.W
-            for mine, other in ((table.learner.state.counts, start.counts), (table.learner.state.sums, start.sums)):
-                mine[:] = other
-        else:
-            table.learner.run(gold, LEARNED)
-        forget(path, W)
-        table.cold = table.run(gold, args.steps)
-        print(f"{kind}: all pages read in {warm_up(W):.1f} s")
-        tables.append(table)
-    tables[0].cold = tables[0].run(gold, args.steps)
+    path, W = mapped(folder, "features", rows, labels)
+    hashed = Table("hashed", mixed, np.zeros((problem.n_features, labels), np.float32))
+    large = Table("large", spread, in_large_pages(rows, labels))
+    file = Table("file", spread, W)
+    for table, its in ((hashed, where), (large, place), (file, place)):  # from here on all do the same steps
+        table.learner.state.W[its] = memory.learner.state.W
+        _as_far(table, memory)
+    forget(path, W)
+    for table in (file, memory, hashed, large):
+        first = table.run(gold, args.steps)
+        table.cold = first if table is file else None
+    print(f"file: all pages read and written in {warm_up(W):.1f} s")
+    tables = [memory, hashed, large, file]
+    if args.uniform:
+        tables.append(_uniform(problem, gold, rows, folder, args.steps, generator))
     for _ in range(args.rounds):
         for table in tables:
-            table.warm.append(table.run(gold, args.steps))
-    same = np.array_equal(tables[1].learner.state.W[place], tables[0].learner.state.W)
-    print(f"features and memory have the same weights: {'yes' if same else 'NO'}")
+            table.rounds.append(table.run(gold, args.steps))
+    same = np.array_equal(W[place], memory.learner.state.W)
+    print(f"file and memory have the same weights: {'yes' if same else 'NO'}")
     return tables
+
+
+def _uniform(problem: Problem, gold: Any, rows: int, folder: Path, steps: int, generator: np.random.Generator) -> Table:
+    path, W = mapped(folder, "uniform", rows, problem.n_labels)
+    table = Table("uniform", uniform(problem, rows, generator), W)
+    forget(path, W)
+    table.cold = table.run(gold, steps)
+    print(f"uniform: all pages read and written in {warm_up(W):.1f} s")
+    return table
+
+
+def _as_far(table: Table, other: Table) -> None:
+    """At the same step, so that both do the same from here on."""
+    table.learner.state.counts[:], table.learner.state.sums[:] = other.learner.state.counts, other.learner.state.sums
 
 
 def forget(path: Path, W: np.memmap[Any, Any]) -> None:
@@ -144,25 +179,22 @@ def forget(path: Path, W: np.memmap[Any, Any]) -> None:
 
 
 def report(tables: list[Table]) -> None:
-    base = statistics.median(each.us for each in tables[0].warm)
-    print(
-        f"{'table':10} {'weights':>13} {'':6} {'us a step':>10} {'ratio':>6} "
-        f"{'from memory':>12} {'from file':>10}  faults"
-    )
+    base = tables[0].warm.user
+    print("a step:                        user us  ratio  sys us  wall us  minor faults  major faults")
     for table in tables:
         weights = table.problem.n_features * table.problem.n_labels
-        warm = Round(*(statistics.median(getattr(each, f) for each in table.warm) for f in ("us", "minor", "major")))
-        for word, each in (("cold", table.cold), ("warm", warm)):
+        for word, each in (("cold", table.cold), ("warm", table.warm)):
             if each is not None:
-                row = f"{table.name:10} {weights:13,} {word:6} {each.us:10.2f} {each.us / base:6.2f}"
-                print(f"{row} {each.minor:12.3f} {each.major:10.3f}  a step")
+                times = f"{each.user:8.2f} {each.user / base:6.2f} {each.system:7.2f} {each.wall:8.2f}"
+                print(f"{table.name:9} {weights:14,} {word} {times} {each.minor:13.3f} {each.major:13.3f}")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--weights", type=float, default=1e9)
     parser.add_argument("--steps", type=int, default=20_000)
-    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--uniform", action="store_true")
     parser.add_argument("--data", type=Path, default=os.environ.get("SPARSEZO_DATA"))
     parser.add_argument("--folder", type=Path, help="where the file goes; default: the system's temporary folder")
     args = parser.parse_args()

@@ -215,12 +215,18 @@ def table(rows: Sequence[Mapping[str, Any]], path: Path) -> None:
     write_text(path, out.getvalue())
 
 
+def _known(path: Path) -> list[dict[str, Any]]:
+    with open(path, encoding="utf-8", newline="") as stream:
+        return list(csv.DictReader(stream))
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("what", choices=("moments", "rates"))
     parser.add_argument("data", type=Path)
     parser.add_argument("-o", "--output", type=Path, default=RESULTS / "theory")
     parser.add_argument("--draws", type=int, default=50_000)
+    parser.add_argument("--only", choices=TASKS, help="rates: anew for this task; the other's rows stay")
     args = parser.parse_args()
     args.output.mkdir(parents=True, exist_ok=True)
     if args.what == "moments":
@@ -228,7 +234,10 @@ def main() -> None:
         rows = moments(load("chunking", args.data), args.draws, TRAINED, one["h"], one["mu"])
         draw(rows, args.output, f"E‖s‖² of a step, CoNLL-2000 NP, mu {one['mu']:g}, gamma 1, {args.draws:,} draws")
     else:
-        rows = [row for task in TASKS for row in rates(task, load(task, args.data), tuned(task))]
+        anew = (args.only,) if args.only else TASKS
+        kept = [row for row in _known(args.output / "rates.csv") if row["task"] not in anew] if args.only else []
+        found = [row for task in anew for row in rates(task, load(task, args.data), tuned(task))]
+        rows = sorted([*kept, *found], key=lambda row: TASKS.index(row["task"]))
         write_text(args.output / "rates.md", markdown(rows))
         draw_rates(rows, args.output)
     table(rows, args.output / f"{args.what}.csv")

@@ -188,7 +188,7 @@ def test_as_dict_has_every_setting():
 
 
 NO_QUESTIONS = {"about": codes.ABOUT_TOKEN, "ask": codes.UNSURE, "e0": 0.0, "e1": 0.0, "rehearse": 0, "batch": 1}
-NO_QUESTIONS |= {"samples": 1, "antithetic": 0}
+NO_QUESTIONS |= {"samples": 1, "antithetic": 0, "shift": 0}
 
 
 def without_keys(law):

@@ -45,8 +45,22 @@ OF_TASK = {
         "--features",
         "--format",
         "--min-count",
+        "--hash-bits",
+        "--stream",
+        "--window",
     },
-    "text": {"--format", "--text-column", "--label-column", "--topics", "--classes", "--raw-tf", "--min-count"},
+    "text": {
+        "--format",
+        "--text-column",
+        "--label-column",
+        "--topics",
+        "--classes",
+        "--raw-tf",
+        "--min-count",
+        "--hash-bits",
+        "--stream",
+        "--window",
+    },
     "rerank": {"--train-ref", "--dev-ref", "--test-ref", "--init", "--store", "--keep-segmentation"},
 }
 
@@ -82,7 +96,7 @@ def test_these_are_all_commands(commands):
 def test_train_and_tune_have_the_learners_options_and_the_tasks(commands, shown, task):
     """And no other task's."""
     assert flags(commands[f"train {task}"]) == OF_TRAIN | LEARNER | OF_TASK[task]
-    of_train_alone = {"--test-ref", "--tags", "--classes"}
+    of_train_alone = {"--test-ref", "--tags", "--classes", "--stream", "--window"}
     assert flags(commands[f"tune {task}"]) == OF_TUNE | (LEARNER - {"--h", "--mu"}) | (OF_TASK[task] - of_train_alone)
     text = shown(f"train {task}")
     on_screen = set(re.findall(r"(?<![\w-])--[a-z][a-z-]*", text))

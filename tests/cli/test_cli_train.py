@@ -68,7 +68,7 @@ LEARNERS = {  # each value is another one than by default
 OPTIONS = {
     "chunking": (
         "--column 2 --scheme iob1 --tags VP --only VP --order 1 --features ner --template tpl --format columns "
-        "--min-count 3",
+        "--min-count 3 --hash-bits 12",
         {
             "column": "2",
             "scheme": "iob1",
@@ -79,10 +79,11 @@ OPTIONS = {
             "template": "tpl",
             "format": "columns",
             "min_count": 3,
+            "hash_bits": 12,
         },
     ),
     "text": (
-        "--format csv --text-column t --label-column 2 --topics q --classes a,b --raw-tf --min-count 3",
+        "--format csv --text-column t --label-column 2 --topics q --classes a,b --raw-tf --min-count 3 --hash-bits 12",
         {
             "format": "csv",
             "text_column": "t",
@@ -91,6 +92,7 @@ OPTIONS = {
             "classes": "a,b",
             "raw_tf": True,
             "min_count": 3,
+            "hash_bits": 12,
         },
     ),
     "rerank": (
@@ -183,7 +185,7 @@ def test_the_usual_step_is_left_where_all_weights_are_perturbed(program, asked, 
 @pytest.mark.parametrize("task", OPTIONS)
 def test_no_option_of_train_is_forgotten_above(commands, task):
     flags = {flag for param in commands[f"train {task}"].params for flag in param.opts if flag.startswith("--")}
-    tried = set(" ".join([FILES, PACE, OPTIONS[task][0], *LEARNERS]).split())
+    tried = set(" ".join([FILES, PACE, OPTIONS[task][0], *LEARNERS]).split()) | {"--stream", "--window"}  # elsewhere
     assert flags - tried - {"--init"} == {"--output", "--force", "--insist", "--json"}
     by_default = Settings()
     for name in SETTINGS:

@@ -20,6 +20,7 @@ from sparsezo.scorers import ScorerError, ScorerOptions
 from sparsezo.settings import SETTINGS, Settings
 from sparsezo.tasks.registry import kinds
 from sparsezo.tasks.streams import StreamOptions
+from sparsezo.words import counted
 from sparsezo.workers.options import WorkerOptions
 
 if TYPE_CHECKING:
@@ -292,12 +293,19 @@ def _introduce(training: Training, checkpoint: Path | None, *, resume: bool) -> 
     elif checkpoint is None:
         show.note("the output is no regular file: there are no checkpoints, and nothing is written beside it")
     show.note(
-        f"{task.name}: {settings}; {len(problem):,} inputs, {problem.n_features * problem.n_labels:,} weights, "
+        f"{task.name}: {settings}; {_inputs(training)}, {problem.n_features * problem.n_labels:,} weights, "
         f"{problem.n_active.mean():,.0f} active and {problem.n_score.mean():,.0f} scores an input"
     )
     if settings.perturb == "all" and (problem.n_active == problem.n_features * problem.n_labels).all():
         show.note("every weight is active in every input: all and active are the same law here")
     show.note_compiling()
+
+
+def _inputs(training: Training) -> str:
+    stream = getattr(training, "stream", None)
+    if stream is None:
+        return f"{len(training.problem):,} inputs"
+    return f"a stream of {len(stream):,} inputs in {counted(len(stream.sizes), 'window')} of {max(stream.sizes):,}"
 
 
 def _places(output: Path, *, resume: bool, force: bool) -> Path | None:
