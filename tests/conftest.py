@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from importlib.util import find_spec
@@ -77,15 +78,13 @@ def program(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str])
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """With several workers, compile here first: otherwise each of them would."""
+    """With several workers, compile here first, on two cores: otherwise each of them would."""
     if getattr(config.option, "numprocesses", None) and not hasattr(config, "workerinput"):
-        from sparsezo.learner import Learner
-        from sparsezo.settings import Settings
-        from sparsezo.tasks.chunking.generate import chunking_corpus
-        from sparsezo.tasks.chunking.task import Chunking
-
-        task, corpus = Chunking.fit(chunking_corpus(10, 1))
-        Learner(task.problem(corpus), Settings()).run(task.gold(corpus), 1)
+        script = [sys.executable, str(Path(__file__).parent / "compiling.py")]
+        others = subprocess.Popen([*script, "text", "rerank"])
+        codes = (subprocess.run([*script, "chunking"], check=False).returncode, others.wait())
+        if any(codes):
+            pytest.exit("the training loops do not compile", returncode=1)
 
 
 @pytest.hookimpl(tryfirst=True)
