@@ -23,6 +23,7 @@ from sparsezo.tasks.chunking.task import Chunking
 from sparsezo.tasks.loading import Data, Files, Loaded
 from sparsezo.tasks.registry import kind, names
 from sparsezo.training import Outcome, Progress
+from sparsezo.workers.options import WorkerOptions
 
 pytestmark = pytest.mark.usefixtures("plain")
 
@@ -133,7 +134,7 @@ def test_every_option_of_train_arrives(program, asked, tmp_path, task, learner):
         "checkpoint": tmp_path / "model.checkpoint",
         "checkpoint_seconds": 2.5,
         "resume": True,
-        "workers": 3 if "--workers 3" in learner else 1,
+        "workers": WorkerOptions(workers=3 if "--workers 3" in learner else 1),
     }
 
 
@@ -185,7 +186,8 @@ def test_the_usual_step_is_left_where_all_weights_are_perturbed(program, asked, 
 @pytest.mark.parametrize("task", OPTIONS)
 def test_no_option_of_train_is_forgotten_above(commands, task):
     flags = {flag for param in commands[f"train {task}"].params for flag in param.opts if flag.startswith("--")}
-    tried = set(" ".join([FILES, PACE, OPTIONS[task][0], *LEARNERS]).split()) | {"--stream", "--window"}  # elsewhere
+    tried = set(" ".join([FILES, PACE, OPTIONS[task][0], *LEARNERS]).split())
+    tried |= {"--stream", "--window", "--engine", "--ray-address"}  # elsewhere
     assert flags - tried - {"--init"} == {"--output", "--force", "--insist", "--json"}
     by_default = Settings()
     for name in SETTINGS:

@@ -125,3 +125,22 @@ def test_the_folder_for_once_is_gone_at_the_end(tmp_path):
     done = subprocess.run([sys.executable, "-c", program], env=env, capture_output=True, text=True, check=True)
     assert Path(done.stdout.strip()).parent == tmp_path
     assert list(tmp_path.glob("sparsezo-*")) == []
+
+
+def test_all_that_implements_the_protocol_is_there_before_anything_is_compiled(tmp_path):
+    """Numba would import it while it types a caller, and fail, after another task's compilation was stopped."""
+    script = """
+import sys
+import numpy as np
+from sparsezo.kernels import jit, random
+from sparsezo.kernels.inputs import rows
+others = ["sparsezo.kernels.inputs.sparse", "sparsezo.tasks.chunking.kernel", "sparsezo.tasks.rerank.kernel"]
+assert not any(name in sys.modules for name in others)
+random.mix(np.uint64(1))
+print([name in sys.modules for name in others])
+"""
+    told = []
+    for _ in range(2):
+        environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
+        told.append(subprocess.check_output([sys.executable, "-c", script], env=environment, text=True).strip())
+    assert told == ["[True, True, True]", "[False, False, False]"]  # what is found compiled needs no others

@@ -15,6 +15,7 @@ from __future__ import annotations
 import atexit
 import contextlib
 import hashlib
+import importlib
 import os
 import shutil
 import stat
@@ -25,6 +26,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import numba
+from numba.core import event
 from numba.core.options import DefaultOptions
 
 from sparsezo.storage.cache import cache_folder
@@ -177,6 +179,31 @@ def standalone_kernel(function: F) -> F:
     source = Path(function.__code__.co_filename)
     folder = _cache_folder(source.stem, [Path(__file__), source])
     return _compile(function, _ALLOCATING, folder)
+
+
+class _Introduction(event.Listener):  # type: ignore[misc]
+    """Before the first kernel is compiled, import all that may be compiled into the loop.
+
+    Numba reads a function's index of compiled forms when it meets a call of it. If other tasks are in there, it imports
+    them, in the middle of typing the caller, and what they implement of the protocol changes under its hands ("cannot
+    unify"). So it was while another process compiled another task, or after somebody had stopped one that did.
+    """
+
+    done = False
+
+    def on_start(self, compilation: event.Event) -> None:
+        if self.done or not any(compilation.data["dispatcher"] is each for each in _compiled):
+            return
+        self.done = True
+        package = Path(__file__).parent.parent
+        for source in _sources():
+            importlib.import_module(".".join([package.name, *source.relative_to(package).with_suffix("").parts]))
+
+    def on_end(self, _compilation: event.Event) -> None:
+        """Only the beginning matters."""
+
+
+event.register("numba:compile", _Introduction())
 
 
 def _compile(function: F, options: dict[str, Any], folder: Path | None = None) -> F:
