@@ -87,14 +87,6 @@ def pytest_configure(config: pytest.Config) -> None:
             pytest.exit("the training loops do not compile", returncode=1)
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """One worker takes all tests of a Ray, so that it starts once (--dist loadgroup)."""
-    for item in items:
-        if "own_ray" in getattr(item, "fixturenames", ()):
-            item.add_marker(pytest.mark.xdist_group("ray"))
-
-
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
     if report.skipped and "data" in report.keywords and os.environ.get("SPARSEZO_DATA"):
         _skipped.append(report.nodeid)

@@ -195,6 +195,7 @@ def test_runs_whose_workers_are_killed_go_on_from_their_checkpoints(with_ray, lo
         assert looks[run] - LOOKS in ((0, 1, 2) if run in victims else (0,))
 
 
+@pytest.mark.torture  # half a minute: Ray notices each death late
 def test_a_run_that_kills_its_workers_fails_and_the_others_do_not(with_ray, loader, tmp_path, monkeypatch):
     monkeypatch.setattr(ray_module, "RETRIES", 1)
     bad = runs()[0]
