@@ -370,7 +370,8 @@ def run(inputs: Any, task: Any, gold: Any, params: Any, N: Any, stop: Any, answe
         at = (params.keys[INPUTS], params.shift)
         x = input_at(*at, step, N)
         protocol.prefetch(inputs, input_at(*at, step + 1, N), input_at(*at, step + 2, N), state.W)
-        score, F_plus, F_incumbent, same, best = observe(inputs, task, gold, params, x, step, False, 0.0, state, work)
+        again = step < 0  # no; the word itself would be a type of its own, for which ``annealed`` is compiled once more
+        score, F_plus, F_incumbent, same, best = observe(inputs, task, gold, params, x, step, again, 0.0, state, work)
         if not np.isfinite(score + F_plus + F_incumbent):
             return False
         state.counts[ASKED] += 1
