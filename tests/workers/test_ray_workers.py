@@ -16,12 +16,10 @@ from sparsezo.tasks.chunking.generate import chunking_corpus
 from sparsezo.tasks.chunking.task import Chunking
 from sparsezo.tasks.loading import Data
 from sparsezo.training import Training
-from sparsezo.workers import messages
 from sparsezo.workers import ray as ray_workers
 from sparsezo.workers.crew import Crew
 from sparsezo.workers.options import WorkerOptions
-from sparsezo.workers.packed import packed
-from sparsezo.workers.ray import RayAgency, RayReplica
+from sparsezo.workers.ray import RayAgency
 
 SETTINGS = Settings("two-point", "score", 0.01, 0.1, batch=16, seed=2)
 
@@ -92,18 +90,3 @@ def test_an_actor_of_another_version_says_so(own_ray, chunking, monkeypatch):
         pytest.raises(SparsezoError, match=r"and this is 0\.0; install the same version on all nodes"),
     ):
         crew.gather()
-
-
-def test_arrays_from_the_store_can_be_written_to_unless_they_never_could(chunking):
-    """Read-only ones are another type to Numba: all would be compiled anew."""
-    free, fixed = np.arange(5.0), np.arange(3)
-    fixed.flags.writeable = False
-    pickled, arrays = packed((free, fixed))
-    stored = [(np.frombuffer(bytes(array), np.uint8), array.readonly) for array in arrays]
-    actor = RayReplica()
-    word = actor.start(ray_workers.__version__, pickled, stored)
-    assert messages.head_of(word).kind == messages.JOIN
-    there = actor._worker._data
-    assert [array.flags.writeable for array in there] == [True, False]
-    np.testing.assert_array_equal(there[0], free)
-    np.testing.assert_array_equal(there[1], fixed)

@@ -7,11 +7,11 @@ import numpy as np
 from sparsezo.identity import known_by
 from sparsezo.learner import Learner
 from sparsezo.settings import Settings
+from sparsezo.storage.packed import Mapped
 from sparsezo.tasks.registry import kind
 from sparsezo.tasks.rerank.importing import import_nbest
 from sparsezo.tasks.rerank.task import Reranking
 from sparsezo.workers import messages
-from sparsezo.workers.packed import Mapped
 from sparsezo.workers.replica import Replica, restored, snapshot
 
 B = 8

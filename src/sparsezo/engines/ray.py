@@ -3,11 +3,10 @@
     with RayEngine(Path("results"), load, address="auto") as engine:     # load() gives a task and its data
         finished = engine.run(fixed_runs(plan, identity), progress=print)
 
-The caller reads the data and puts it into Ray's object store once; each worker (a Ray actor with one CPU) unpacks it,
-compiles, and does one run after the other, as a process of ``local.py`` would: results are the same, bit for bit.
-Arrays are copied out of the store: it would share them read-only, which is another type to Numba, so that all
-kernels would be compiled anew, and what learning reads is made of them in each process anyhow. (Reranking's n-best
-lists are not in memory at all: they are mapped from their files, which all nodes must see.)
+The caller reads the data and puts it into Ray's object store once; the workers (Ray actors with one CPU each) read its
+arrays there (storage/packed.py), and do one run after the other, as a process of ``local.py`` would: results are the
+same, bit for bit. (Reranking's n-best lists are not in memory at all: they are mapped from their files, which all nodes
+must see.)
 
 A run whose worker or node dies goes back to the others, who continue from the last checkpoint that was handed in.
 """
@@ -22,8 +21,6 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-import numpy as np
-
 from sparsezo import __version__
 from sparsezo.engines.base import Finished, Overview
 from sparsezo.engines.local import STOP_SECONDS, Load, cores
@@ -36,6 +33,7 @@ from sparsezo.experiments.records import RECORD
 from sparsezo.experiments.runs import CHECKPOINT, Run
 from sparsezo.interrupts import CHECKPOINT_SECONDS, DeferredSignals
 from sparsezo.storage.files import atomic_write
+from sparsezo.storage.packed import shelved
 from sparsezo.words import counted
 
 RETRIES = 3  # of a run, or of loading, after its worker has died
@@ -140,8 +138,8 @@ class RayEngine:
         if self._connection is None:
             self._connection = connect(self.address, self.processes or cores())
         if self._data is None:
-            packed = self._connection.ray.cloudpickle.dumps(self.load())
-            self._data = self._connection.ray.put(np.frombuffer(packed, np.uint8))
+            ray = self._connection.ray
+            self._data = ray.put(shelved(self.load(), ray.cloudpickle.dumps))
         return self._connection
 
     def _listen(self, connection: Connection, worker: _Worker, board: Board, waiting: deque[Run]) -> None:

@@ -1,7 +1,7 @@
 """What a Ray worker does: one run after the other, in a folder of its own, and everything is handed to the caller.
 
     worker = RayWorker("results", None, checkpoint_seconds=30.0)    # in its own process: ray.remote(RayWorker)
-    worker.ready(version, packed)           # None, or why it cannot work
+    worker.ready(version, data)             # None, or why it cannot work
     worker.begin(run, checkpoint)           # at once: the run has a thread of its own
     worker.listen(seconds)                  # a Report: how far it is, its checkpoint where that is new, its files
 
@@ -11,7 +11,6 @@ worker that dies takes nothing with it but the work since its last checkpoint. N
 
 from __future__ import annotations
 
-import pickle
 import platform
 import queue
 import shutil
@@ -25,6 +24,7 @@ from sparsezo.engines.local import attempt, described
 from sparsezo.engines.progress import Why
 from sparsezo.experiments.records import RECORD
 from sparsezo.experiments.runs import CHECKPOINT, Bench, Run
+from sparsezo.storage.packed import Shelf, unshelved
 from sparsezo.training import Progress
 
 
@@ -49,7 +49,7 @@ class RayWorker:
         self._reports: queue.SimpleQueue[Report] = queue.SimpleQueue()
         self._stop = False
 
-    def ready(self, version: str, packed: bytes) -> str | None:
+    def ready(self, version: str, data: tuple[bytes, Shelf]) -> str | None:
         """Unpack the data and compile; returns why it cannot. The caller has said what there is to remark."""
         if version != __version__:
             return (
@@ -58,7 +58,7 @@ class RayWorker:
             )
         try:
             with notes.gathered():
-                self.bench = Bench(pickle.loads(packed))
+                self.bench = Bench(unshelved(*data))
                 self.bench.compile()
         except Exception as error:
             return self._told(error)

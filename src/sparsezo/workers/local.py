@@ -1,6 +1,6 @@
 """Workers as processes of this machine, each with a pipe of its own: one that is killed cannot block the others.
 
-All read the same memory of the data (packed.py).
+All read the same memory of the data (storage/packed.py).
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from multiprocessing.process import BaseProcess
 from typing import Any
 
 from sparsezo.interrupts import processes_without_ctrl_c
+from sparsezo.storage.packed import Copied, Mapped, shared
 from sparsezo.workers.channel import Channel, Gone, nothing
-from sparsezo.workers.packed import Copied, Mapped, shared
 
 _PAUSE = 0.2  # seconds between looks at whether the user wants to stop
 

@@ -2,8 +2,8 @@
 
     with Crew(learner, gold, 3, RayAgency("auto", 3)) as crew: ...      # this process is one of the three
 
-The data is put into Ray's object store once; each actor copies it out, as the store would share it read-only, which is
-another type to Numba. An actor that dies, or whose node does, is gone like a process that was killed (crew.py).
+The data is put into Ray's object store once, where all actors of a node read it (storage/packed.py). An actor that
+dies, or whose node does, is gone like a process that was killed (crew.py).
 """
 
 from __future__ import annotations
@@ -14,14 +14,12 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
 from sparsezo import __version__, notes
 from sparsezo.engines.ray_connection import Connection, connect
 from sparsezo.errors import SparsezoError, UsageError
+from sparsezo.storage.packed import Shelf, shelved, unshelved
 from sparsezo.workers import messages
 from sparsezo.workers.channel import Channel, Gone, nothing
-from sparsezo.workers.packed import Packed, packed
 from sparsezo.workers.replica import Answering
 
 _PAUSE = 0.2  # seconds between looks at whether the user wants to stop
@@ -34,15 +32,14 @@ class RayReplica:
     def __init__(self) -> None:
         self._worker: Answering | None = None
 
-    def start(self, version: str, pickled: bytes, arrays: list[tuple[Any, bool]]) -> bytes | str:
-        """A first word, or why there is none. ``arrays``: bytes, and whether they are read-only."""
+    def start(self, version: str, data: tuple[bytes, Shelf]) -> bytes | str:
+        """A first word, or why there is none."""
         if version != __version__:
             return (
                 f"the Ray worker on {platform.node()} has sparsezo {__version__}, and this is {version}; "
                 "install the same version on all nodes"
             )
-        buffers = [bytes(array) if fixed else bytearray(array) for array, fixed in arrays]
-        self._worker = Answering(Packed(pickled, buffers).content())
+        self._worker = Answering(unshelved(*data))
         return messages.plain(messages.JOIN)
 
     def take(self, message: bytes) -> bytes | None:
@@ -54,11 +51,11 @@ class RayReplica:
 class RayChannel:
     """A new actor. All that it answers is asked for in order, and what it has nothing to say to is passed over."""
 
-    def __init__(self, ray: Any, pickled: Any, arrays: Any) -> None:
+    def __init__(self, ray: Any, data: Any) -> None:
         self._ray = ray
         self.actor = ray.remote(RayReplica).options(num_cpus=1, max_restarts=0, max_task_retries=0).remote()
         self.name = f"Ray actor {self.actor._actor_id.hex()[:12]}"
-        self._asked: deque[Any] = deque([self.actor.start.remote(__version__, pickled, arrays)])
+        self._asked: deque[Any] = deque([self.actor.start.remote(__version__, data)])
         self._heard: bytes | None = None  # the next message, where it is here
         self._silent_since: float | None = time.monotonic()  # None: it has said something
 
@@ -115,7 +112,7 @@ class RayAgency:
     def __init__(self, address: str | None, workers: int) -> None:
         self._address, self._workers = address, workers
         self._connection: Connection | None = None
-        self._data: tuple[Any, Any] = (None, None)  # their places in the object store
+        self._data: Any = None  # its place in the object store
 
     def share(self, data: tuple[Any, Any]) -> tuple[Any, Any]:
         self._connection = connect(self._address, max(self._workers - 1, 1))
@@ -125,20 +122,18 @@ class RayAgency:
                     f"`workers` {self._workers}: Ray has a CPU for {cpus} of them, and the program itself is one more; "
                     f"give at most {cpus + 1}"
                 )
-            pickled, arrays = packed(data)
-            stored = self._connection.ray.put([(np.asarray(array), array.readonly) for array in arrays])
+            self._data = self._connection.ray.put(shelved(data))
         except BaseException:
             self.close()
             raise
-        self._data = pickled, stored
         return data
 
     def hire(self) -> Channel:
         assert self._connection is not None, "share() comes first"
-        return RayChannel(self._connection.ray, *self._data)
+        return RayChannel(self._connection.ray, self._data)
 
     def close(self) -> None:
         connection, self._connection = self._connection, None
-        self._data = None, None
+        self._data = None
         if connection is not None:
             connection.close()

@@ -1,9 +1,14 @@
-"""The problem and gold, packed once for all workers: what describes them in a few bytes, and their arrays.
+"""Data that many processes read, packed once for all of them: what describes it in a few bytes, and its arrays.
 
 On one machine the arrays are in a file without a name, which all processes map: they read the same memory, the program
 itself included. Nothing is to be tidied up, however a process ends: the file is gone with the last that has it open.
-A mapping is private: an array may be written to, and only the writer's own copy of those pages changes. (Read-only ones
-would be another type to Numba, and all kernels compiled anew.)
+A mapping is private: an array may be written to, and only the writer's own copy of those pages changes.
+
+    pickled, shelf = shelved(content)       # for a store that hands arrays out read-only, as Ray's does
+    unshelved(pickled, shelf)               # the same content, its arrays where the store has them: nothing is copied
+
+Read-only arrays would be another type to Numba, and all kernels compiled anew. So arrays from a shelf do not say that
+they are read-only. They are all the same: nobody may write to data that was shelved.
 """
 
 from __future__ import annotations
@@ -12,9 +17,14 @@ import mmap
 import os
 import pickle
 import tempfile
+from collections.abc import Callable
 from multiprocessing import reduction
 from typing import Any, BinaryIO, NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
+Shelf = list[tuple[NDArray[np.uint8], bool]]  # an array's bytes, and whether it was read-only before
 _ALIGNED = 64  # bytes: a cache line
 
 
@@ -28,11 +38,28 @@ class Packed(NamedTuple):
         return pickle.loads(self.pickled, buffers=self.arrays)
 
 
-def packed(content: Any) -> Packed:
-    """Its arrays are not copied."""
+def packed(content: Any, dumps: Callable[..., bytes] = pickle.dumps) -> Packed:
+    """Its arrays are not copied. ``dumps``: one that can do more than pickle's."""
     arrays: list[pickle.PickleBuffer] = []
-    pickled = pickle.dumps(content, protocol=5, buffer_callback=arrays.append)
+    pickled = dumps(content, protocol=5, buffer_callback=arrays.append)
     return Packed(pickled, [array.raw() for array in arrays])
+
+
+def shelved(content: Any, dumps: Callable[..., bytes] = pickle.dumps) -> tuple[bytes, Shelf]:
+    pickled, arrays = packed(content, dumps)
+    return pickled, [(np.frombuffer(array, np.uint8), array.readonly) for array in arrays]
+
+
+def unshelved(pickled: bytes, shelf: Shelf) -> Any:
+    return Packed(pickled, [array if fixed else np.asarray(_Unmarked(array)) for array, fixed in shelf]).content()
+
+
+class _Unmarked:
+    """The memory of an array, and nothing said about writing; it lasts as long as what is made of it."""
+
+    def __init__(self, array: NDArray[np.uint8]) -> None:
+        self._array = array
+        self.__array_interface__ = {**array.__array_interface__, "data": (array.ctypes.data, False)}
 
 
 class Mapped:
