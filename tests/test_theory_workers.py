@@ -85,10 +85,12 @@ def test_all_wait_for_the_longest_share(workers, each):
 @settings(max_examples=60, deadline=None)
 @given(works, links, st.integers(2, 48), st.integers(20, 400), st.integers(0, 47))
 def test_a_batch_that_cannot_be_shared_equally_is_as_its_largest_share(work, link, workers, each, more):
-    from sparsezo.workers.replica import deal
+    from sparsezo.workers.shares import deal
 
     batch = workers * each + more % workers
-    expected = played(work, link, batch, [work.evaluate * (end - begin) for begin, end in deal(0, batch, workers)])
+    expected = played(
+        work, link, batch, [work.evaluate * (end - begin) for begin, end in deal(0, batch, [None] * workers)]
+    )
     assert batch_seconds(work, link, batch, workers) == pytest.approx(expected, rel=0.05)
     assert batch_seconds(work, link, batch, workers) >= expected * (1 - 1e-9)
 

@@ -23,7 +23,7 @@ from sparsezo.workers.channel import Gone, nothing
 from sparsezo.workers.crew import Crew
 from sparsezo.workers.local import LocalAgency
 from sparsezo.workers.messages import Head
-from sparsezo.workers.replica import Replica, deal, serve
+from sparsezo.workers.replica import Replica, serve
 
 SETTINGS = [
     Settings("two-point", "score", 0.01, 0.1, batch=16, seed=2),
@@ -317,25 +317,6 @@ def test_what_is_of_no_step_of_the_run_is_refused_before_anything_moves(chunking
             replica.commit(0, 16)
     assert not learner.state.W.any()
     assert learner.step == 0
-
-
-def test_shares_follow_each_other_and_are_as_equal_as_can_be():
-    for first, last, workers in ((0, 16, 1), (5, 21, 3), (100, 103, 7), (8, 8, 2)):
-        shares = deal(first, last, workers)
-        assert [step for begin, end in shares for step in range(begin, end)] == list(range(first, last))
-        sizes = [end - begin for begin, end in shares]
-        assert len(sizes) == workers
-        assert max(sizes) - min(sizes) <= 1
-
-
-def test_all_samples_of_an_input_are_in_one_share():
-    for first, last, workers in ((0, 16, 3), (40, 60, 7), (8, 23, 2), (8, 11, 2), (4, 4, 2)):
-        shares = deal(first, last, workers, 4)
-        assert [step for begin, end in shares for step in range(begin, end)] == list(range(first, last))
-        assert len(shares) == workers
-        assert all(begin % 4 == 0 or begin == last for begin, _ in shares)
-        inputs = [-(-(end - begin) // 4) for begin, end in shares]
-        assert max(inputs) - min(inputs) <= 1
 
 
 def test_workers_that_have_nothing_to_share_are_refused(data, chunking):

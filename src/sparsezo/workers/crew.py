@@ -11,6 +11,7 @@ not wait for it.
 from __future__ import annotations
 
 import contextlib
+import time
 from collections.abc import Callable
 from types import TracebackType
 from typing import Any, Self
@@ -23,7 +24,8 @@ from sparsezo.optimizer import whole
 from sparsezo.workers import messages
 from sparsezo.workers.channel import Agency, Channel, Gone, nothing
 from sparsezo.workers.messages import DIGEST, JOIN, TURN, Head
-from sparsezo.workers.replica import Replica, deal, snapshot
+from sparsezo.workers.replica import Replica, snapshot
+from sparsezo.workers.shares import Pace, deal
 
 _CHECKED_STEPS = 200_000  # between comparisons of all replicas, or more where hashing them costs more than a hundredth
 _CHECKED_WEIGHTS = 8  # weights that are hashed in about a hundredth of a step
@@ -37,6 +39,7 @@ class _Member:
         self.channel = channel
         self.log: list[bytes] | None = None  # turns since the snapshot, while it is read
         self.present = False
+        self.pace = Pace()
 
 
 class Crew:
@@ -58,6 +61,7 @@ class Crew:
             self._agency.close()
             raise
         self._members: list[_Member] = []
+        self._pace = Pace()  # of this process
         self._checked = learner.step
         self._in_step = True  # all are where this process is, and nothing is on its way
 
@@ -180,7 +184,8 @@ class Crew:
     def _send(self, head: Head, next_last: int) -> tuple[tuple[int, int], list[tuple[_Member, tuple[int, int]]]]:
         """All of a batch to all, with a share of the next for each: (what is left for this process, who has what)."""
         members = self._at_work
-        own, *others = deal(head.last, next_last, 1 + len(members), self.learner.settings.samples)
+        paces = [self._pace.value, *(member.pace.value for member in members)]
+        own, *others = deal(head.last, next_last, paces, self.learner.settings.samples)
         message = messages.pack(head._replace(begin=head.last, end=head.last), self._replica.batch)
         for member in self._members:
             if member.log is not None and head.last > head.first:
@@ -192,18 +197,24 @@ class Crew:
                 member.channel.send(message)
             if begin < end:
                 theirs.append((member, (begin, end)))
+            elif next_last > head.last:
+                member.pace.note(0, 0)
         self.sent += len(message)
         return own, theirs
 
     def _gather_shares(self, first: int, own: tuple[int, int], theirs: list[tuple[_Member, tuple[int, int]]]) -> None:
         replica = self._replica
         replica.begin()
+        began = time.perf_counter_ns()
         fine = replica.evaluate(first, *own)
+        self._pace.note(own[1] - own[0], time.perf_counter_ns() - began)
         for member, (begin, end) in theirs:
             if not fine:
                 break
             try:
-                messages.add(member.channel.receive(self.pause), replica.batch, end - begin)
+                share = member.channel.receive(self.pause)
+                messages.add(share, replica.batch, end - begin)
+                member.pace.note(end - begin, messages.head_of(share).spent)
                 if (failed := int(replica.batch.tally[batching.FAILED])) >= 0:
                     fine = replica.evaluate(first, failed, failed + 1)  # as it failed there, for what it leaves
             except Gone:

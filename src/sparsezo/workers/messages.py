@@ -28,6 +28,7 @@ class Head(NamedTuple):
     last: int = 0
     begin: int = 0
     end: int = 0
+    spent: int = 0  # of a share: nanoseconds
 
 
 _HEAD = len(Head._fields) * 8

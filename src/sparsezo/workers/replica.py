@@ -9,7 +9,7 @@ replica.commit(first, last)             # once all shares are there: W moves, in
 from __future__ import annotations
 
 import pickle
-from itertools import pairwise
+import time
 from typing import Any
 
 from sparsezo.errors import SparsezoError
@@ -115,15 +115,6 @@ def _turn(replica: Replica, head: Head, message: bytes) -> bytearray | None:
     if head.begin == head.end:
         return None
     replica.begin()
+    began = time.perf_counter_ns()
     replica.evaluate(head.last, head.begin, head.end)
-    return messages.pack(Head(SHARE, head.first, head.last, head.begin, head.end), replica.batch)
-
-
-def deal(first: int, last: int, workers: int, samples: int = 1) -> list[tuple[int, int]]:
-    """first..last-1 in so many parts, one after the other and as equal as can be: (begin, end) of each.
-
-    All ``samples`` of an input are in one part.
-    """
-    inputs = -(-(last - first) // samples)
-    ends = (first + inputs * k // workers * samples for k in range(workers + 1))
-    return list(pairwise(min(end, last) for end in ends))
+    return messages.pack(head._replace(kind=SHARE, spent=time.perf_counter_ns() - began), replica.batch)
