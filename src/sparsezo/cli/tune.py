@@ -56,7 +56,7 @@ def _task_options(kind: TaskKind) -> dict[str, Any]:
 
 def _parameters(kind: TaskKind) -> list[inspect.Parameter]:
     learner = {name: each for name, each in SETTINGS.items() if name not in _SEARCHED}
-    paper = "the paper's for the task"
+    paper = "as reproduce has it for the task"
     grid_h = typer.Option("--grid-h", help="Values of h, such as 0.01,0.001.", show_default=paper)
     grid_mu = typer.Option("--grid-mu", help="Values of mu, such as 0.1,0.01.", show_default=paper)
     gamma = "annealed criterion: values of gamma, such as 1,10. (default: --gamma alone)"
@@ -158,7 +158,7 @@ def kept_input(files: Files, out: Path) -> Files:
 
 
 def learner_of(kind: TaskKind, values: Mapping[str, Any]) -> LearnerSpec:
-    """With the paper's grid where none was given."""
+    """With the grid of the task's experiment where none was given."""
     from sparsezo.cli.values import numbers
     from sparsezo.experiments.learners import LearnerSpec
     from sparsezo.experiments.plan import grid_of

@@ -1,4 +1,4 @@
-"""The search for h and mu on dev: the paper's grid, or less work over it (paper Sec. 5, "tuning").
+"""The search for h and mu on dev: the whole of a grid, or less work over it (paper Sec. 5, "tuning").
 
     with LocalEngine(out, load) as engine:
         tuned = tune(plan, engine, identity)            # every learner of the plan at once
