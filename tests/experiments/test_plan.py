@@ -807,8 +807,8 @@ def test_the_papers_reranking():
         if spec.criterion == "annealed":
             assert_annealed(spec, walks=False)
             continue
-        assert spec.grid_h == (1.0, 0.1, 0.01, 0.001, 1e-4, 1e-5)
-        assert spec.grid_mu == ((0.01, 0.001, 1e-4, 1e-5, 1e-6) if spec.perturb else ())
+        assert spec.grid_h == ((0.01, 0.001, 1e-4, 1e-5) if spec.perturb else (1.0, 0.1, 0.01, 0.001, 1e-4))
+        assert spec.grid_mu == ((0.1, 0.01, 0.001) if spec.perturb else ())
 
 
 def test_the_papers_text():

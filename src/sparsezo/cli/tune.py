@@ -56,9 +56,9 @@ def _task_options(kind: TaskKind) -> dict[str, Any]:
 
 def _parameters(kind: TaskKind) -> list[inspect.Parameter]:
     learner = {name: each for name, each in SETTINGS.items() if name not in _SEARCHED}
-    paper = "as reproduce has it for the task"
-    grid_h = typer.Option("--grid-h", help="Values of h, such as 0.01,0.001.", show_default=paper)
-    grid_mu = typer.Option("--grid-mu", help="Values of mu, such as 0.1,0.01.", show_default=paper)
+    usual = "the task's own"
+    grid_h = typer.Option("--grid-h", help="Values of h, such as 0.01,0.001.", show_default=usual)
+    grid_mu = typer.Option("--grid-mu", help="Values of mu, such as 0.1,0.01.", show_default=usual)
     gamma = "annealed criterion: values of gamma, such as 1,10. (default: --gamma alone)"
     grid_gamma = typer.Option("--grid-gamma", help=gamma, show_default=False)
     full = typer.Option("--full-grid", help="Try every point to the end; without it, a search.")

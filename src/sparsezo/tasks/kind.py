@@ -58,7 +58,7 @@ class TaskKind:
     streaming: str | None = None  # the module that reads files larger than memory; None: there is none
     reading_extra: str | None = None  # of extras.EXTRAS: without it no data can be read
     metric_extra: str | None = None  # ... no output be valued
-    grid: Grid | None = None  # where tune looks; None: where the paper's experiment does
+    grid: Grid | None = None  # where tune looks; None: where the task's experiment does
     adagrad_grid: Grid | None = None  # likewise, with Adagrad's steps
     several_files: bool = False  # --train may be given more than once
     hold_out: bool = True  # --dev N

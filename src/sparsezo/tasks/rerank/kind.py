@@ -45,6 +45,7 @@ KIND = TaskKind(
     read_options=RerankReading,
     predict_options=RerankPredicting,
     defaults=defaults,
+    grid=((1.0, 0.1, 0.01, 0.001, 1e-4, 1e-5), (0.01, 0.001, 1e-4, 1e-5, 1e-6)),  # the paper's, for lists of any kind
     asks=("pair",),
     making="sparsezo.tasks.rerank.making",
     metric_extra="rerank",
