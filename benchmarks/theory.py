@@ -136,8 +136,17 @@ def rate_row(task: str, one: Mapping[str, Any], m: float) -> dict[str, Any]:
     }
 
 
-def rates(task: str, loaded: Any, learners: Iterable[Mapping[str, Any]], say: Any = print) -> list[dict[str, Any]]:
-    """With the test figure at the end of one run (seed 0) at the theory's h."""
+_RUN = ("task", "rule", "perturb", "iterations", "mu", "h_theory")  # what a run at the theory's h depends on
+
+
+def rates(
+    task: str,
+    loaded: Any,
+    learners: Iterable[Mapping[str, Any]],
+    known: Iterable[Mapping[str, Any]] = (),
+    say: Any = print,
+) -> list[dict[str, Any]]:
+    """With the test figure at the end of one run (seed 0) at the theory's h. ``known``: rows of runs made before."""
     from sparsezo.learner import Learner, predict
     from sparsezo.settings import Settings
 
@@ -145,14 +154,18 @@ def rates(task: str, loaded: Any, learners: Iterable[Mapping[str, Any]], say: An
     test = loaded.task.problem(loaded.data.test, learn=False)
     n = float(problem.n_features * problem.n_labels)
     sizes = {"all": n, "active": float(problem.n_active.mean()), "score": float(problem.n_score.mean())}
+    made = {tuple(str(row[name]) for name in _RUN): float(row["test_theory"]) for row in known}
     rows = []
     for one in learners:
         row = rate_row(task, one, sizes[one["perturb"]])
+        rows.append(row)
+        if (test_theory := made.get(tuple(str(row[name]) for name in _RUN))) is not None:
+            row["test_theory"] = test_theory
+            continue
         settings = Settings(rule=one["rule"], perturb=one["perturb"], h=row["h_theory"], mu=one["mu"])
         learner = Learner(problem, settings)
         learner.run(gold, steps=one["iterations"])
         row["test_theory"] = loaded.task.scores(loaded.data.test, predict(test, learner.weights())).value
-        rows.append(row)
         say(row)
     return rows
 
@@ -227,6 +240,7 @@ def main() -> None:
     parser.add_argument("-o", "--output", type=Path, default=RESULTS / "theory")
     parser.add_argument("--draws", type=int, default=50_000)
     parser.add_argument("--only", choices=TASKS, help="rates: anew for this task; the other's rows stay")
+    parser.add_argument("--keep", action="store_true", help="rates: a run that was made before is not made again")
     args = parser.parse_args()
     args.output.mkdir(parents=True, exist_ok=True)
     if args.what == "moments":
@@ -235,8 +249,10 @@ def main() -> None:
         draw(rows, args.output, f"E‖s‖² of a step, CoNLL-2000 NP, mu {one['mu']:g}, gamma 1, {args.draws:,} draws")
     else:
         anew = (args.only,) if args.only else TASKS
-        kept = [row for row in _known(args.output / "rates.csv") if row["task"] not in anew] if args.only else []
-        found = [row for task in anew for row in rates(task, load(task, args.data), tuned(task))]
+        known = _known(args.output / "rates.csv") if args.only or args.keep else []
+        kept = [row for row in known if row["task"] not in anew]
+        made = known if args.keep else []
+        found = [row for task in anew for row in rates(task, load(task, args.data), tuned(task), made)]
         rows = sorted([*kept, *found], key=lambda row: TASKS.index(row["task"]))
         write_text(args.output / "rates.md", markdown(rows))
         draw_rates(rows, args.output)

@@ -186,12 +186,17 @@ def test_moments_are_written_and_drawn(script, small, tmp_path):
 def test_rates_are_run_with_the_theorys_h(script, small, task):
     one = {"rule": "two-point", "perturb": "score", "iterations": 2000, "h": 0.001, "mu": 0.1, "test_mean": 0.9}
     loaded, said = small[task], []
-    (row,) = script.rates(task, loaded, [one], said.append)
+    (row,) = script.rates(task, loaded, [one], say=said.append)
     m = float(np.mean(loaded.task.problem(loaded.data.train).n_score))
     assert row["h_theory"] == bounded_h(0.1, m, 1999)
     assert row["m"] == m
     assert 0 <= row["test_theory"] <= 1
     assert said == [row]
+    known = {name: str(value) for name, value in row.items()} | {"test_theory": "7"}  # as it comes from the file
+    (kept,) = script.rates(task, loaded, [one | {"h": 0.5}], [known], say=said.append)
+    assert (kept["test_theory"], kept["h_tuned"], len(said)) == (7, 0.5, 1)
+    (new,) = script.rates(task, loaded, [one | {"mu": 0.2}], [known], say=said.append)
+    assert (new["test_theory"] <= 1, len(said)) == (True, 2)
 
 
 def test_rates_are_drawn(script, tmp_path):
