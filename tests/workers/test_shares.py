@@ -16,7 +16,7 @@ from sparsezo.workers import messages
 from sparsezo.workers import shares as dealing
 from sparsezo.workers.crew import Crew
 from sparsezo.workers.replica import Answering, snapshot
-from sparsezo.workers.shares import Pace, deal
+from sparsezo.workers.shares import Known, Pace, deal
 
 
 def test_shares_follow_each_other_and_are_as_equal_as_can_be():
@@ -30,7 +30,7 @@ def test_shares_follow_each_other_and_are_as_equal_as_can_be():
 
 def test_all_samples_of_an_input_are_in_one_share():
     for first, last, workers in ((0, 16, 3), (40, 60, 7), (8, 23, 2), (8, 11, 2), (4, 4, 2)):
-        shares = deal(first, last, [7.0] * workers, 4)
+        shares = deal(first, last, [Known(7.0, 3.0)] * workers, 4)
         assert [step for begin, end in shares for step in range(begin, end)] == list(range(first, last))
         assert len(shares) == workers
         assert all(begin % 4 == 0 or begin == last for begin, _ in shares)
@@ -39,24 +39,36 @@ def test_all_samples_of_an_input_are_in_one_share():
 
 
 def test_shares_go_by_speed():
-    assert deal(0, 100, [10.0, 30.0]) == [(0, 75), (75, 100)]
-    assert deal(8, 48, [20.0, 10.0, None]) == [(8, 17), (17, 36), (36, 48)]  # 15 where nothing is known
-    assert deal(0, 80, [10.0, 30.0], 4) == [(0, 60), (60, 80)]
+    assert deal(0, 100, [Known(10.0), Known(30.0)]) == [(0, 75), (75, 100)]
+    assert deal(8, 48, [Known(20.0), Known(10.0), None]) == [(8, 17), (17, 36), (36, 48)]  # 15 where nothing is known
+    assert deal(0, 80, [Known(10.0), Known(30.0)], 4) == [(0, 60), (60, 80)]
+
+
+@pytest.mark.parametrize(
+    "paces", [[Known(10.0, 100.0), Known(10.0, 300.0)], [Known(5.0, 50.0), Known(10.0, 90.0), Known(8.0, 60.0)]]
+)
+def test_all_are_done_at_the_same_time(paces):
+    """Who begins later has less to do."""
+    shares = deal(0, 1000, paces)
+    ends = [pace.before + pace.step * (end - begin) for pace, (begin, end) in zip(paces, shares, strict=True)]
+    assert max(ends) - min(ends) <= 2 * max(pace.step for pace in paces)
 
 
 def test_nobody_is_believed_to_be_much_slower_or_faster_than_usual():
-    (_, first), (_, second) = deal(0, 1000, [1.0, 1e9])
+    (_, first), (_, second) = deal(0, 1000, [Known(1.0), Known(1e9)])
     assert 1000 - first == pytest.approx(1000 * (1 / 2) / (4 + 1 / 2), abs=1)  # 1e9 is twice the mean
     assert second == 1000
-    sizes = [end - begin for begin, end in deal(0, 1700, [1e9] * 8 + [1.0])]
+    sizes = [end - begin for begin, end in deal(0, 1700, [Known(1e9)] * 8 + [Known(1.0)])]
     assert sizes[-1] == pytest.approx(4 * sizes[0], rel=0.2)
+    (_, first), _ = deal(0, 1600, [Known(1.0, 1e12), Known(1.0)])
+    assert 0 < first <= 100  # not much, but something is heard of it
 
 
 @pytest.mark.parametrize("n", [0, 1, 2, 5, 16, 1001])
 def test_all_steps_are_dealt_out_whatever_the_paces(n):
     random = np.random.default_rng(n)
     for _ in range(50):
-        paces = [None if random.random() < 0.2 else float(random.gamma(0.5)) or None for _ in range(5)]
+        paces = [None if random.random() < 0.2 else Known(*(random.gamma(0.5, size=2) + 1e-9)) for _ in range(5)]
         for samples in (1, 4):
             shares = deal(7 * samples, 7 * samples + n, paces, samples)
             assert [step for begin, end in shares for step in range(begin, end)] == list(
@@ -67,17 +79,18 @@ def test_all_steps_are_dealt_out_whatever_the_paces(n):
 
 def test_a_pace_follows_what_is_seen():
     pace = Pace()
-    assert pace.value is None
-    pace.note(10, 1000)
-    assert pace.value == 100
-    for nanoseconds in (1100, 900, 1000, 10**9):
-        pace.note(10, nanoseconds)
-        assert 90 <= pace.value <= 110  # held up once
+    assert pace.known is None
+    pace.note(10, 1000, 50)
+    assert pace.known == (100, 50)
+    for spent in (1100, 900, 1000, 10**9):
+        pace.note(10, spent, spent)
+        assert 90 <= pace.known.step <= 110  # held up once
+    assert pace.known.before <= 1000
     for _ in range(3):
-        pace.note(10, 5000)
-    assert pace.value == 500
-    pace.note(0, 0)
-    assert pace.value is None
+        pace.note(10, 5000, 70)
+    assert pace.known == (500, 70)
+    pace.note(0, 0, 0)
+    assert pace.known is None
 
 
 # In a crew
@@ -127,7 +140,7 @@ class Timed:
             steps = head.end - head.begin
             answer = bytearray(answer)
             its = messages.head_of(answer)
-            messages.address(answer, its._replace(spent=int(self.nanoseconds(len(self.shares)) * steps)))
+            messages.address(answer, its._replace(spent=int(self.nanoseconds(len(self.shares)) * steps), before=0))
             self.shares.append(steps)
         self._said.append(bytes(answer))
 
@@ -138,7 +151,7 @@ def crewed(chunking, agency, turns, monkeypatch):
     with Crew(learner, chunking[1], 2, agency) as crew:
         crew.gather()
         note = crew._pace.note
-        monkeypatch.setattr(crew._pace, "note", lambda steps, nanoseconds: note(steps, 1000 * steps))
+        monkeypatch.setattr(crew._pace, "note", lambda steps, spent, before: note(steps, 1000 * steps, 0))
         crew.run(64 * turns)
     alone = Learner(chunking[0], SETTINGS)
     alone.run(chunking[1], 64 * turns)
@@ -159,7 +172,7 @@ def test_a_worker_that_was_held_up_has_a_share_again(chunking, monkeypatch):
     assert shares == [32, 7, 32, 32, 32, 32, 32, 32, 0]
 
     monkeypatch.setattr(dealing, "_MOST", 1e6)  # no bound to what is believed
-    shares = crewed(chunking, Timed(lambda turn: 1e9 if turn == 0 else 1000), 6, monkeypatch)
+    shares = crewed(chunking, Timed(lambda turn: 1e12 if turn == 0 else 1000), 6, monkeypatch)
     assert shares == [32, 0, 32, 32, 32, 32, 0]
 
 
@@ -168,13 +181,19 @@ def test_a_worker_says_how_long_it_took(chunking, monkeypatch):
         time.sleep(0.01)
         return True
 
+    def slower(*args):
+        time.sleep(0.02)
+
     worker = Answering(chunking)
     learner = Learner(chunking[0], SETTINGS)
     with Crew(learner, chunking[1], 1) as crew:
         worker.answer(snapshot(crew._replica))
     monkeypatch.setattr(worker.replica, "evaluate", slow)
-    answer = worker.answer(turn(0, 0, 0, 16))
-    assert messages.head_of(answer).spent >= 10_000_000
+    monkeypatch.setattr(worker.replica, "commit", slower)
+    opening, later = (messages.head_of(worker.answer(turn(0, last, last, last + 16))) for last in (0, 1))
+    assert min(opening.spent, later.spent) >= 10_000_000
+    assert opening.before < later.before
+    assert later.before >= 20_000_000
 
 
 def turn(first, last, begin, end):

@@ -63,7 +63,7 @@ class Link:
     message: float  # seconds, of any message
     latency: float  # seconds on the way, in which nobody is busy
     bandwidth: float  # bytes a second
-    head: int = 104  # bytes of any message
+    head: int = 112  # bytes of any message
     step: int = 16  # bytes of a step that moves
 
     def seconds(self, steps: float) -> float:

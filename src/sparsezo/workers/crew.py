@@ -61,7 +61,7 @@ class Crew:
             self._agency.close()
             raise
         self._members: list[_Member] = []
-        self._pace = Pace()  # of this process
+        self._pace, self._sent_at = Pace(), 0  # of this process
         self._checked = learner.step
         self._in_step = True  # all are where this process is, and nothing is on its way
 
@@ -184,7 +184,7 @@ class Crew:
     def _send(self, head: Head, next_last: int) -> tuple[tuple[int, int], list[tuple[_Member, tuple[int, int]]]]:
         """All of a batch to all, with a share of the next for each: (what is left for this process, who has what)."""
         members = self._at_work
-        paces = [self._pace.value, *(member.pace.value for member in members)]
+        paces = [self._pace.known, *(member.pace.known for member in members)]
         own, *others = deal(head.last, next_last, paces, self.learner.settings.samples)
         message = messages.pack(head._replace(begin=head.last, end=head.last), self._replica.batch)
         for member in self._members:
@@ -198,8 +198,9 @@ class Crew:
             if begin < end:
                 theirs.append((member, (begin, end)))
             elif next_last > head.last:
-                member.pace.note(0, 0)
+                member.pace.note(0, 0, 0)
         self.sent += len(message)
+        self._sent_at = time.perf_counter_ns()
         return own, theirs
 
     def _gather_shares(self, first: int, own: tuple[int, int], theirs: list[tuple[_Member, tuple[int, int]]]) -> None:
@@ -207,14 +208,15 @@ class Crew:
         replica.begin()
         began = time.perf_counter_ns()
         fine = replica.evaluate(first, *own)
-        self._pace.note(own[1] - own[0], time.perf_counter_ns() - began)
+        self._pace.note(own[1] - own[0], time.perf_counter_ns() - began, began - self._sent_at)
         for member, (begin, end) in theirs:
             if not fine:
                 break
             try:
                 share = member.channel.receive(self.pause)
                 messages.add(share, replica.batch, end - begin)
-                member.pace.note(end - begin, messages.head_of(share).spent)
+                its = messages.head_of(share)
+                member.pace.note(end - begin, its.spent, its.before)
                 if (failed := int(replica.batch.tally[batching.FAILED])) >= 0:
                     fine = replica.evaluate(first, failed, failed + 1)  # as it failed there, for what it leaves
             except Gone:

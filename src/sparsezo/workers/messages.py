@@ -28,7 +28,8 @@ class Head(NamedTuple):
     last: int = 0
     begin: int = 0
     end: int = 0
-    spent: int = 0  # of a share: nanoseconds
+    spent: int = 0  # of a share: nanoseconds of evaluating it,
+    before: int = 0  # and between the message and that
 
 
 _HEAD = len(Head._fields) * 8

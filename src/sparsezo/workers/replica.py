@@ -108,6 +108,7 @@ class Answering:
 
 def _turn(replica: Replica, head: Head, message: bytes) -> bytearray | None:
     """Apply what all have evaluated, and evaluate the next share; None where there is none."""
+    came = time.perf_counter_ns()
     if head.last > head.first:
         replica.begin()
         messages.add(message, replica.batch, head.last - head.first)
@@ -117,4 +118,5 @@ def _turn(replica: Replica, head: Head, message: bytes) -> bytearray | None:
     replica.begin()
     began = time.perf_counter_ns()
     replica.evaluate(head.last, head.begin, head.end)
-    return messages.pack(head._replace(kind=SHARE, spent=time.perf_counter_ns() - began), replica.batch)
+    spent = time.perf_counter_ns() - began
+    return messages.pack(head._replace(kind=SHARE, spent=spent, before=began - came), replica.batch)
