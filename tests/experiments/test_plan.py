@@ -795,7 +795,7 @@ def test_the_papers_reranking():
         "supervised": None,
         **dict.fromkeys(ANNEALED),
     }
-    assert (plan.name, plan.task, plan.iterations, plan.seeds) == ("smt", "rerank", 4_000_000, (0, 1, 2))
+    assert (plan.name, plan.task, plan.iterations, plan.seeds) == ("smt", "rerank", 4_000_000, tuple(range(6)))
     assert plan.init == "smt/weights.out-of-domain"
     assert list(plan.bounds.items()) == [
         ("out-of-domain", "smt/weights.out-of-domain"),

@@ -324,6 +324,9 @@ def test_the_first_note_says_how_settings_were_found():
     assert "; h and mu tuned on dev for each learner, with seeds 70, 71, none of them the table's. Higher" in other
     (same,) = notes(learner(), tuning={"a": {"seeds": [3, 71]}})
     assert "with seeds 3, 71, of which 3 are the table's own. Higher" in same
+    for seed, words in ((70, "not"), (3, "also")):
+        (one,) = notes(learner(), tuning={"a": {"seeds": [seed]}})
+        assert f"with seed {seed}, which is {words} one of the table's. Higher" in one
     assert "; the same fixed settings for all learners. Higher" in fixed
 
 

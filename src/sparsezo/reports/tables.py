@@ -262,8 +262,14 @@ def _tuned_words(experiment: ReportedExperiment, rows: Sequence[TableRow]) -> st
     if chosen is None:
         return "h and mu tuned on dev for each learner, with seeds that were not recorded and may be the table's own"
     both = chosen & {seed for row in rows if row.phase == "tuned" for seed in row.seeds}
-    whose = f"of which {', '.join(map(str, sorted(both)))} are the table's own" if both else "none of them the table's"
-    return f"h and mu tuned on dev for each learner, with seeds {', '.join(map(str, sorted(chosen)))}, {whose}"
+    seeds = ", ".join(map(str, sorted(chosen)))
+    if len(chosen) == 1:
+        whose = f"seed {seeds}, which is {'also' if both else 'not'} one of the table's"
+    elif both:
+        whose = f"seeds {seeds}, of which {', '.join(map(str, sorted(both)))} are the table's own"
+    else:
+        whose = f"seeds {seeds}, none of them the table's"
+    return f"h and mu tuned on dev for each learner, with {whose}"
 
 
 def _has_twins(experiment: ReportedExperiment) -> bool:
