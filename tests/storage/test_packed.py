@@ -84,7 +84,7 @@ def test_a_process_that_starts_gets_it_and_nothing_is_left_behind():
 
 def read_only(shelf):
     """As a store hands it out."""
-    for array, _ in shelf:
+    for array in shelf:
         array.flags.writeable = False
     return shelf
 
@@ -94,7 +94,7 @@ def test_what_is_shelved_is_read_where_it_is_and_says_nothing_about_writing():
     pickled, shelf = shelved(content())
     there = unshelved(pickled, read_only(shelf))
     assert_same(content(), there)
-    places = [array.ctypes.data for array, _ in shelf if array.size]
+    places = [array.ctypes.data for array in shelf if array.size]
     assert [there["a"].ctypes.data, there["fixed"].ctypes.data] == places
 
 
@@ -112,14 +112,14 @@ def test_no_run_writes_to_what_was_shelved(task, rule, perturb):
     """Its marks are gone, so nothing else would keep a run from it."""
     one = loaded(task)
     pickled, shelf = shelved(one)
-    before = [array.copy() for array, _ in shelf]
+    before = [array.copy() for array in shelf]
     bench = Bench(unshelved(pickled, read_only(shelf)))
     bench.compile()
     settings = Settings(rule, h=0.1, perturb=perturb, mu=0.1 if perturb else None)
     theirs, mine = (Training(each.task, each.data, settings, 40).go() for each in (bench, one))
     np.testing.assert_array_equal(theirs.model.W, mine.model.W)
     assert len(before) > 3
-    for (array, _), its in zip(shelf, before, strict=True):
+    for array, its in zip(shelf, before, strict=True):
         np.testing.assert_array_equal(array, its)
 
 

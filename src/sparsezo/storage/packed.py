@@ -24,7 +24,7 @@ from typing import Any, BinaryIO, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-Shelf = list[tuple[NDArray[np.uint8], bool]]  # an array's bytes, and whether it was read-only before
+Shelf = list[NDArray[np.uint8]]  # the bytes of each array
 _ALIGNED = 64  # bytes: a cache line
 
 
@@ -32,7 +32,7 @@ class Packed(NamedTuple):
     """``content`` once more, where its arrays are at hand. For our own workers only, as it is pickled."""
 
     pickled: bytes
-    arrays: list[Any]  # buffers; those that cannot be written to are so again
+    arrays: list[Any]  # buffers; which arrays could not be written to is known from what was pickled
 
     def content(self) -> Any:
         return pickle.loads(self.pickled, buffers=self.arrays)
@@ -47,11 +47,11 @@ def packed(content: Any, dumps: Callable[..., bytes] = pickle.dumps) -> Packed:
 
 def shelved(content: Any, dumps: Callable[..., bytes] = pickle.dumps) -> tuple[bytes, Shelf]:
     pickled, arrays = packed(content, dumps)
-    return pickled, [(np.frombuffer(array, np.uint8), array.readonly) for array in arrays]
+    return pickled, [np.frombuffer(array, np.uint8) for array in arrays]
 
 
 def unshelved(pickled: bytes, shelf: Shelf) -> Any:
-    return Packed(pickled, [array if fixed else np.asarray(_Unmarked(array)) for array, fixed in shelf]).content()
+    return Packed(pickled, [np.asarray(_Unmarked(array)) for array in shelf]).content()
 
 
 class _Unmarked:
@@ -68,14 +68,14 @@ class Mapped:
     def __init__(self, content: Any) -> None:
         pickled, arrays = packed(content)
         self._pickled = pickled
-        self._places: list[tuple[int, int, bool]] = []  # begin, end, read-only
+        self._places: list[tuple[int, int]] = []  # begin, end
         self._file: Any = _nameless()
         try:
             for array in arrays:
                 begin = -(-self._file.tell() // _ALIGNED) * _ALIGNED
                 self._file.seek(begin)
                 self._file.write(array)
-                self._places.append((begin, begin + array.nbytes, array.readonly))
+                self._places.append((begin, begin + array.nbytes))
             self._file.write(b"\0")  # no empty file can be mapped
             self._file.flush()
         except BaseException:
@@ -85,8 +85,7 @@ class Mapped:
     def content(self) -> Any:
         """Arrays keep the mapping, and that keeps the memory: the file may be closed."""
         whole = memoryview(mmap.mmap(self._file.fileno(), 0, access=mmap.ACCESS_COPY))
-        parts = [(whole[begin:end], fixed) for begin, end, fixed in self._places]
-        return Packed(self._pickled, [part.toreadonly() if fixed else part for part, fixed in parts]).content()
+        return Packed(self._pickled, [whole[begin:end] for begin, end in self._places]).content()
 
     def close(self) -> None:
         self._file.close()
