@@ -158,7 +158,7 @@ def kept_input(files: Files, out: Path) -> Files:
 
 
 def learner_of(kind: TaskKind, values: Mapping[str, Any]) -> LearnerSpec:
-    """With the grid of the task's experiment where none was given."""
+    """With the task's own grid where none was given."""
     from sparsezo.cli.values import numbers
     from sparsezo.experiments.learners import LearnerSpec
     from sparsezo.experiments.plan import grid_of

@@ -12,6 +12,7 @@ from __future__ import annotations
 import contextlib
 import ipaddress
 import os
+import platform
 import secrets
 import shutil
 import signal
@@ -24,6 +25,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from sparsezo import __version__
 from sparsezo.errors import SparsezoError, UsageError
 
 AUTO, CLIENT = "auto", "ray://"
@@ -71,6 +73,16 @@ def connect(address: str | None, cpus: int) -> Connection:
         except Exception as error:
             raise _unreached(address, error) from None
     return Connection(ray, _cpus(ray), own=True)
+
+
+def other_version(version: str) -> str | None:
+    """What a worker says to a caller of another version; None to one of its own."""
+    if version == __version__:
+        return None
+    return (
+        f"the Ray worker on {platform.node()} has sparsezo {__version__}, and this is {version}; "
+        "install the same version on all nodes"
+    )
 
 
 def reach(address: str) -> None:

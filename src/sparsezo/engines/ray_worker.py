@@ -11,7 +11,6 @@ worker that dies takes nothing with it but the work since its last checkpoint. N
 
 from __future__ import annotations
 
-import platform
 import queue
 import shutil
 import tempfile
@@ -19,9 +18,10 @@ import threading
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from sparsezo import __version__, notes
+from sparsezo import notes
 from sparsezo.engines.local import attempt, described
 from sparsezo.engines.progress import Why
+from sparsezo.engines.ray_connection import other_version
 from sparsezo.experiments.records import RECORD
 from sparsezo.experiments.runs import CHECKPOINT, Bench, Run
 from sparsezo.storage.packed import Shelf, unshelved
@@ -51,11 +51,8 @@ class RayWorker:
 
     def ready(self, version: str, data: tuple[bytes, Shelf]) -> str | None:
         """Unpack the data and compile; returns why it cannot. The caller has said what there is to remark."""
-        if version != __version__:
-            return (
-                f"the Ray worker on {platform.node()} has sparsezo {__version__}, and this is {version}; "
-                "install the same version on all nodes"
-            )
+        if (why := other_version(version)) is not None:
+            return why
         try:
             with notes.gathered():
                 self.bench = Bench(unshelved(*data))

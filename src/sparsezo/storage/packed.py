@@ -7,8 +7,8 @@ A mapping is private: an array may be written to, and only the writer's own copy
     pickled, shelf = shelved(content)       # for a store that hands arrays out read-only, as Ray's does
     unshelved(pickled, shelf)               # the same content, its arrays where the store has them: nothing is copied
 
-Read-only arrays would be another type to Numba, and all kernels compiled anew. So arrays from a shelf do not say that
-they are read-only. They are all the same: nobody may write to data that was shelved.
+Arrays marked as read-only would be another type to Numba, and all kernels compiled anew. So those from a shelf have no
+such mark; but all read the same memory, and nobody may write to it.
 """
 
 from __future__ import annotations

@@ -8,14 +8,13 @@ dies, or whose node does, is gone like a process that was killed (crew.py).
 
 from __future__ import annotations
 
-import platform
 import time
 from collections import deque
 from collections.abc import Callable
 from typing import Any
 
 from sparsezo import __version__, notes
-from sparsezo.engines.ray_connection import Connection, connect
+from sparsezo.engines.ray_connection import Connection, connect, other_version
 from sparsezo.errors import SparsezoError, UsageError
 from sparsezo.storage.packed import Shelf, shelved, unshelved
 from sparsezo.workers import messages
@@ -34,11 +33,8 @@ class RayReplica:
 
     def start(self, version: str, data: tuple[bytes, Shelf]) -> bytes | str:
         """A first word, or why there is none."""
-        if version != __version__:
-            return (
-                f"the Ray worker on {platform.node()} has sparsezo {__version__}, and this is {version}; "
-                "install the same version on all nodes"
-            )
+        if (why := other_version(version)) is not None:
+            return why
         self._worker = Answering(unshelved(*data))
         return messages.plain(messages.JOIN)
 
