@@ -138,6 +138,51 @@ def test_scores_that_are_not_finite_stop_the_batch_before_it_moves_anything(chun
         np.testing.assert_array_equal(mine, its)
 
 
+@pytest.mark.parametrize(("batch", "N"), [(1, 40), (32, 40), (33, 1), (33, 40), (300, 256), (1000, 257), (999, 100_000)])
+def test_the_steps_of_a_batch_take_turns_by_input(chunking, batch, N):
+    learner = Learner(chunking[0], replace(PLAIN, batch=max(batch, 2)))
+    room, params = batching.room_for(batch), learner._params
+    for first in (0, 5 * batch):
+        batching.arrange(params, N, first, first + batch, room)
+        inputs = [batching.input_of(params, first + k, N) for k in range(batch)]
+        expected = sorted(range(batch), key=inputs.__getitem__)  # keeps the order of steps with the same input
+        np.testing.assert_array_equal(room.turns, [(k, inputs[k]) for k in expected])
+
+
+def test_what_moves_is_put_into_the_order_of_steps(chunking):
+    learner = Learner(chunking[0], replace(PLAIN, batch=50))
+    room, params = batching.room_for(50), learner._params
+    moved = np.random.default_rng(3).permutation(50)[:20]
+    room.tally[batching.MOVES] = 20
+    room.at[:20] = [(k, batching.input_of(params, 100 + k, 40)) for k in moved]
+    room.c[:20] = 1 + moved
+    assert batching.in_order(params, 40, 100, 150, room)
+    np.testing.assert_array_equal(room.at[:20, 0], np.sort(moved))
+    np.testing.assert_array_equal(room.at[:20, 1], [batching.input_of(params, 100 + k, 40) for k in np.sort(moved)])
+    np.testing.assert_array_equal(room.c[:20], 1 + np.sort(moved))
+
+
+@pytest.mark.parametrize("settings", [*COMPARED, Settings("baseline", "active", 0.01, 0.1)], ids=str)
+@pytest.mark.parametrize("criterion", ["map", "annealed"])
+def test_turns_of_one_input_are_what_each_would_be_alone(chunking, settings, criterion):
+    """What they share is computed once, in a batch that sees each input several times; shares of one turn share nothing."""
+    problem, gold = chunking
+    learner = Learner(problem, replace(settings, batch=200, criterion=criterion))
+    learner.run(gold, 200)
+    together, alone = batching.room_for(200), batching.room_for(200)
+    *parts, N = learner.parts(gold)
+    for batch in (together, alone):
+        batching.arrange(parts[-1], N, 200, 400, batch)
+        batch.tally[batching.ASKED_LAST] = batch.tally[batching.FAILED] = -1
+    assert batching.evaluate(*parts, 200, 0, 200, learner.state, learner.workspace, together)
+    for k in range(200):
+        assert batching.evaluate(*parts, 200, k, k + 1, learner.state, learner.workspace, alone)
+    np.testing.assert_array_equal(together.tally, alone.tally)
+    np.testing.assert_array_equal(together.at, alone.at)
+    np.testing.assert_array_equal(together.c, alone.c)
+    assert together.tally[batching.MOVES] > 20
+
+
 @pytest.mark.parametrize(
     ("changes", "words"),
     [

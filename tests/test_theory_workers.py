@@ -89,7 +89,7 @@ def test_a_batch_that_cannot_be_shared_equally_is_as_its_largest_share(work, lin
 
     batch = workers * each + more % workers
     expected = played(
-        work, link, batch, [work.evaluate * (end - begin) for begin, end in deal(0, batch, [None] * workers)]
+        work, link, batch, [work.evaluate * (end - begin) for begin, end in deal(batch, [None] * workers)]
     )
     assert batch_seconds(work, link, batch, workers) == pytest.approx(expected, rel=0.05)
     assert batch_seconds(work, link, batch, workers) >= expected * (1 - 1e-9)

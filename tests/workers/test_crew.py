@@ -300,7 +300,8 @@ def test_scores_that_are_not_finite_stop_all_with_the_words_of_one_process(chunk
 @pytest.mark.parametrize("spoil", [lambda m: m[:-1], lambda m: m[:50], lambda m: m[:20]])
 def test_a_torn_message_is_refused(chunking, spoil):
     replica = Replica(Learner(*chunking[:1], SETTINGS[0]), chunking[1])
-    replica.evaluate(0, 0, 16)
+    replica.begin(0, 16)
+    replica.evaluate(0, 16)
     message = bytes(messages.pack(Head(messages.SHARE), replica.batch))
     with pytest.raises(SparsezoError, match="not as it was sent"):
         messages.add(spoil(message), batching.room_for(16), 16)
@@ -309,10 +310,16 @@ def test_a_torn_message_is_refused(chunking, spoil):
 def test_what_is_of_no_step_of_the_run_is_refused_before_anything_moves(chunking):
     learner = Learner(chunking[0], SETTINGS[0])
     replica = Replica(learner, chunking[1])
-    for place, value in (((0, 0), 16), ((0, 1), 39), ((1, 0), 0)):
-        replica.begin()
-        replica.evaluate(0, 0, 16)
-        replica.batch.at[place] = value + (place == (0, 1) and replica.batch.at[place] == value)
+    for spoil in (
+        lambda batch: batch.at[0].put(0, 16),  # after the last step
+        lambda batch: batch.at[0].put(0, -1),
+        lambda batch: batch.at[0].put(1, (batch.at[0, 1] + 1) % 40),  # another input
+        lambda batch: batch.at[1].put([0, 1], batch.at[0]),  # twice
+        lambda batch: batch.c.put(0, np.inf),
+    ):
+        replica.begin(0, 16)
+        replica.evaluate(0, 16)
+        spoil(replica.batch)
         with pytest.raises(SparsezoError, match="what is of no step of this run"):
             replica.commit(0, 16)
     assert not learner.state.W.any()

@@ -20,28 +20,28 @@ from sparsezo.workers.shares import Known, Pace, deal
 
 
 def test_shares_follow_each_other_and_are_as_equal_as_can_be():
-    for first, last, workers in ((0, 16, 1), (5, 21, 3), (100, 103, 7), (8, 8, 2)):
-        shares = deal(first, last, [None] * workers)
-        assert [step for begin, end in shares for step in range(begin, end)] == list(range(first, last))
+    for turns, workers in ((16, 1), (16, 3), (3, 7), (0, 2)):
+        shares = deal(turns, [None] * workers)
+        assert [turn for begin, end in shares for turn in range(begin, end)] == list(range(turns))
         sizes = [end - begin for begin, end in shares]
         assert len(sizes) == workers
         assert max(sizes) - min(sizes) <= 1
 
 
 def test_all_samples_of_an_input_are_in_one_share():
-    for first, last, workers in ((0, 16, 3), (40, 60, 7), (8, 23, 2), (8, 11, 2), (4, 4, 2)):
-        shares = deal(first, last, [Known(7.0, 3.0)] * workers, 4)
-        assert [step for begin, end in shares for step in range(begin, end)] == list(range(first, last))
+    for turns, workers in ((16, 3), (20, 7), (15, 2), (3, 2), (0, 2)):
+        shares = deal(turns, [Known(7.0, 3.0)] * workers, 4)
+        assert [turn for begin, end in shares for turn in range(begin, end)] == list(range(turns))
         assert len(shares) == workers
-        assert all(begin % 4 == 0 or begin == last for begin, _ in shares)
+        assert all(begin % 4 == 0 or begin == turns for begin, _ in shares)
         inputs = [-(-(end - begin) // 4) for begin, end in shares]
         assert max(inputs) - min(inputs) <= 1
 
 
 def test_shares_go_by_speed():
-    assert deal(0, 100, [Known(10.0), Known(30.0)]) == [(0, 75), (75, 100)]
-    assert deal(8, 48, [Known(20.0), Known(10.0), None]) == [(8, 17), (17, 36), (36, 48)]  # 15 where nothing is known
-    assert deal(0, 80, [Known(10.0), Known(30.0)], 4) == [(0, 60), (60, 80)]
+    assert deal(100, [Known(10.0), Known(30.0)]) == [(0, 75), (75, 100)]
+    assert deal(40, [Known(20.0), Known(10.0), None]) == [(0, 9), (9, 28), (28, 40)]  # 15 where nothing is known
+    assert deal(80, [Known(10.0), Known(30.0)], 4) == [(0, 60), (60, 80)]
 
 
 @pytest.mark.parametrize(
@@ -49,18 +49,18 @@ def test_shares_go_by_speed():
 )
 def test_all_are_done_at_the_same_time(paces):
     """Who begins later has less to do."""
-    shares = deal(0, 1000, paces)
+    shares = deal(1000, paces)
     ends = [pace.before + pace.step * (end - begin) for pace, (begin, end) in zip(paces, shares, strict=True)]
     assert max(ends) - min(ends) <= 2 * max(pace.step for pace in paces)
 
 
 def test_nobody_is_believed_to_be_much_slower_or_faster_than_usual():
-    (_, first), (_, second) = deal(0, 1000, [Known(1.0), Known(1e9)])
+    (_, first), (_, second) = deal(1000, [Known(1.0), Known(1e9)])
     assert 1000 - first == pytest.approx(1000 * (1 / 2) / (4 + 1 / 2), abs=1)  # 1e9 is twice the mean
     assert second == 1000
-    sizes = [end - begin for begin, end in deal(0, 1700, [Known(1e9)] * 8 + [Known(1.0)])]
+    sizes = [end - begin for begin, end in deal(1700, [Known(1e9)] * 8 + [Known(1.0)])]
     assert sizes[-1] == pytest.approx(4 * sizes[0], rel=0.2)
-    (_, first), _ = deal(0, 1600, [Known(1.0, 1e12), Known(1.0)])
+    (_, first), _ = deal(1600, [Known(1.0, 1e12), Known(1.0)])
     assert 0 < first <= 100  # not much, but something is heard of it
 
 
@@ -70,10 +70,8 @@ def test_all_steps_are_dealt_out_whatever_the_paces(n):
     for _ in range(50):
         paces = [None if random.random() < 0.2 else Known(*(random.gamma(0.5, size=2) + 1e-9)) for _ in range(5)]
         for samples in (1, 4):
-            shares = deal(7 * samples, 7 * samples + n, paces, samples)
-            assert [step for begin, end in shares for step in range(begin, end)] == list(
-                range(7 * samples, 7 * samples + n)
-            )
+            shares = deal(n, paces, samples)
+            assert [turn for begin, end in shares for turn in range(begin, end)] == list(range(n))
             assert len(shares) == 5
 
 
@@ -190,11 +188,12 @@ def test_a_worker_says_how_long_it_took(chunking, monkeypatch):
         worker.answer(snapshot(crew._replica))
     monkeypatch.setattr(worker.replica, "evaluate", slow)
     monkeypatch.setattr(worker.replica, "commit", slower)
-    opening, later = (messages.head_of(worker.answer(turn(0, last, last, last + 16))) for last in (0, 1))
+    opening, later = (messages.head_of(worker.answer(turn(0, last, last + 16))) for last in (0, 1))
     assert min(opening.spent, later.spent) >= 10_000_000
     assert opening.before < later.before
     assert later.before >= 20_000_000
 
 
-def turn(first, last, begin, end):
-    return bytes(messages.pack(messages.Head(messages.TURN, first, last, begin, end), batching.room_for(1)))
+def turn(first, last, until):
+    head = messages.Head(messages.TURN, first, last, until, 0, until - last)
+    return bytes(messages.pack(head, batching.room_for(1)))

@@ -39,8 +39,8 @@ def test_a_replica_that_is_restored_goes_on_as_its_model(tmp_path):
     )
     for begin in range(4 * B, 12 * B, B):
         for replica in (first, second):
-            replica.begin()
-            assert replica.evaluate(begin, begin, begin + B)
+            replica.begin(begin, begin + B)
+            assert replica.evaluate(0, B)
             replica.commit(begin, begin + B)
     assert first.digest() == second.digest()
     np.testing.assert_array_equal(second.learner.state.W, alone.state.W)

@@ -45,8 +45,8 @@ def measure_work(problem: Problem, gold: Any, settings: Settings, W: NDArray[Any
         first = replica.asked
         last = first + _BATCH
         calls += [cpu_seconds(_nothing, replica, first) for _ in range(8)]
-        replica.begin()
-        evaluating.append(cpu_seconds(replica.evaluate, first, first, last))
+        replica.begin(first, last)
+        evaluating.append(cpu_seconds(replica.evaluate, 0, _BATCH))
         moved = int(replica.batch.tally[batching.MOVES])
         applying.append(cpu_seconds(replica.commit, first, last) / max(moved, 1))
         moves += moved
@@ -62,8 +62,8 @@ def measure_work(problem: Problem, gold: Any, settings: Settings, W: NDArray[Any
 
 def _nothing(replica: Replica, first: int) -> None:
     """A worker's turn in a batch that has no steps, but for the channel."""
-    replica.begin()
-    replica.evaluate(first, first, first)
+    replica.begin(first, first)
+    replica.evaluate(0, 0)
     share = bytes(messages.pack(Head(SHARE), replica.batch))
     messages.add(share, replica.batch, 0)
     replica.commit(first, first)
@@ -72,20 +72,20 @@ def _nothing(replica: Replica, first: int) -> None:
 def _spread(replica: Replica, rounds: int) -> float:
     """Standard deviation / mean of a step's evaluation, from the shortest time of each of some shares."""
     first = replica.asked
-    begins = range(first, first + _BATCH, _SHARE)
+    begins = range(0, _BATCH, _SHARE)
     took = np.empty((max(rounds, 3), len(begins)))
     for row in took:
         for k, begin in enumerate(begins):
-            replica.begin()
-            row[k] = cpu_seconds(replica.evaluate, first, begin, begin + _SHARE)
-    replica.begin()
+            replica.begin(first, first + _BATCH)
+            row[k] = cpu_seconds(replica.evaluate, begin, begin + _SHARE)
+    replica.clear()
     shares = took.min(axis=0)
     return float(shares.std(ddof=1) / shares.mean() * np.sqrt(_SHARE))
 
 
 def measure_link(channel: Channel, step: int, evaluate: float, rounds: int) -> Link:
     """To a worker that is at the given step, and stays there: it is asked to evaluate one, and sent empty turns."""
-    ask = messages.pack(Head(TURN, step, step, step, step + 1), batching.room_for(1))
+    ask = messages.pack(Head(TURN, step, step, step + 1, 0, 1), batching.room_for(1))
 
     def there_and_back(content: int = 0, before: int = 0) -> float:
         turn = messages.plain(TURN, bytes(content))

@@ -1,11 +1,13 @@
 """The training loop in batches: steps first..last-1 are evaluated at the same weights, then applied in their order.
 
-``evaluate`` makes the coefficients of some of a batch's steps and moves nothing; ``commit`` rebuilds the directions of
-those that are not 0 from (seed, step, input) and moves the weights. Between the two, what others have evaluated can be
-added to the ``Batch``: 16 bytes a step that moves (sparsezo.workers). ``run`` is both, by one process.
+``arrange`` sorts a batch's steps by their inputs, and ``evaluate`` makes the coefficients of some of them, in that
+order, and moves nothing: what the steps of one input share, S = C W and the best output at w, is computed once.
+``in_order`` puts what moves back into the order of steps, and ``commit`` rebuilds the directions from (seed, step,
+input) and moves the weights. In between, what others have evaluated can be added to the ``Batch``: 16 bytes a step that
+moves (sparsezo.workers). ``run`` is all of it, by one process.
 
 ``params.samples`` K steps in a row look at the same input, and each moves the weights by 1/K of what it would alone: W
-moves by the mean of K directions. A batch has whole inputs, so that what they share (F(w), say) is computed once.
+moves by the mean of K directions.
 
 Batches end at multiples of ``params.batch``, and where a run ends. baseline compares a step's loss with the mean of the
 losses before its batch and its own. Adagrad's sums are those of the moment a step is applied. Losses are added as whole
@@ -31,6 +33,9 @@ from sparsezo.kernels.raters import told
 # Places in Batch.tally. ASKED_LAST: the last step with a question, FAILED: whose numbers are not finite; -1: none.
 MOVES, LOSS, TOLD, MAP_LOSS, QUESTIONS, ASKED_LAST, FAILED = range(N_TALLY := 7)
 _FINE = 2.0**32
+_BITS = 8
+_DIGITS = 2**_BITS  # of an input's number, that are sorted by at a time
+_FEW = 32  # steps that are sorted one by one
 
 
 class Batch(NamedTuple):
@@ -39,10 +44,17 @@ class Batch(NamedTuple):
     tally: NDArray[np.int64]  # as named above
     at: NDArray[np.int32]  # steps x 2: the step, from the batch's first one on, and its input
     c: NDArray[np.float64]  # the coefficient of each
+    turns: NDArray[np.int32]  # steps x 2: likewise, of all steps, by their inputs: the order in which they are evaluated
+    spare: NDArray[np.int32]  # room to sort either
+    spare_c: NDArray[np.float64]
+    place: NDArray[np.int32]  # of each step among those that move, from 1 on; 0: it does not
+    count: NDArray[np.int64]
 
 
 def room_for(batch: int) -> Batch:
-    return Batch(np.zeros(N_TALLY, np.int64), np.zeros((batch, 2), np.int32), np.zeros(batch))
+    at, turns, spare = (np.zeros((batch, 2), np.int32) for _ in range(3))
+    tally, count = np.zeros(N_TALLY, np.int64), np.zeros(_DIGITS, np.int64)
+    return Batch(tally, at, np.zeros(batch), turns, spare, np.zeros(batch), np.zeros(batch, np.int32), count)
 
 
 def runner(batch: int) -> Callable[..., Any]:
@@ -77,12 +89,52 @@ def whole(loss: Any) -> Any:
 
 
 @kernel
+def arrange(params: Any, N: Any, first: Any, last: Any, batch: Any) -> None:
+    """batch.turns = steps first..last-1 and their inputs, by input and, of one input, by step."""
+    n, turns, spare, count = last - first, batch.turns, batch.spare, batch.count
+    for k in range(n):
+        x = input_of(params, first + k, N)
+        place = k
+        if n <= _FEW:
+            while place > 0 and turns[place - 1, 1] > x:
+                turns[place, 0], turns[place, 1] = turns[place - 1, 0], turns[place - 1, 1]
+                place -= 1
+        turns[place, 0], turns[place, 1] = k, x
+    shift = 0
+    while n > _FEW and (N - 1) >> shift > 0:
+        count[:] = 0
+        for k in range(n):
+            count[(turns[k, 1] >> shift) % _DIGITS] += 1
+        total = 0
+        for digit in range(_DIGITS):
+            here = count[digit]
+            count[digit] = total
+            total += here
+        for k in range(n):
+            digit = (turns[k, 1] >> shift) % _DIGITS
+            place = count[digit]
+            spare[place, 0], spare[place, 1] = turns[k, 0], turns[k, 1]
+            count[digit] = place + 1
+        for k in range(n):
+            turns[k, 0], turns[k, 1] = spare[k, 0], spare[k, 1]
+        shift += _BITS
+
+
+@inlined_kernel
+def next_input(turns: Any, k: Any, end: Any) -> Any:
+    """The first turn from k on, before end, that is of another input than k; end where there is none."""
+    j = k
+    while j < end and turns[j, 1] == turns[k, 1]:
+        j += 1
+    return j
+
+
+@kernel
 def evaluate(
     inputs: Any,
     task: Any,
     gold: Any,
     params: Any,
-    N: Any,
     first: Any,
     begin: Any,
     end: Any,
@@ -90,26 +142,29 @@ def evaluate(
     work: Any,
     batch: Any,
 ) -> Any:
-    """Add steps begin..end-1 of the batch that begins at ``first``. False: the numbers of one are not finite."""
-    key, tally, samples = params.keys[INPUTS], batch.tally, params.samples
+    """Add turns begin..end-1 of the batch that begins at ``first``. False: the numbers of one are not finite."""
+    tally, turns, samples = batch.tally, batch.turns, params.samples
     told_before, steps = state.sums[loop.TOLD], state.counts[loop.STEP] + 1
     F_w = 0.0
-    for step in range(begin, end):
-        x = input_of(params, step, N)
-        again = step > begin and step % samples != 0
+    soon = begin
+    for k in range(begin, end):
+        step, x = first + turns[k, 0], turns[k, 1]
+        again = k > begin and turns[k - 1, 1] == x
         if not again:
-            soon, later = step // samples + 1, step // samples + 2
-            protocol.prefetch(inputs, below(key, soon, N), below(key, later, N), state.W)
+            soon = next_input(turns, k, end)
+            later = next_input(turns, soon, end)
+            if soon < end:
+                protocol.prefetch(inputs, turns[soon, 1], turns[min(later, end - 1), 1], state.W)
         score, F_plus, F_incumbent, same, best = loop.observe(
             inputs, task, gold, params, x, step, again, F_w, state, work
         )
         if not np.isfinite(score + F_plus + F_incumbent):
-            tally[FAILED] = step
+            tally[FAILED] = k
             return False
         F_w = F_incumbent
         if loop.asks(params) and not same:
             tally[QUESTIONS] += 1
-            tally[ASKED_LAST] = step
+            tally[ASKED_LAST] = max(tally[ASKED_LAST], step)
         tally[LOSS] += whole(F_plus)
         tally[MAP_LOSS] += whole(best)
         if params.feedback != EXACT:
@@ -125,16 +180,28 @@ def evaluate(
 
 
 @kernel
-def is_sound(params: Any, N: Any, first: Any, last: Any, batch: Any) -> Any:
-    """Whether it can be of this run's steps first..last-1: rising steps, each with the input that it looks at."""
-    before = -1
-    for k in range(batch.tally[MOVES]):
-        after, c = batch.at[k, 0], batch.c[k]
-        if not (before < after < last - first and np.isfinite(c)):
+def in_order(params: Any, N: Any, first: Any, last: Any, batch: Any) -> Any:
+    """Put what moves into the order of steps. False: it cannot be of this run's steps first..last-1.
+
+    Each of them moves once, and at the input that it looks at.
+    """
+    n, size, at, c, place = batch.tally[MOVES], last - first, batch.at, batch.c, batch.place
+    place[:size] = 0
+    for k in range(n):
+        after = at[k, 0]
+        if not (0 <= after < size and place[after] == 0 and np.isfinite(c[k])):
             return False
-        if batch.at[k, 1] != input_of(params, first + after, N):
+        if at[k, 1] != input_of(params, first + after, N):
             return False
-        before = after
+        place[after] = k + 1
+    k = 0
+    for after in range(size):
+        if place[after] > 0:
+            batch.spare[k, 0], batch.spare[k, 1] = after, at[place[after] - 1, 1]
+            batch.spare_c[k] = c[place[after] - 1]
+            k += 1
+    for k in range(n):
+        at[k, 0], at[k, 1], c[k] = batch.spare[k, 0], batch.spare[k, 1], batch.spare_c[k]
     return True
 
 
@@ -177,7 +244,9 @@ def run(
     while state.counts[loop.STEP] < stop and state.counts[loop.ANSWERS] < answers:
         first, last = state.counts[loop.ASKED], batch_end(params, stop, state)
         clear(batch)
-        if not evaluate(inputs, task, gold, params, N, first, first, last, state, work, batch):
+        arrange(params, N, first, last, batch)
+        if not evaluate(inputs, task, gold, params, first, 0, last - first, state, work, batch):
             return False
+        in_order(params, N, first, last, batch)
         commit(inputs, params, first, last, state, work, batch)
     return True

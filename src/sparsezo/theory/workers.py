@@ -8,7 +8,7 @@ A star, the program in its middle and one of the N. A batch is: the program send
 times, one after the other; everybody applies them all, and evaluates a share; the program takes in the N - 1 shares, in
 their order, when it has evaluated its own. So with A = p B apply and E = (B / N) evaluate,
 
-    seconds = turn + A + E + (N - 1) (out + in),    out = message + (96 + 16 p B) / bandwidth, and in with p B / N
+    seconds = turn + A + E + (N - 1) (out + in),    out = message + (120 + 16 p B) / bandwidth, and in with p B / N
 
 where it takes longer to send than messages are on their way; ``batch_seconds`` has the other cases. The same is played
 by events in ``schedule.simulate``, which shares nothing with this file.
@@ -63,7 +63,7 @@ class Link:
     message: float  # seconds, of any message
     latency: float  # seconds on the way, in which nobody is busy
     bandwidth: float  # bytes a second
-    head: int = 112  # bytes of any message
+    head: int = 120  # bytes of any message
     step: int = 16  # bytes of a step that moves
 
     def seconds(self, steps: float) -> float:

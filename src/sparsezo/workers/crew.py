@@ -161,7 +161,7 @@ class Crew:
         self._welcome_all()
         self._in_step = False
         first = last = replica.asked
-        replica.begin()
+        replica.clear()
         while True:
             counts = learner.state.counts
             done = int(counts[loop.STEP]) + last - first
@@ -169,24 +169,24 @@ class Crew:
             going = done < stop and given < end
             size = learner.settings.batch
             next_last = min(last + stop - done, (last // size + 1) * size) if going else last
-            own, theirs = self._send(Head(TURN, first, last), next_last)
+            own, theirs = self._send(Head(TURN, first, last, next_last))
             replica.commit(first, last)
             if not going:
                 break
             first, last = last, next_last
-            self._gather_shares(first, own, theirs)
+            self._gather_shares(first, last, own, theirs)
         self._in_step = True
         if answers is not None and given < end:
             learner.refuse_silence()
         if learner.step - self._checked >= max(_CHECKED_STEPS, learner.state.W.size // _CHECKED_WEIGHTS):
             self.check()
 
-    def _send(self, head: Head, next_last: int) -> tuple[tuple[int, int], list[tuple[_Member, tuple[int, int]]]]:
-        """All of a batch to all, with a share of the next for each: (what is left for this process, who has what)."""
+    def _send(self, head: Head) -> tuple[tuple[int, int], list[tuple[_Member, tuple[int, int]]]]:
+        """All of a batch to all, with some turns of the next for each: (those of this process, who else has which)."""
         members = self._at_work
         paces = [self._pace.known, *(member.pace.known for member in members)]
-        own, *others = deal(head.last, next_last, paces, self.learner.settings.samples)
-        message = messages.pack(head._replace(begin=head.last, end=head.last), self._replica.batch)
+        own, *others = deal(head.until - head.last, paces, self.learner.settings.samples)
+        message = messages.pack(head, self._replica.batch)
         for member in self._members:
             if member.log is not None and head.last > head.first:
                 member.log.append(bytes(message))
@@ -197,17 +197,19 @@ class Crew:
                 member.channel.send(message)
             if begin < end:
                 theirs.append((member, (begin, end)))
-            elif next_last > head.last:
+            elif head.until > head.last:
                 member.pace.note(0, 0, 0)
         self.sent += len(message)
         self._sent_at = time.perf_counter_ns()
         return own, theirs
 
-    def _gather_shares(self, first: int, own: tuple[int, int], theirs: list[tuple[_Member, tuple[int, int]]]) -> None:
+    def _gather_shares(
+        self, first: int, last: int, own: tuple[int, int], theirs: list[tuple[_Member, tuple[int, int]]]
+    ) -> None:
         replica = self._replica
-        replica.begin()
+        replica.begin(first, last)
         began = time.perf_counter_ns()
-        fine = replica.evaluate(first, *own)
+        fine = replica.evaluate(*own)
         self._pace.note(own[1] - own[0], time.perf_counter_ns() - began, began - self._sent_at)
         for member, (begin, end) in theirs:
             if not fine:
@@ -218,10 +220,10 @@ class Crew:
                 its = messages.head_of(share)
                 member.pace.note(end - begin, its.spent, its.before)
                 if (failed := int(replica.batch.tally[batching.FAILED])) >= 0:
-                    fine = replica.evaluate(first, failed, failed + 1)  # as it failed there, for what it leaves
+                    fine = replica.evaluate(failed, failed + 1)  # as it failed there, for what it leaves
             except Gone:
                 self._lose(member)
-                fine = replica.evaluate(first, begin, end)
+                fine = replica.evaluate(begin, end)
         if not fine:
             raise self.learner.not_finite()
 

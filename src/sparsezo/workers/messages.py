@@ -1,6 +1,6 @@
 """Messages as packed arrays: a head of whole numbers, then 16 bytes a step that moves (step, input, c).
 
-    TURN        to a worker: apply the batch first..last-1, then evaluate begin..end-1 of the one that begins at last
+    TURN        to a worker: apply the batch first..last-1, then evaluate turns begin..end-1 of the batch last..until-1
     SHARE       from a worker: what it has evaluated; where begin is end nothing is evaluated, and nothing comes back
     JOIN        to a worker: settings and the state to start from; from it: it has them
     DIGEST      to a worker: what are your weights known by?; from it: by this
@@ -26,6 +26,7 @@ class Head(NamedTuple):
     kind: int
     first: int = 0
     last: int = 0
+    until: int = 0
     begin: int = 0
     end: int = 0
     spent: int = 0  # of a share: nanoseconds of evaluating it,

@@ -1,8 +1,8 @@
 """One of the equal copies of a run's state, and what the worker that has it does.
 
 replica = Replica(learner, gold)
-replica.begin()
-replica.evaluate(first, begin, end)     # a share of the batch first..last-1; nothing moves
+replica.begin(first, last)              # a batch
+replica.evaluate(begin, end)            # a share of its turns 0..last-first-1; nothing moves
 replica.commit(first, last)             # once all shares are there: W moves, in the order of steps
 """
 
@@ -29,28 +29,34 @@ class Replica:
         self.batch = batching.room_for(learner.settings.batch)
         self._parts = learner.parts(gold) if problem is None else (*problem.private(), *learner.parts(gold)[2:])
         self._inputs, _, _, self._params, self._N = self._parts
-        self.begin()
-        self.evaluate(self.asked, self.asked, self.asked)  # nothing; compiles, where that is still to do
+        self.begin(self.asked, self.asked)
+        self.evaluate(0, 0)  # nothing; compiles, where that is still to do
         self.commit(self.asked, self.asked)
 
     @property
     def asked(self) -> int:
         return int(self.learner.state.counts[loop.ASKED])
 
-    def begin(self) -> None:
-        """A new batch, of which nothing is known."""
+    def clear(self) -> None:
+        """Nothing is known of any batch."""
         self.batch.tally[:] = 0
         self.batch.tally[batching.ASKED_LAST] = self.batch.tally[batching.FAILED] = -1
 
-    def evaluate(self, first: int, begin: int, end: int) -> bool:
-        """Add a share of the batch that begins at ``first``. False: its numbers are not finite."""
-        learner = self.learner
-        return bool(batching.evaluate(*self._parts, first, begin, end, learner.state, learner.workspace, self.batch))
+    def begin(self, first: int, last: int) -> None:
+        """A new batch, of which nothing is known but in whose turn each of its steps is evaluated."""
+        self.clear()
+        self._first = first
+        batching.arrange(self._params, self._N, first, last, self.batch)
+
+    def evaluate(self, begin: int, end: int) -> bool:
+        """Add some turns of the batch. False: the numbers of one are not finite."""
+        state, work = self.learner.state, self.learner.workspace
+        return bool(batching.evaluate(*self._parts[:-1], self._first, begin, end, state, work, self.batch))
 
     def commit(self, first: int, last: int) -> None:
         learner = self.learner
         state, work = learner.state, learner.workspace
-        if first != self.asked or not batching.is_sound(self._params, self._N, first, last, self.batch):
+        if first != self.asked or not batching.in_order(self._params, self._N, first, last, self.batch):
             raise SparsezoError(f"step {self.asked}: a worker has sent what is of no step of this run")
         batching.commit(self._inputs, self._params, first, last, state, work, self.batch)
 
@@ -110,13 +116,13 @@ def _turn(replica: Replica, head: Head, message: bytes) -> bytearray | None:
     """Apply what all have evaluated, and evaluate the next share; None where there is none."""
     came = time.perf_counter_ns()
     if head.last > head.first:
-        replica.begin()
+        replica.clear()
         messages.add(message, replica.batch, head.last - head.first)
         replica.commit(head.first, head.last)
     if head.begin == head.end:
         return None
-    replica.begin()
+    replica.begin(head.last, head.until)
     began = time.perf_counter_ns()
-    replica.evaluate(head.last, head.begin, head.end)
+    replica.evaluate(head.begin, head.end)
     spent = time.perf_counter_ns() - began
     return messages.pack(head._replace(kind=SHARE, spent=spent, before=began - came), replica.batch)

@@ -2,7 +2,7 @@
 
 pace = Pace()
 pace.note(steps=2048, spent=8_000_000, before=1_000_000)
-deal(first, last, [pace.known, None])       # (begin, end) of each; None: as the others
+deal(4096, [pace.known, None])              # (begin, end) of each; None: as the others
 """
 
 from __future__ import annotations
@@ -42,16 +42,16 @@ class Pace:
         return Known(*map(median_low, zip(*self._seen, strict=True))) if self._seen else None
 
 
-def deal(first: int, last: int, paces: Sequence[Known | None], samples: int = 1) -> list[tuple[int, int]]:
-    """first..last-1 in as many parts as there are paces, one after the other: (begin, end) of each.
+def deal(turns: int, paces: Sequence[Known | None], samples: int = 1) -> list[tuple[int, int]]:
+    """0..turns-1 in as many parts as there are paces, one after the other: (begin, end) of each.
 
     All ``samples`` of an input are in one part.
     """
-    sizes = _sizes(last - first, paces)
-    inputs = -(-(last - first) // samples)
+    sizes = _sizes(turns, paces)
+    inputs = -(-turns // samples)
     total = sum(sizes) or 1.0
-    ends = (first + round(inputs * part / total) * samples for part in accumulate(sizes, initial=0.0))
-    return list(pairwise(min(end, last) for end in ends))
+    ends = (round(inputs * part / total) * samples for part in accumulate(sizes, initial=0.0))
+    return list(pairwise(min(end, turns) for end in ends))
 
 
 def _sizes(steps: int, paces: Sequence[Known | None]) -> list[float]:
