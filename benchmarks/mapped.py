@@ -1,14 +1,15 @@
 """A step with 1e9 weights in a mapped file beside the same step with 3M weights in memory.
 
-    python benchmarks/mapped.py [--weights 1e9] [--steps 20000] [--rounds 5] [--uniform] [--data DIR] [--folder DIR]
+    python benchmarks/mapped.py [--weights 1e9] [--steps 20000] [--rounds 5] [--uniform] [--data DIR]
+                                [--memory DIR] [--folder DIR]
 
 Chunking's problem (CoNLL-2000 where --data or SPARSEZO_DATA has it, else generated sentences), two-point score, map.
 A table has rows x 9 float32; the features' rows are drawn at random, as hashing without collisions gives them:
 
     memory      3M weights as training has them, frequent features first
     hashed      the same at random places of a table of that size
-    large       1e9 weights in memory, in pages of 2 MB
-    file        1e9 weights in a mapped file, in pages of 4 KB
+    large       1e9 weights in a mapped file in memory (--memory, tmpfs), in pages of 2 MB where the system can
+    file        1e9 weights in a mapped file on a disk (--folder), in pages of 4 KB
     uniform     (--uniform) likewise, and every input has rows of its own, which no data is like: the worst there can be
 
 All but the last do the same steps and end with the same weights, bit for bit.
@@ -16,12 +17,13 @@ Rounds of all tables alternate. Reported are, a step: page faults, those answere
 there but not mapped, or mapped clean and now written) and those that went to the file (major); the program's own time
 (user) with its ratio to memory; the system's (sys), which is what page-ins cost beside waiting; and the wall's. User
 and system time hardly depend on what else the machine does. First a round on a file that is not in memory (cold); then,
-all pages read and once written, the medians of the others (warm). The file is removed at the end.
+all pages read and once written, the medians of the others (warm). Files are removed at the end. It takes 9 GB of memory.
 """
 
 from __future__ import annotations
 
 import argparse
+import ctypes
 import mmap
 import os
 import resource
@@ -35,8 +37,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sparsezo import Learner, Settings
-from sparsezo.bench.chunking import _corpus
+from sparsezo import Learner, Settings, mapped_weights
+from sparsezo.bench.chunking import bench_corpus
+from sparsezo.storage.tables import in_large_pages
 from sparsezo.tasks.base import Problem
 from sparsezo.tasks.chunking.task import Chunking
 
@@ -76,21 +79,17 @@ class Table:
         return Round(*map(statistics.median, zip(*self.rounds, strict=True)))
 
 
-def mapped(folder: Path, name: str, rows: int, labels: int) -> tuple[Path, np.memmap[Any, Any]]:
+def mapped(path: Path, rows: int, labels: int) -> NDArray[Any]:
     """A file of zeros with no block on the disk yet; pages are read one by one, not with their neighbours."""
-    path = folder / name
-    with open(path, "wb") as stream:
-        stream.truncate(4 * rows * labels)
-    W = np.memmap(path, np.float32, "r+", shape=(rows, labels))
-    W._mmap.madvise(mmap.MADV_RANDOM)  # type: ignore[attr-defined]
-    return path, W
+    W = mapped_weights(path, rows, labels)
+    _advise(W, mmap.MADV_RANDOM)
+    return W
 
 
-def in_large_pages(rows: int, labels: int) -> NDArray[Any]:
-    """A table in memory, in pages of 2 MB where the system has them (transparent huge pages: always or madvise)."""
-    room = mmap.mmap(-1, 4 * rows * labels, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-    room.madvise(mmap.MADV_HUGEPAGE)
-    return np.frombuffer(room, np.float32).reshape(rows, labels)
+def _advise(W: NDArray[Any], advice: int) -> None:
+    whole = -(-W.nbytes // mmap.PAGESIZE) * mmap.PAGESIZE
+    if ctypes.CDLL(None).madvise(ctypes.c_void_p(W.ctypes.data), ctypes.c_size_t(whole), advice) != 0:
+        raise OSError("madvise")
 
 
 def elsewhere(problem: Problem, columns: NDArray[np.int32], cols: NDArray[np.int32], rows: int) -> Problem:
@@ -120,9 +119,9 @@ def warm_up(W: NDArray[Any]) -> float:
     return time.perf_counter() - began
 
 
-def measure(args: argparse.Namespace, folder: Path) -> list[Table]:
+def measure(args: argparse.Namespace, folder: Path, in_memory: Path) -> list[Table]:
     generator = np.random.default_rng(0)
-    corpus, name = _corpus(args.data)
+    corpus, name = bench_corpus(args.data, None)
     task, corpus = Chunking.fit(corpus, only="NP")
     problem, gold = task.problem(corpus), task.gold(corpus)
     rows, labels = int(args.weights) // problem.n_labels, problem.n_labels
@@ -131,9 +130,11 @@ def measure(args: argparse.Namespace, folder: Path) -> list[Table]:
     memory.learner.run(gold, LEARNED)
     mixed, where = of_features(problem, problem.n_features, generator)
     spread, place = of_features(problem, rows, generator)
-    path, W = mapped(folder, "features", rows, labels)
+    path = folder / "features"
+    W, in_tmpfs = mapped(path, rows, labels), mapped_weights(in_memory / "features", rows, labels)
+    print(f"large: {in_large_pages(in_tmpfs) / in_tmpfs.nbytes:.0%} of the file in memory is in large pages")
     hashed = Table("hashed", mixed, np.zeros((problem.n_features, labels), np.float32))
-    large = Table("large", spread, in_large_pages(rows, labels))
+    large = Table("large", spread, in_tmpfs)
     file = Table("file", spread, W)
     for table, its in ((hashed, where), (large, place), (file, place)):  # from here on all do the same steps
         table.learner.state.W[its] = memory.learner.state.W
@@ -149,13 +150,14 @@ def measure(args: argparse.Namespace, folder: Path) -> list[Table]:
     for _ in range(args.rounds):
         for table in tables:
             table.rounds.append(table.run(gold, args.steps))
-    same = np.array_equal(W[place], memory.learner.state.W)
-    print(f"file and memory have the same weights: {'yes' if same else 'NO'}")
+    same = all(np.array_equal(each[place], memory.learner.state.W) for each in (W, in_tmpfs))
+    print(f"all files have memory's weights: {'yes' if same else 'NO'}")
     return tables
 
 
 def _uniform(problem: Problem, gold: Any, rows: int, folder: Path, steps: int, generator: np.random.Generator) -> Table:
-    path, W = mapped(folder, "uniform", rows, problem.n_labels)
+    path = folder / "uniform"
+    W = mapped(path, rows, problem.n_labels)
     table = Table("uniform", uniform(problem, rows, generator), W)
     forget(path, W)
     table.cold = table.run(gold, steps)
@@ -168,10 +170,9 @@ def _as_far(table: Table, other: Table) -> None:
     table.learner.state.counts[:], table.learner.state.sums[:] = other.learner.state.counts, other.learner.state.sums
 
 
-def forget(path: Path, W: np.memmap[Any, Any]) -> None:
+def forget(path: Path, W: NDArray[Any]) -> None:
     """What the system keeps of the file in memory, as far as it can be asked to."""
-    W.flush()
-    W._mmap.madvise(mmap.MADV_DONTNEED)  # type: ignore[attr-defined]
+    _advise(W, mmap.MADV_DONTNEED)
     descriptor = os.open(path, os.O_RDONLY)
     os.fsync(descriptor)
     os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
@@ -196,11 +197,12 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--uniform", action="store_true")
     parser.add_argument("--data", type=Path, default=os.environ.get("SPARSEZO_DATA"))
-    parser.add_argument("--folder", type=Path, help="where the file goes; default: the system's temporary folder")
+    parser.add_argument("--memory", type=Path, default="/dev/shm", help="a folder whose files are in memory")
+    parser.add_argument("--folder", type=Path, help="where the other file goes; default: the system's temporary folder")
     args = parser.parse_args()
     args.data = Path(args.data) if args.data else None
-    with tempfile.TemporaryDirectory(dir=args.folder) as folder:
-        report(measure(args, Path(folder)))
+    with tempfile.TemporaryDirectory(dir=args.folder) as folder, tempfile.TemporaryDirectory(dir=args.memory) as memory:
+        report(measure(args, Path(folder), Path(memory)))
 
 
 if __name__ == "__main__":

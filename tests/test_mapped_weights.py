@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import gc
+import tempfile
+from pathlib import Path
+
 import numpy as np
 import pytest
 
-from sparsezo.errors import UsageError
+from sparsezo.errors import DataError, UsageError
 from sparsezo.learner import Learner
 from sparsezo.settings import Settings
+from sparsezo.storage.tables import in_large_pages, mapped_weights
 from sparsezo.tasks.chunking.generate import chunking_corpus
 from sparsezo.tasks.chunking.task import Chunking
 
@@ -23,13 +28,55 @@ def problem():
 def test_a_mapped_file_holds_the_weights_of_a_run_in_memory(problem, tmp_path) -> None:
     problem, gold = problem
     shape = (problem.n_features, problem.n_labels)
-    W = np.memmap(tmp_path / "W", np.float32, "w+", shape=shape)
-    mapped, plain = Learner(problem, SETTINGS, W, copy=False), Learner(problem, SETTINGS)
-    for learner in (mapped, plain):
+    tables = np.memmap(tmp_path / "0", np.float32, "w+", shape=shape), mapped_weights(tmp_path / "1", *shape)
+    plain, *mapped = (Learner(problem, SETTINGS), *(Learner(problem, SETTINGS, W, copy=False) for W in tables))
+    for learner in (plain, *mapped):
         learner.run(gold, 300)
-    W.flush()
     assert plain.state.W.any()
-    assert np.array_equal(np.fromfile(tmp_path / "W", np.float32).reshape(shape), plain.state.W)
+    for name in "01":
+        assert np.array_equal(np.fromfile(tmp_path / name, np.float32).reshape(shape), plain.state.W)
+
+
+def in_memory() -> Path:
+    """A folder whose files are in memory, where this machine has one."""
+    if not Path("/dev/shm").is_dir():
+        pytest.skip("no /dev/shm here")
+    return Path("/dev/shm")
+
+
+@pytest.mark.parametrize("folder", [Path(tempfile.gettempdir()), in_memory], ids=["temporary", "memory"])
+@pytest.mark.parametrize("rows", [1, 400_000])
+def test_a_table_is_what_is_in_the_file(folder, rows) -> None:
+    with tempfile.TemporaryDirectory(dir=folder() if callable(folder) else folder) as place:
+        path = Path(place) / "W"
+        W = mapped_weights(path, rows, 9)
+        assert W.shape == (rows, 9)
+        assert not W.any()
+        W[0, 1], W[-1, -1] = 1, 2
+        del W
+        gc.collect()  # nobody has it mapped
+        found, again = np.fromfile(path, np.float32).reshape(rows, 9), mapped_weights(path, rows, 9)
+        assert (found.sum(), found[0, 1], found[-1, -1]) == (3, 1, 2)
+        np.testing.assert_array_equal(again, found)
+        assert 0 <= in_large_pages(again) <= again.nbytes
+        with pytest.raises(DataError, match=rf"{path}: has {36 * rows:,} bytes, where this table of weights has"):
+            mapped_weights(path, rows + 1, 9)
+
+
+def test_pages_of_a_file_in_memory_are_large_where_the_system_can() -> None:
+    """By hand: the system's own word for all of a mapping's memory beside what ``mapped_weights`` has reached."""
+    with tempfile.TemporaryDirectory(dir=in_memory()) as place:
+        W = mapped_weights(Path(place) / "W", 500_000, 9)
+        if in_large_pages(W) == 0:
+            pytest.skip("this system has no large pages for files in memory")
+        assert in_large_pages(W) >= W.nbytes - 2 * (2 << 20)
+        assert in_large_pages(np.zeros(10, np.float32)) == 0
+
+
+def test_a_table_of_nothing_is_refused(tmp_path) -> None:
+    with pytest.raises(UsageError, match="rows is 0, and 1 is needed"):
+        mapped_weights(tmp_path / "W", 0, 9)
+    assert not (tmp_path / "W").exists()
 
 
 def test_a_copy_leaves_the_array_alone(problem) -> None:

@@ -33,6 +33,7 @@ _PUBLIC = {
     "sparsezo.reports.report": ("write_report",),
     "sparsezo.rules": ("RULES",),
     "sparsezo.settings": ("Settings",),
+    "sparsezo.storage.tables": ("mapped_weights",),
     "sparsezo.tasks.base": ("Problem", "Scores", "Task"),
     "sparsezo.tasks.chunking.conll": ("read_conll",),
     "sparsezo.tasks.chunking.task": ("Chunking",),
@@ -78,6 +79,7 @@ if TYPE_CHECKING:
     from sparsezo.reports.report import write_report
     from sparsezo.rules import RULES
     from sparsezo.settings import Settings
+    from sparsezo.storage.tables import mapped_weights
     from sparsezo.tasks.base import Problem, Scores, Task
     from sparsezo.tasks.chunking.conll import read_conll
     from sparsezo.tasks.chunking.task import Chunking

@@ -858,6 +858,19 @@ def test_the_board_in_figures(tmp_path, monkeypatch):
     assert not seen
 
 
+def test_time_left_when_all_that_is_known_is_where_a_run_goes_on(tmp_path, monkeypatch):
+    clock = SimpleNamespace(now=1000.0, monotonic=lambda: clock.now)
+    monkeypatch.setattr(progress_module, "time", clock)
+    run, seen = run_of("x", 1000, seed=1), []
+    board = Board(tmp_path, [run], found=0, processes=2, progress=seen.append)
+    run.folder(tmp_path).mkdir(parents=True)
+    (run.folder(tmp_path) / "checkpoint").touch()
+    board.start(run)
+    clock.now = 1003.0  # it was read
+    board.update(run, now(run, 600, 12.0))
+    assert seen.pop().seconds_left == pytest.approx(400 * 12 / 600)
+
+
 def test_a_board_that_nobody_looks_at(tmp_path):
     run = run_of()
     board = Board(tmp_path, [run], 0, 1, None)

@@ -92,4 +92,5 @@ class Board:
         costs = [(run.length - self.step.get(run.hash, 0)) * self.pace.get(run.learner, usual) for run in self.todo]
         learned = sum(now - before for before, now in self.learned.values() if now)
         spent = (time.monotonic() - self.began) * min(self.processes, len(self.step))
-        return max(sum(costs) / self.processes, max(costs)) * max(1.0, spent / max(learned, 1e-9))
+        beside = max(1.0, spent / learned) if learned > 0 else 1.0  # 0: a run goes on, and has only said where it is
+        return max(sum(costs) / self.processes, max(costs)) * beside
