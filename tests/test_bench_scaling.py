@@ -67,7 +67,7 @@ def test_it_is_shown_as_tables(found):
     console = Console(width=160, record=True, file=io.StringIO())
     console.print(scaling.table(found[1]))
     text = console.export_text()
-    for words in ("evaluate a step", "within 15% of the wall", "10 Gb/s", "where it stops paying", "1,000M"):
+    for words in ("evaluate a step", "once for all steps of an input", "within 15% of the wall", "10 Gb/s", "where it stops paying", "1,000M"):
         assert words in text
 
 
@@ -81,7 +81,8 @@ def test_what_is_counted_of_the_steps_is_what_a_run_does():
     learner = Learner(problem, replace(scaling.SETTINGS, batch=128), W)
     learner.run(gold, 3 * 128)
     assert work.moves == learner.updates / (3 * 128) > 0
-    assert min(work.evaluate, work.apply, work.turn, work.spread) >= 0
+    assert min(work.evaluate, work.apply, work.turn, work.spread, work.saved) >= 0
+    assert (work.saved <= work.evaluate, work.inputs) == (True, 60)
 
 
 class Slow:

@@ -118,6 +118,20 @@ def test_one_is_1_and_free_messages_give_the_bound():
     assert Work(1.0, 1.0, 0.0).bound == math.inf
 
 
+@pytest.mark.parametrize(("inputs", "batch"), [(1, 5), (40, 8), (40, 40), (40, 700)])
+def test_what_steps_of_one_input_share_is_counted_once(inputs, batch):
+    work = Work(evaluate=5.0, apply=1.0, moves=0.25, saved=3.0, inputs=inputs)
+    draws = np.random.default_rng(0).integers(0, inputs, (4000, batch))
+    seen = np.mean([len(np.unique(row)) for row in draws])
+    assert work.at(batch).evaluate == pytest.approx(2.0 + 3.0 * seen / batch, rel=0.01)
+    assert work.at(batch).at(batch) == work.at(batch)
+    free = Link(0.0, 0.0, 1e30)
+    each = work.at(batch).evaluate
+    assert speedup(work, free, batch, 1) == pytest.approx(1.0)
+    assert batch_seconds(work, free, batch, 1) == pytest.approx(batch * (each + 0.25))
+    assert speedup(work, free, 8 * batch, 4) == pytest.approx(speedup(work.at(8 * batch), free, 8 * batch, 4))
+
+
 @pytest.mark.parametrize("workers", [0, 65])
 def test_more_workers_than_steps_are_refused(workers):
     with pytest.raises(UsageError, match=rf"`workers` {workers}: .* `batch`, which has 64"):

@@ -25,6 +25,7 @@ from sparsezo.workers.messages import SHARE, TURN, Head
 from sparsezo.workers.replica import Replica
 
 _BATCH = 4096  # whose steps are timed
+_SAMPLES = 8  # steps of an input, where what these share is looked at
 _SHARE = 64  # steps of the shares whose spread is looked at
 _SMALL, _LARGE = 64, 1 << 20  # bytes of a message's content
 _BURST = 48  # messages, one after the other
@@ -40,24 +41,38 @@ def measure_work(problem: Problem, gold: Any, settings: Settings, W: NDArray[Any
     """At the weights W, and a few batches on."""
     learner = Learner(problem, replace(settings, batch=_BATCH), W)
     replica = Replica(learner, gold)
-    calls, evaluating, applying, moves = [], [], [], 0
+    several = Replica(Learner(problem, replace(settings, batch=_BATCH, samples=_SAMPLES), W), gold)
+    calls, evaluating, together, applying, moves = [], [], [], [], 0
     for _ in range(rounds):
         first = replica.asked
         last = first + _BATCH
         calls += [cpu_seconds(_nothing, replica, first) for _ in range(8)]
         replica.begin(first, last)
         evaluating.append(cpu_seconds(replica.evaluate, 0, _BATCH))
+        fresh = _looks(replica)
+        several.begin(0, _BATCH)
+        together.append(cpu_seconds(several.evaluate, 0, _BATCH))
         moved = int(replica.batch.tally[batching.MOVES])
         applying.append(cpu_seconds(replica.commit, first, last) / max(moved, 1))
         moves += moved
     turn = min(calls)
+    a_step, with_others = (max(min(times) - turn / 2, 0.0) / _BATCH for times in (evaluating, together))
+    saved = max(a_step - with_others, 0.0) / max(fresh - _looks(several), 1 / _BATCH)
     return Work(
-        evaluate=max(min(evaluating) - turn / 2, 0.0) / _BATCH,
+        evaluate=a_step + saved * (1 - fresh),
         apply=min(applying),
         moves=moves / (rounds * _BATCH),
         turn=turn,
         spread=_spread(replica, rounds),
+        saved=saved,
+        inputs=len(problem),
     )
+
+
+def _looks(replica: Replica) -> float:
+    """Of a batch's turns, those at an input that the turn before was not at."""
+    inputs = replica.batch.turns[:, 1]
+    return float(1 + np.count_nonzero(np.diff(inputs))) / len(inputs)
 
 
 def _nothing(replica: Replica, first: int) -> None:

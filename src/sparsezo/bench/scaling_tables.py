@@ -72,11 +72,12 @@ def _costs_table(fields: Mapping[str, Any]) -> Table:
     work = fields["work"]
     out = Table(
         title=f"scaling: {fields['data']}; {fields['settings']}; after {fields['learned']:,} steps",
-        caption=f"no number of workers gains more than {fields['bound']:.1f}: all apply all steps that move",
+        caption=f"with batch 16,384 no number of workers gains more than {fields['bound']:.1f}: all apply all that moves",
     )
     out.add_column("what")
     _columns(out, "us")
     out.add_row("evaluate a step", f"{1e6 * work['evaluate']:.2f}")
+    out.add_row("of that, once for all steps of an input in a batch", f"{1e6 * work['saved']:.2f}")
     out.add_row(f"apply a step that moves ({work['moves']:.1%} do)", f"{1e6 * work['apply']:.2f}")
     out.add_row("a turn, whatever the batch", f"{1e6 * work['turn']:.1f}")
     for name, link in fields["links"].items():

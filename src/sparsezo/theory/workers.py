@@ -6,7 +6,8 @@
 
 A star, the program in its middle and one of the N. A batch is: the program sends all moves of the last one, N - 1
 times, one after the other; everybody applies them all, and evaluates a share; the program takes in the N - 1 shares, in
-their order, when it has evaluated its own. So with A = p B apply and E = (B / N) evaluate,
+their order, when it has evaluated its own. So with A = p B apply and E = (B / N) evaluate (less what steps of one input
+share, ``Work.at``),
 
     seconds = turn + A + E + (N - 1) (out + in),    out = message + (120 + 16 p B) / bandwidth, and in with p B / N
 
@@ -15,7 +16,7 @@ by events in ``schedule.simulate``, which shares nothing with this file.
 
 >>> work, link = Work(evaluate=4e-6, apply=6e-6, moves=0.125), Link(message=1e-5, latency=0.0, bandwidth=1e9)
 >>> [round(speedup(work, link, 4096, workers), 2) for workers in (1, 2, 16, 1024)]
-[1.0, 1.72, 4.3, 0.61]
+[1.0, 1.72, 4.29, 0.6]
 >>> best_workers(work, link, 4096)
 24
 """
@@ -44,6 +45,15 @@ class Work:
     moves: float  # share of the steps that do
     turn: float = 0.0  # a batch, however small: the calls and messages to pack
     spread: float = 0.0  # of a step's evaluation: standard deviation / mean
+    saved: float = 0.0  # of evaluating: what a batch computes once for all of its steps that look at one input
+    inputs: float = math.inf  # of which each step looks at one, drawn anew
+
+    def at(self, batch: int) -> Work:
+        """With the mean time that a step takes in such a batch: some look at inputs that others look at."""
+        if math.isinf(self.inputs):
+            return self
+        seen = 1.0 if self.inputs <= 1 else -self.inputs * math.expm1(batch * math.log1p(-1 / self.inputs))
+        return replace(self, evaluate=self.evaluate - self.saved * (1 - seen / batch), saved=0.0, inputs=math.inf)
 
     @property
     def alone(self) -> float:
@@ -84,6 +94,7 @@ def longest_share(work: Work, batch: int, workers: int) -> float:
 
 def computing_seconds(work: Work, batch: int, workers: int) -> float:
     """A batch, were messages free."""
+    work = work.at(batch)
     return work.turn * (workers > 1) + work.moves * batch * work.apply + longest_share(work, batch, workers)
 
 
@@ -107,7 +118,7 @@ def _check(batch: int, workers: int) -> None:
 
 def speedup(work: Work, link: Link, batch: int, workers: int) -> float:
     """Times the steps a second of one process with the same batch."""
-    return batch * work.alone / batch_seconds(work, link, batch, workers)
+    return batch * work.at(batch).alone / batch_seconds(work, link, batch, workers)
 
 
 def best_workers(work: Work, link: Link, batch: int, most: int = MOST_WORKERS) -> int:

@@ -35,7 +35,8 @@ def workers_figure(fields: Mapping[str, Any], folder: Path) -> Figure:
     work, link = Work(**fields["work"]), Link(**fields["links"]["local"])
     mark = (
         f"{fields['data']}|{fields['settings']}|after {fields['learned']:,} steps|"
-        f"evaluate {1e6 * work.evaluate:.2f} us, apply {1e6 * work.apply:.2f} us, {work.moves:.1%} move|"
+        f"evaluate {1e6 * work.evaluate:.2f} us (of that {1e6 * work.saved:.2f} us once an input), "
+        f"apply {1e6 * work.apply:.2f} us, {work.moves:.1%} move|"
         f"message {1e6 * link.message:.1f} + {1e6 * link.latency:.1f} us, {link.bandwidth / 1e9:.2g} GB/s|"
         f"sparsezo {__version__}"
     )
@@ -46,7 +47,7 @@ def workers_figure(fields: Mapping[str, Any], folder: Path) -> Figure:
         width = (box.width - gap) / 2
         left = sheet.add_axes((box.x0, box.y0, width, box.height))
         right = sheet.add_axes((box.x0 + width + gap, box.y0, width, box.height))
-        _by_workers(left, fields, work)
+        _by_workers(left, fields)
         _by_bandwidth(right, work, link)
         for axes in (left, right):
             below = box.y0 - 0.5 / sheet.get_figheight()
@@ -70,7 +71,7 @@ def workers_figure(fields: Mapping[str, Any], folder: Path) -> Figure:
     return Figure("workers", "Speed-up of N workers, measured and modelled", caption, mark, svg)
 
 
-def _by_workers(axes: Axes, fields: Mapping[str, Any], work: Work) -> None:
+def _by_workers(axes: Axes, fields: Mapping[str, Any]) -> None:
     batches = list(dict.fromkeys(row["batch"] for row in fields["curves"]))
     for batch, style in zip(batches, _BATCH_STYLES, strict=True):
         rows = [row for row in fields["curves"] if row["link"] == "this machine" and row["batch"] == batch]
@@ -84,14 +85,15 @@ def _by_workers(axes: Axes, fields: Mapping[str, Any], work: Work) -> None:
             axes.plot(at, point["times_one"], markeredgecolor="white", markeredgewidth=0.6, **mark)
             if point["cpu_times_one"] is not None:
                 axes.plot(at, point["cpu_times_one"], fillstyle="none", **mark)
-    axes.axhline(work.bound, color="#9a9a9a", linewidth=1, label=f"bound, {work.bound:.1f}")
+    bound = fields["bound"]
+    axes.axhline(bound, color="#9a9a9a", linewidth=1, label=f"bound, batch {_BATCH:,}: {bound:.1f}")
     axes.plot([], [], "o", color="#555555", label="two workers: wall; open: CPU")
     axes.set_title("messages by pipes", fontsize=10.5, loc="left")
     axes.set_xscale("log", base=2)
     axes.set_xticks([1, 2, 4, 16, 64, 256, 1024], ["1", "2", "4", "16", "64", "256", "1,024"])
     axes.set_xlabel("workers N")
     axes.set_ylabel("times the steps of one process")
-    _scale(axes, work)
+    _scale(axes, bound)
 
 
 def _by_bandwidth(axes: Axes, work: Work, link: Link) -> None:
@@ -104,15 +106,15 @@ def _by_bandwidth(axes: Axes, work: Work, link: Link) -> None:
     axes.set_xscale("log")
     axes.set_xticks([1e1, 1e2, 1e3, 1e4, 1e5], ["10 M", "100 M", "1 G", "10 G", "100 G"])
     axes.set_xlabel("bandwidth, bits a second")
-    _scale(axes, work)
+    _scale(axes, work.at(_BATCH).bound)
 
 
-def _scale(axes: Axes, work: Work) -> None:
+def _scale(axes: Axes, bound: float) -> None:
     from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
     axes.axhline(1.0, color="#555555", linewidth=0.8)
     axes.set_yscale("log", base=2)
-    axes.set_ylim(0.25, max(2.0 * work.bound, 4.0) if np.isfinite(work.bound) else 1024.0)
+    axes.set_ylim(0.25, max(2.0 * bound, 4.0) if np.isfinite(bound) else 1024.0)
     axes.yaxis.set_major_locator(LogLocator(base=2))
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     axes.xaxis.set_minor_locator(NullLocator())
