@@ -59,8 +59,9 @@ def test_a_table_is_what_is_in_the_file(folder, rows) -> None:
         assert (found.sum(), found[0, 1], found[-1, -1]) == (3, 1, 2)
         np.testing.assert_array_equal(again, found)
         assert 0 <= in_large_pages(again) <= again.nbytes
-        with pytest.raises(DataError, match=rf"{path}: has {36 * rows:,} bytes, where this table of weights has"):
-            mapped_weights(path, rows + 1, 9)
+        for other in ((rows + 1, 9), (rows, 8)):
+            with pytest.raises(DataError, match=rf"{path}: has {36 * rows:,} bytes, where this table of weights has"):
+                mapped_weights(path, *other)
 
 
 def test_pages_of_a_file_in_memory_are_large_where_the_system_can() -> None:
