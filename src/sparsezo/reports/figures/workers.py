@@ -79,7 +79,7 @@ def _by_workers(axes: Axes, fields: Mapping[str, Any]) -> None:
         axes.plot(
             [r["workers"] for r in rows], [r["times_one"] for r in rows], label=f"batch {batch:,}", lw=1.8, **line
         )
-        for point in (point for point in fields["points"] if point["batch"] == batch):
+        for point in (each for each in fields["points"] if (each["transport"], each["batch"]) == ("local", batch)):
             mark = {"linestyle": "", "marker": style["marker"], "color": style["color"], "markersize": 6, "zorder": 4}
             at = point["workers"] * style["at"]
             axes.plot(at, point["times_one"], markeredgecolor="white", markeredgewidth=0.6, **mark)
