@@ -17,7 +17,7 @@ Rounds of all tables alternate. Reported are, a step: page faults, those answere
 there but not mapped, or mapped clean and now written) and those that went to the file (major); the program's own time
 (user) with its ratio to memory; the system's (sys), which is what page-ins cost beside waiting; and the wall's. User
 and system time hardly depend on what else the machine does. First a round on a file that is not in memory (cold); then,
-all pages read and once written, the medians of the others (warm). Files are removed at the end. It takes 9 GB of memory.
+all pages read and once written, the medians of the others (warm). Files are removed at the end. It takes 9 GB.
 """
 
 from __future__ import annotations

@@ -138,7 +138,9 @@ def test_scores_that_are_not_finite_stop_the_batch_before_it_moves_anything(chun
         np.testing.assert_array_equal(mine, its)
 
 
-@pytest.mark.parametrize(("batch", "N"), [(1, 40), (32, 40), (33, 1), (33, 40), (300, 256), (1000, 257), (999, 100_000)])
+@pytest.mark.parametrize(
+    ("batch", "N"), [(1, 40), (32, 40), (33, 1), (33, 40), (300, 256), (1000, 257), (999, 100_000)]
+)
 def test_the_steps_of_a_batch_take_turns_by_input(chunking, batch, N):
     learner = Learner(chunking[0], replace(PLAIN, batch=max(batch, 2)))
     room, params = batching.room_for(batch), learner._params
@@ -165,7 +167,7 @@ def test_what_moves_is_put_into_the_order_of_steps(chunking):
 @pytest.mark.parametrize("settings", [*COMPARED, Settings("baseline", "active", 0.01, 0.1)], ids=str)
 @pytest.mark.parametrize("criterion", ["map", "annealed"])
 def test_turns_of_one_input_are_what_each_would_be_alone(chunking, settings, criterion):
-    """What they share is computed once, in a batch that sees each input several times; shares of one turn share nothing."""
+    """What they share is computed once, in a batch that sees each input several times; a turn alone shares nothing."""
     problem, gold = chunking
     learner = Learner(problem, replace(settings, batch=200, criterion=criterion))
     learner.run(gold, 200)

@@ -67,7 +67,14 @@ def test_it_is_shown_as_tables(found):
     console = Console(width=160, record=True, file=io.StringIO())
     console.print(scaling.table(found[1]))
     text = console.export_text()
-    for words in ("evaluate a step", "once for all steps of an input", "within 15% of the wall", "10 Gb/s", "where it stops paying", "1,000M"):
+    for words in (
+        "evaluate a step",
+        "once for all steps of an input",
+        "within 15% of the wall",
+        "10 Gb/s",
+        "where it stops paying",
+        "1,000M",
+    ):
         assert words in text
 
 

@@ -17,6 +17,14 @@ def test_remarks_go_to_the_log(caplog):
     ]
 
 
+def test_some_remarks_are_made_once():
+    said = []
+    once = notes.Once(said.append)
+    for text in ("one", "two", "one", "two", "three"):
+        once(text)
+    assert said == ["one", "two", "three"]
+
+
 def test_remarks_are_gathered(caplog):
     with notes.gathered() as outer:
         notes.say("one")

@@ -30,6 +30,19 @@ def say(text: str) -> None:
     _sayer(one_line(text))
 
 
+class Once:
+    """A way to say things, each of them one time."""
+
+    def __init__(self, sayer: Sayer) -> None:
+        self._sayer = sayer
+        self.said: set[str] = set()
+
+    def __call__(self, text: str) -> None:
+        if text not in self.said:
+            self.said.add(text)
+            self._sayer(text)
+
+
 @contextlib.contextmanager
 def gathered() -> Iterator[list[str]]:
     """All that is said within."""

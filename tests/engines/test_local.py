@@ -454,7 +454,7 @@ def test_what_was_damaged_is_done_again_and_said_once(executed, tmp_path, name):
         assert path.read_bytes() == whole
         assert [message.split(": ")[0] for message in said] == [str(path), f"{path.parent / 'checkpoint'}"]
         said.clear()
-        engine._said.clear()
+        engine._once.said.clear()
     assert [run.settings.seed for run, _, _ in executed] == [1, 2, 1, 1]
 
 

@@ -72,7 +72,7 @@ def _costs_table(fields: Mapping[str, Any]) -> Table:
     work = fields["work"]
     out = Table(
         title=f"scaling: {fields['data']}; {fields['settings']}; after {fields['learned']:,} steps",
-        caption=f"with batch 16,384 no number of workers gains more than {fields['bound']:.1f}: all apply all that moves",
+        caption=f"with batch 16,384 no number of workers gains more than {fields['bound']:.1f}: all apply all moves",
     )
     out.add_column("what")
     _columns(out, "us")

@@ -59,7 +59,7 @@ class LocalEngine:
         self.checkpoint_seconds = checkpoint_seconds
         self._workers: list[_Worker] = []
         self._bench: Bench | None = None
-        self._say, self._said = say, set[str]()
+        self._once = notes.Once(say)
 
     def __enter__(self) -> Self:
         return self
@@ -85,12 +85,6 @@ class LocalEngine:
 
         work = self._run_here if self.processes == 1 else self._run_spread
         return sweep(runs, self.out, self._once, board_of, work)
-
-    def _once(self, text: str) -> None:
-        """A remark that was not made before."""
-        if text not in self._said:
-            self._said.add(text)
-            self._say(text)
 
     def _run_here(self, todo: list[Run], board: Board) -> None:
         if self._bench is None:

@@ -21,7 +21,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from sparsezo import __version__
+from sparsezo import __version__, notes
 from sparsezo.engines.base import Finished, Overview
 from sparsezo.engines.local import STOP_SECONDS, Load, cores
 from sparsezo.engines.progress import Board
@@ -61,7 +61,7 @@ class RayEngine:
         self._workers: list[_Worker] = []
         self._deaths: Counter[str] = Counter()  # by the run's hash; "": while loading
         self._compiled = False
-        self._say, self._said = say, set[str]()
+        self._say, self._once = say, notes.Once(say)
 
     def __enter__(self) -> Self:
         if self.address is not None:
@@ -95,12 +95,6 @@ class RayEngine:
             return Board(self.out, todo, found, 1, progress)  # how many at once is known when there is work
 
         return sweep(runs, self.out, self._once, board_of, self._work)
-
-    def _once(self, text: str) -> None:
-        """A remark that was not made before."""
-        if text not in self._said:
-            self._said.add(text)
-            self._say(text)
 
     def _work(self, todo: list[Run], board: Board) -> None:
         connection = self._connected()

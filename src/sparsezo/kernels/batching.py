@@ -44,11 +44,13 @@ class Batch(NamedTuple):
     tally: NDArray[np.int64]  # as named above
     at: NDArray[np.int32]  # steps x 2: the step, from the batch's first one on, and its input
     c: NDArray[np.float64]  # the coefficient of each
-    turns: NDArray[np.int32]  # steps x 2: likewise, of all steps, by their inputs: the order in which they are evaluated
+    turns: NDArray[
+        np.int32
+    ]  # steps x 2: likewise, of all steps, by their inputs: the order in which they are evaluated
     spare: NDArray[np.int32]  # room to sort either
     spare_c: NDArray[np.float64]
     place: NDArray[np.int32]  # of each step among those that move, from 1 on; 0: it does not
-    count: NDArray[np.int64]
+    digits: NDArray[np.int64]  # how often each occurs
 
 
 def room_for(batch: int) -> Batch:
@@ -91,7 +93,7 @@ def whole(loss: Any) -> Any:
 @kernel
 def arrange(params: Any, N: Any, first: Any, last: Any, batch: Any) -> None:
     """batch.turns = steps first..last-1 and their inputs, by input and, of one input, by step."""
-    n, turns, spare, count = last - first, batch.turns, batch.spare, batch.count
+    n, turns, spare, count = last - first, batch.turns, batch.spare, batch.digits
     for k in range(n):
         x = input_of(params, first + k, N)
         place = k

@@ -63,7 +63,9 @@ def _made(path: Path, size: int) -> Path:
     with contextlib.suppress(FileExistsError), open(path, "xb") as file:
         file.truncate(size)
     if (found := path.stat().st_size) != size:
-        raise DataError(str(path), f"has {found:,} bytes, where this table of weights has {size:,}; is it another model's?")
+        raise DataError(
+            str(path), f"has {found:,} bytes, where this table of weights has {size:,}; is it another model's?"
+        )
     return path
 
 
