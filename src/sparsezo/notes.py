@@ -34,13 +34,13 @@ class Once:
     """A way to say things, each of them one time."""
 
     def __init__(self, sayer: Sayer) -> None:
-        self._sayer = sayer
+        self.sayer = sayer
         self.said: set[str] = set()
 
     def __call__(self, text: str) -> None:
         if text not in self.said:
             self.said.add(text)
-            self._sayer(text)
+            self.sayer(text)
 
 
 @contextlib.contextmanager

@@ -24,7 +24,7 @@ def installed(monkeypatch):
 def test_this_machine_is_the_default(tmp_path):
     engine = Where(processes=3).open(tmp_path, int, print)
     assert isinstance(engine, LocalEngine)
-    assert (engine.out, engine.load, engine.processes, engine._say) == (tmp_path, int, 3, print)
+    assert (engine.out, engine.load, engine.processes, engine._once.sayer) == (tmp_path, int, 3, print)
 
 
 @pytest.mark.parametrize("address", [None, "auto", "ray://head.example:10001", "ray://[::1]:10001"])
@@ -32,7 +32,7 @@ def test_ray_is_opened_with_its_address(installed, tmp_path, address):
     engine = Where("ray", address, 3).open(tmp_path, int, print)
     assert isinstance(engine, ray_module.RayEngine)
     assert (engine.out, engine.load, engine.processes, engine.address) == (tmp_path, int, 3, address)
-    assert engine._say is print
+    assert engine._once.sayer is print
 
 
 @pytest.mark.parametrize(
