@@ -53,7 +53,7 @@ class Learner(Optimizer):
     """One learner on one problem, which it only reads: a problem serves any number of learners and threads."""
 
     def __init__(self, problem: Problem, settings: Settings, W: Any = None, *, copy: bool = True) -> None:
-        """W: the weights to start from. ``copy`` false: learn in W itself, which may be a mapped file (np.memmap)."""
+        """W: the weights to start from. ``copy`` false: learn in W itself, say a mapped file (``mapped_weights``)."""
         if not problem.learn:
             raise UsageError("this problem was made to decode only; make it by task.problem(data)")
         if settings.criterion == "annealed" and not problem.risk:

@@ -44,7 +44,7 @@ from sparsezo.workers.crew import Crew
 
 SETTINGS = Settings("two-point", "score", 0.001, 0.1)
 BATCHES = (64, 1024, 16_384, 262_144)
-BOUND_BATCH = 16_384  # of the bound, and of whole runs
+LARGE_BATCH = 16_384  # of the bound, of whole runs, and of other bandwidths
 WORKERS = tuple(2**k for k in range(MOST_WORKERS.bit_length()))
 SIZES = (3_000_000, 30_000_000, 1_000_000_000)  # n
 RUN = 100_000_000  # steps of a run whose beginning is counted, too
@@ -142,7 +142,8 @@ def measure(data: Path | None, rounds: int, steps: int | None = None, *, quick: 
         **machine,
         **shape,
         "work": asdict(work),
-        "bound": work.at(BOUND_BATCH).bound,
+        "large_batch": LARGE_BATCH,
+        "bound": work.at(LARGE_BATCH).bound,
         "hashing": hashing,
         "links": {name: asdict(link) for name, link in links.items()},
         "points": points,
@@ -258,7 +259,7 @@ def _size(work: Work, link: Link, table: Table) -> dict[str, Any]:
     slow = replace(work, evaluate=2 * work.evaluate, apply=2 * work.apply, saved=2 * work.saved)
 
     def gain(work: Work, workers: int) -> float:
-        alone, shared = (run_seconds(work, link, BOUND_BATCH, N, RUN, table) for N in (1, workers))
+        alone, shared = (run_seconds(work, link, LARGE_BATCH, N, RUN, table) for N in (1, workers))
         return alone / shared
 
     best = max(WORKERS, key=lambda workers: gain(work, workers))
@@ -266,7 +267,7 @@ def _size(work: Work, link: Link, table: Table) -> dict[str, Any]:
         "n": table.n,
         "bytes_a_worker": table.bytes,
         "joining": table.joining(link, 2),
-        "checking": table.checking / work.at(BOUND_BATCH).alone,
+        "checking": table.checking / work.at(LARGE_BATCH).alone,
         "workers": best,
         "times_one": gain(work, best),
         "times_one_slow": gain(slow, best),

@@ -72,7 +72,8 @@ def _costs_table(fields: Mapping[str, Any]) -> Table:
     work = fields["work"]
     out = Table(
         title=f"scaling: {fields['data']}; {fields['settings']}; after {fields['learned']:,} steps",
-        caption=f"with batch 16,384 no number of workers gains more than {fields['bound']:.1f}: all apply all moves",
+        caption=f"with batch {fields['large_batch']:,} no number of workers gains more than {fields['bound']:.1f}: "
+        "all apply all moves",
     )
     out.add_column("what")
     _columns(out, "us")
@@ -135,7 +136,7 @@ def _rate(bandwidth: float) -> str:
 
 def _sizes(fields: Mapping[str, Any]) -> Table:
     out = Table(
-        title="what n adds: a run of 100M steps, batch 16,384, 10 Gb/s",
+        title=f"what n adds: a run of 100M steps, batch {fields['large_batch']:,}, 10 Gb/s",
         caption="the last two: steps twice as slow, as they may be in a table that no cache holds; 1,024 workers",
     )
     names = ("GB a worker", "s to join", "checks", "best workers", "times one", "slow steps", "1,024")

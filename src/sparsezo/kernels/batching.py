@@ -148,7 +148,6 @@ def evaluate(
     tally, turns, samples = batch.tally, batch.turns, params.samples
     told_before, steps = state.sums[loop.TOLD], state.counts[loop.STEP] + 1
     F_w = 0.0
-    soon = begin
     for k in range(begin, end):
         step, x = first + turns[k, 0], turns[k, 1]
         again = k > begin and turns[k - 1, 1] == x

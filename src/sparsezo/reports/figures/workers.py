@@ -26,7 +26,6 @@ _BATCH_STYLES: tuple[dict[str, Any], ...] = (  # shades of one blue, dashes for 
     {"color": "#003B5C", "linestyle": "-", "marker": "s", "at": 1.16},
 )
 _WORKERS = {2: ("#E69F00", ":"), 8: ("#009E73", "-."), 64: ("#D55E00", "--"), 1024: ("#882255", "-")}
-_BATCH = 16_384  # of the panel on bandwidth
 _BANDWIDTHS = np.logspace(6, 11, 101)  # bytes a second
 _GAP = 0.55  # inches between panels
 
@@ -48,7 +47,7 @@ def workers_figure(fields: Mapping[str, Any], folder: Path) -> Figure:
         left = sheet.add_axes((box.x0, box.y0, width, box.height))
         right = sheet.add_axes((box.x0 + width + gap, box.y0, width, box.height))
         _by_workers(left, fields)
-        _by_bandwidth(right, work, link)
+        _by_bandwidth(right, work, link, fields)
         for axes in (left, right):
             below = box.y0 - 0.5 / sheet.get_figheight()
             axes.legend(
@@ -85,8 +84,8 @@ def _by_workers(axes: Axes, fields: Mapping[str, Any]) -> None:
             axes.plot(at, point["times_one"], markeredgecolor="white", markeredgewidth=0.6, **mark)
             if point["cpu_times_one"] is not None:
                 axes.plot(at, point["cpu_times_one"], fillstyle="none", **mark)
-    bound = fields["bound"]
-    axes.axhline(bound, color="#9a9a9a", linewidth=1, label=f"bound, batch {_BATCH:,}: {bound:.1f}")
+    bound, large = fields["bound"], fields["large_batch"]
+    axes.axhline(bound, color="#9a9a9a", linewidth=1, label=f"bound, batch {large:,}: {bound:.1f}")
     axes.plot([], [], "o", color="#555555", label="two workers: wall; open: CPU")
     axes.set_title("messages by pipes", fontsize=10.5, loc="left")
     axes.set_xscale("log", base=2)
@@ -96,17 +95,18 @@ def _by_workers(axes: Axes, fields: Mapping[str, Any]) -> None:
     _scale(axes, bound)
 
 
-def _by_bandwidth(axes: Axes, work: Work, link: Link) -> None:
+def _by_bandwidth(axes: Axes, work: Work, link: Link, fields: Mapping[str, Any]) -> None:
+    batch = fields["large_batch"]
     for workers, (color, style) in _WORKERS.items():
-        gains = [speedup(work, replace(link, bandwidth=float(each)), _BATCH, workers) for each in _BANDWIDTHS]
-        label = f"{workers:,} workers, batch {_BATCH:,}"
+        gains = [speedup(work, replace(link, bandwidth=float(each)), batch, workers) for each in _BANDWIDTHS]
+        label = f"{workers:,} workers, batch {batch:,}"
         axes.plot(8e-6 * _BANDWIDTHS, gains, color=color, linestyle=style, lw=1.8, label=label)
     axes.axvline(8e-6 * link.bandwidth, color="#9a9a9a", linewidth=1, label="the pipes of this machine")
     axes.set_title("other bandwidths", fontsize=10.5, loc="left")
     axes.set_xscale("log")
     axes.set_xticks([1e1, 1e2, 1e3, 1e4, 1e5], ["10 M", "100 M", "1 G", "10 G", "100 G"])
     axes.set_xlabel("bandwidth, bits a second")
-    _scale(axes, work.at(_BATCH).bound)
+    _scale(axes, fields["bound"])
 
 
 def _scale(axes: Axes, bound: float) -> None:
