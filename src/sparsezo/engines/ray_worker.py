@@ -11,6 +11,7 @@ worker that dies takes nothing with it but the work since its last checkpoint. N
 
 from __future__ import annotations
 
+import contextlib
 import queue
 import shutil
 import tempfile
@@ -24,8 +25,11 @@ from sparsezo.engines.progress import Why
 from sparsezo.engines.ray_connection import other_version
 from sparsezo.experiments.records import RECORD
 from sparsezo.experiments.runs import CHECKPOINT, Bench, Run
+from sparsezo.storage import locks
 from sparsezo.storage.packed import Shelf, unshelved
 from sparsezo.training import Progress
+
+_PREFIX = "sparsezo-runs-"  # of folders that workers have for themselves
 
 
 @dataclass
@@ -44,7 +48,10 @@ class RayWorker:
 
     def __init__(self, out: str, scratch: str | None, checkpoint_seconds: float) -> None:
         self.out, self.checkpoint_seconds = out, checkpoint_seconds
-        self.folder = Path(tempfile.mkdtemp(prefix="sparsezo-runs-", dir=scratch))
+        place = Path(scratch or tempfile.gettempdir())
+        locks.remove_abandoned(place.glob(f"{_PREFIX}*"))  # a worker that is killed cannot tidy up
+        self._open = contextlib.ExitStack()
+        self.folder = self._open.enter_context(locks.temporary_folder(place, _PREFIX))
         self.bench: Bench | None = None
         self._reports: queue.SimpleQueue[Report] = queue.SimpleQueue()
         self._stop = False
@@ -85,7 +92,8 @@ class RayWorker:
         self._stop = True
 
     def leave(self) -> None:
-        shutil.rmtree(self.folder, ignore_errors=True)
+        """To be called last: its folder goes."""
+        self._open.close()
 
     def _do(self, run: Run, checkpoint: _Watched) -> None:
         assert self.bench is not None

@@ -261,24 +261,6 @@ def write_other(folder: Path) -> Path:
     return write(folder / "other", [[("x", "A=1")]], ["x"])
 
 
-def test_a_folder_that_was_cleared_away_before_it_was_locked_is_made_anew(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path, stores = write(tmp_path), tmp_path / "s"
-    made = importing.tempfile.mkdtemp
-    times = iter(range(9))
-
-    def cleared(**how: object) -> str:
-        folder = made(**how)
-        if next(times) == 0:
-            importing._remove_abandoned(stores)
-        return folder
-
-    monkeypatch.setattr(importing.tempfile, "mkdtemp", cleared)
-    assert len(import_nbest(path, store_dir=stores)) == 3
-    assert next(times) == 2
-
-
 def test_the_quicker_of_two_imports_stays(tmp_path: Path) -> None:
     path = write(tmp_path)
     inner: list[NBestStore] = []

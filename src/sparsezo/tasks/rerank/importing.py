@@ -13,7 +13,6 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
-import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
@@ -27,7 +26,7 @@ from sparsezo.tasks.rerank.nbest import NBestList, Segmentation, read_nbest
 from sparsezo.tasks.rerank.store import FORMAT, MEND, NBestStore
 from sparsezo.tasks.rerank.writing import StoreWriter
 
-_LOCK = "lock"  # the file in a folder being written that its writer holds
+_UNFINISHED = ".tmp"  # how the name of a folder ends that is being written
 _MOST_REFERENCE = 1 << 20  # characters of one line
 
 Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
@@ -55,7 +54,7 @@ def import_nbest(
     with _writing(root), contextlib.ExitStack() as stack:
         sources = [stack.enter_context(Source(path, root)) for path in paths]
         folder = root / _key(sources, keep_segmentation)
-        _remove_abandoned(root)
+        locks.remove_abandoned(root.glob(f".*{_UNFINISHED}"))
         name = named(nbest_path)
         store = _found(folder, name)
         if store is None:
@@ -105,7 +104,7 @@ def _build(sources: Sequence[Source], folder: Path, segmentation: Segmentation, 
         {"path": os.path.abspath(source.path), "bytes": source.bytes, "blake2b": source.sum} for source in sources
     ]
     folder.parent.mkdir(parents=True, exist_ok=True)
-    with _temporary_folder(folder) as temporary:
+    with locks.temporary_folder(folder.parent, f".{folder.name[:12]}.", _UNFINISHED) as temporary:
         with StoreWriter(temporary, str(nbest.path), nbest.bytes, segmentation) as writer:
             for found in _checked(nbest, segmentation.keep, references, lines):
                 writer.add(found, [each[found.id] for each in sets])
@@ -194,42 +193,4 @@ def _put_in_place(temporary: Path, folder: Path) -> None:
         if folder.exists():
             shutil.rmtree(folder)
         os.rename(temporary, folder)
-        (folder / _LOCK).unlink(missing_ok=True)
-
-
-@contextlib.contextmanager
-def _temporary_folder(folder: Path) -> Iterator[Path]:
-    """A folder to build ``folder`` in, locked while we live: what is not locked was left by the dead."""
-    descriptor = -1
-    while descriptor < 0:
-        temporary = Path(tempfile.mkdtemp(prefix=f".{folder.name[:12]}.", suffix=".tmp", dir=folder.parent))
-        descriptor = _locked(temporary)
-    try:
-        yield temporary
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
-        os.close(descriptor)
-
-
-def _locked(folder: Path) -> int:
-    """A descriptor that holds the folder's lock; -1 where another process has it, or has just removed it."""
-    file = folder / _LOCK
-    try:
-        descriptor = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    except FileNotFoundError:
-        return -1
-    with contextlib.suppress(FileNotFoundError):
-        if locks.take(descriptor) and os.path.samestat(os.fstat(descriptor), os.stat(file)):
-            return descriptor
-    os.close(descriptor)
-    return -1
-
-
-def _remove_abandoned(root: Path) -> None:
-    """Unfinished imports of processes that were killed."""
-    for folder in root.glob(".*.tmp"):
-        with contextlib.suppress(OSError):
-            descriptor = _locked(folder)
-            if descriptor >= 0:
-                shutil.rmtree(folder, ignore_errors=True)
-                os.close(descriptor)
+        (folder / locks.FOLDER_LOCK).unlink(missing_ok=True)
