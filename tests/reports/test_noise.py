@@ -21,7 +21,7 @@ from sparsezo.reports.figures import noise as figure_noise
 from sparsezo.reports.figures.noise import noise_figure
 from sparsezo.reports.noise import noise_lines, noise_sentences
 from sparsezo.reports.reading import read_experiment
-from sparsezo.reports.report import write_report
+from sparsezo.reports.report import summarise, write_report
 from sparsezo.reports.tables import make_table, signature
 from sparsezo.settings import Settings
 from sparsezo.tasks.chunking import making
@@ -414,12 +414,21 @@ def test_a_table_has_tuned_rows_beside_all_at_the_fixed_settings(retuned):
     assert [title for title, _ in table.groups][-1] == "h tuned on dev for this rater"
 
 
+def test_the_summary_counts_a_learner_once_and_says_at_which_settings(retuned):
+    found = read_experiment(retuned)
+    first, *rest = summarise(found, make_table(found), ())
+    assert "preference score has the best mean of 3 zeroth-order learners" in first
+    assert first.endswith("(2 seeds, tuned settings).")
+    assert rest[-1] == "For comparison: first-order binary reaches 0.5005 (fixed settings)."
+
+
 def test_the_figure_has_crosses_where_h_was_tuned(retuned, drawn):
     figure = noise_figure(read_experiment(retuned), retuned, "x")
     assert figure.caption.endswith(
         "Crosses on thin dotted lines: h tuned on dev, for exact answers and for this noise."
     )
     ((axes,),) = [drawing.axes for drawing in drawn]
+    assert axes.get_title(loc="left").endswith("fixed settings (crosses: h tuned)")
     (crosses,) = [line for line in axes.lines if line.get_marker() == "x"]
     assert [round(y, 4) for y in crosses.get_ydata()] == [0.9105, 0.8605]  # of tuned exact answers, and of flip:0.2
     assert crosses.get_xdata()[1] - crosses.get_xdata()[0] == pytest.approx(0.2)

@@ -136,7 +136,7 @@ def summarise(experiment: ReportedExperiment, table: Table, claims: Sequence[Cla
         yield f"{whose}no zeroth-order learner has a result on test or dev."
     else:
         seeds = f"{counted(len(best.seeds), 'seed')}, {best.phase} settings"
-        count = sum(row.zeroth_order for row in table.rows)
+        count = len({row.learner for row in table.rows if row.zeroth_order})  # some have rows for several settings
         rank = (
             f"has the best mean of {count} zeroth-order learners" if count > 1 else "is the only zeroth-order learner"
         )
@@ -147,7 +147,7 @@ def summarise(experiment: ReportedExperiment, table: Table, claims: Sequence[Cla
     others = [
         f"{learner.name} reaches {text}"
         for learner in _yardsticks(experiment)
-        if (text := _test_text(learner)) is not None
+        if (text := _test_text(learner, experiment.retuned)) is not None
     ]
     if others:
         yield f"For comparison: {'; '.join(others)}."
@@ -179,10 +179,10 @@ def _yardsticks(experiment: ReportedExperiment) -> Iterable[LearnerRuns]:
     return (learner for learner in experiment.drawn if not learner.zeroth_order)
 
 
-def _test_text(learner: LearnerRuns) -> str | None:
+def _test_text(learner: LearnerRuns, with_phase: bool) -> str | None:
     phase = learner.best_phase()
     test = learner.spread(phase, "test") if phase else None
-    return spread_text(test) if test else None
+    return f"{spread_text(test)}{f' ({phase} settings)' if with_phase else ''}" if test else None
 
 
 def markdown(sections: Sequence[Section]) -> str:

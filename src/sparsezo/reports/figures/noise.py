@@ -58,7 +58,8 @@ def noise_figure(experiment: ReportedExperiment, folder: Path, slug: str) -> Fig
                 axes.tick_params(labelbottom=False)
                 axes.set_xlabel("")
         row[0].set_ylabel(f"{perturb.upper()}: test {metric}" if perturb and len(rows) > 1 else f"test {metric}")
-    panels[0][0].set_title(f"{experiment.title}, {phase} settings", fontsize=10.5, loc="left")
+    crossed = " (crosses: h tuned)" if tuned else ""
+    panels[0][0].set_title(f"{experiment.title}, {phase} settings{crossed}", fontsize=10.5, loc="left")
     draw_legend(drawing, panels[-1][0], shown, _style)
     title, name = f"Test {metric} against the raters' noise", f"noise-{slug}"
     several = any(point.test.sd is not None for line in lines for point in line.points)

@@ -127,7 +127,8 @@ def new_sheet(
     """A figure with its signature at the foot and room for ``rows_below`` rows of legend above it."""
     from matplotlib.figure import Figure as Drawing
 
-    lines = textwrap.wrap(mark.replace("|", " |\N{NO-BREAK SPACE}"), 132)  # a bar stays with what follows
+    spaced = mark.replace("|", " |\N{NO-BREAK SPACE}").replace(";", "; ")  # a bar stays with what follows
+    lines = textwrap.wrap(spaced, 132)
     foot, legend, axis, top = 0.08 + 0.13 * len(lines), _ROW * rows_below + 0.1, 0.5, 0.35
     height = foot + legend + axis + plot_height + top
     drawing = Drawing(figsize=(WIDTH, height), facecolor="white")
