@@ -15,6 +15,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -52,32 +53,40 @@ def free_port() -> int:
 
 class Cluster:
     def __init__(self, folder: Path) -> None:
-        self.port = free_port()
-        self.address = f"{LOOPBACK}:{self.port}"
+        self.folder, self.log = folder, folder / "log"
+        self.nodes: list[subprocess.Popen] = []
         token = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)}
-        self.environment = os.environ | token | {"RAY_USAGE_STATS_ENABLED": "0", "RAY_ADDRESS": self.address}
-        self.folder = folder
-        head = ("--head", f"--port={self.port}", f"--ray-client-server-port={free_port()}", f"--temp-dir={folder}")
-        self.nodes = [self._start(*head, "--include-dashboard=false")]
-        self._started(1)
-        self.nodes.append(self._start(f"--address={self.address}"))
-        self._started(2)
+        self.environment = os.environ | token | {"RAY_USAGE_STATS_ENABLED": "0"}
+        self._add(self._head)
+        self._add(lambda: (f"--address={self.environment['RAY_ADDRESS']}",))
+
+    def _head(self) -> tuple[str, ...]:
+        port, clients = free_port(), free_port()
+        self.environment["RAY_ADDRESS"] = f"{LOOPBACK}:{port}"
+        ports = (f"--port={port}", f"--ray-client-server-port={clients}")
+        return ("--head", *ports, f"--temp-dir={self.folder}", "--include-dashboard=false")
+
+    def _add(self, words: Callable[[], tuple[str, ...]]) -> None:
+        """A port may be taken between finding it and using it: a node that ends at once is started anew."""
+        self.nodes.append(self._start(*words()))
+        until, again = time.monotonic() + HANGS, 2
+        while (log := self.log.read_text()).count("Ray runtime started.") < len(self.nodes):
+            ended = self.nodes[-1].poll() is not None
+            if time.monotonic() > until or (ended and not again):
+                self.end()
+                pytest.fail(log)
+            if ended:
+                again -= 1
+                self.nodes[-1] = self._start(*words())
+            time.sleep(0.1)
 
     def _start(self, *words: str) -> subprocess.Popen:
         ray = Path(sys.executable).with_name("ray")
         usual = ("--num-cpus=1", f"--node-ip-address={LOOPBACK}", "--disable-usage-stats", "--block")
         environment = {name: value for name, value in self.environment.items() if name != "RAY_ADDRESS"}
-        with open(self.folder / "log", "a") as log:
+        with open(self.log, "a") as log:
             command = [str(ray), "start", *usual, *words]
             return subprocess.Popen(command, env=environment, stdout=log, stderr=log, start_new_session=True)
-
-    def _started(self, nodes: int) -> None:
-        until = time.monotonic() + HANGS
-        while (log := (self.folder / "log").read_text()).count("Ray runtime started.") < nodes:
-            if time.monotonic() > until or self.nodes[-1].poll() is not None:
-                self.end()
-                pytest.fail(log)
-            time.sleep(0.1)
 
     def stop(self, node: int) -> None:
         """All that the node has started is in its group, or ends with what is."""
