@@ -764,7 +764,7 @@ def test_the_papers_chunking():
         "first-order adagrad with baseline": None,
         **dict.fromkeys(ANNEALED),
     }
-    assert (plan.name, plan.task, plan.iterations, plan.seeds) == ("chunking", "chunking", 4_000_000, (0, 1, 2))
+    assert (plan.name, plan.task, plan.iterations, plan.seeds) == ("chunking", "chunking", 4_000_000, tuple(range(5)))
     assert plan.data == DataSpec(("conll2000/train.txt.gz",), "1000", "conll2000/test.txt.gz", {"only": "NP"})
     for spec in plan.learners:
         assert (spec.h, spec.mu) == (0.01, 0.01 if spec.perturb else None)
@@ -795,7 +795,7 @@ def test_the_papers_reranking():
         "supervised": None,
         **dict.fromkeys(ANNEALED),
     }
-    assert (plan.name, plan.task, plan.iterations, plan.seeds) == ("smt", "rerank", 4_000_000, tuple(range(6)))
+    assert (plan.name, plan.task, plan.iterations, plan.seeds) == ("smt", "rerank", 4_000_000, tuple(range(10)))
     assert plan.init == "smt/weights.out-of-domain"
     assert list(plan.bounds.items()) == [
         ("out-of-domain", "smt/weights.out-of-domain"),
