@@ -14,7 +14,7 @@ serve-demo: .venv/installed
 	$(BIN)/sparsezo serve chunking --inputs serve-demo/train.txt --dev serve-demo/dev.txt --log serve-demo/session --open
 
 test: .venv/tests-installed lint
-	$(BIN)/python -m pytest -n 2
+	$(BIN)/python -m pytest -n 2 --dist worksteal
 
 lint: .venv/tests-installed
 	$(BIN)/ruff check .
