@@ -38,7 +38,7 @@ mutants: .venv/mutants-installed
 bench: .venv/installed
 	$(BIN)/sparsezo bench chunking
 
-# docs/results from scratch: some five hours on two cores. Needs SPARSEZO_DATA; goes on where it was stopped.
+# docs/results from scratch: some seven hours on two cores. Needs SPARSEZO_DATA; goes on where it was stopped.
 results: .venv/installed
 	$(BIN)/python -m pip install -q --disable-pip-version-check -c constraints.txt -e '.[bench]' # Vowpal Wabbit, to compare
 	for name in chunking smt text noise; do \
