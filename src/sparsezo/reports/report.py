@@ -182,7 +182,9 @@ def _yardsticks(experiment: ReportedExperiment) -> Iterable[LearnerRuns]:
 def _test_text(learner: LearnerRuns, with_phase: bool) -> str | None:
     phase = learner.best_phase()
     test = learner.spread(phase, "test") if phase else None
-    return f"{spread_text(test)}{f' ({phase} settings)' if with_phase else ''}" if test else None
+    if not test:
+        return None
+    return f"{spread_text(test)} ({phase} settings)" if with_phase else spread_text(test)
 
 
 def markdown(sections: Sequence[Section]) -> str:

@@ -2,7 +2,7 @@
 
     with locked("model.szo"): ...               # SparsezoError where another process is at it
     with temporary_folder(place, ".mine."): ... # a new folder; if this process is killed, it is left behind, unlocked
-    remove_abandoned(place.glob(".mine.*"))     # by then
+    remove_abandoned(place.glob(".mine.*"))     # those that were left behind
 
 The lock is the kernel's (flock) on a file beside the thing, or in it if it is a folder, so a process that is killed
 leaves none behind; its file, at most, which the next one takes over.
@@ -74,12 +74,17 @@ def _lock(file: Path, path: str, doing: str, wait: bool) -> int:
                 time.sleep(_PAUSE)
                 continue
             raise SparsezoError(f"{path}: another process {doing}; wait for it, or name another place with -o")
-        try:
-            if os.path.samestat(os.fstat(descriptor), os.stat(file)):
-                return descriptor
-        except FileNotFoundError:
-            pass
+        if _is_at(descriptor, file):
+            return descriptor
         os.close(descriptor)  # the one before us removed it between our open and our lock
+
+
+def _is_at(descriptor: int, file: Path) -> bool:
+    """Whether what is open is what stands there now."""
+    try:
+        return os.path.samestat(os.fstat(descriptor), os.stat(file))
+    except FileNotFoundError:
+        return False
 
 
 @contextlib.contextmanager
@@ -116,10 +121,8 @@ def _held(folder: Path, *, without_locks: bool) -> int | None:
         descriptor = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     except FileNotFoundError:
         return None
-    with contextlib.suppress(FileNotFoundError):
-        taken = _taken(descriptor)
-        ours = without_locks if taken is None else taken
-        if ours and os.path.samestat(os.fstat(descriptor), os.stat(file)):
-            return descriptor
+    taken = _taken(descriptor)
+    if (without_locks if taken is None else taken) and _is_at(descriptor, file):
+        return descriptor
     os.close(descriptor)
     return None
