@@ -32,7 +32,7 @@ from sparsezo.errors import DivergedError, SparsezoError, UsageError, shown
 from sparsezo.kernels import answering, batching, codes, loop, random
 from sparsezo.optimizer import Asked, Optimizer, state_of, whole
 from sparsezo.proposals import Info, Proposal
-from sparsezo.questions import WHICH, Question, answer_code, answer_name, check_offered, told_loss
+from sparsezo.questions import WHICH, Question, answer_code, answer_name, check_offered, span_of, told_loss
 from sparsezo.raters import checked_error
 from sparsezo.rules import RULES
 from sparsezo.settings import ABOUT, Settings
@@ -69,8 +69,17 @@ class Learner(Optimizer):
         if self._asks:
             check_offered(problem.questions, settings.rule, settings.about)
             self.state.q[...] = problem.adagrad_start - 1
+            if W is None:
+                self.begin_again()
         self._gold: Any = object()  # the one that was checked
         self._passed: int | None = None  # State.counts[PASSED] when the last question was found
+
+    def begin_again(self) -> None:
+        """The weights that the problem starts from where none are given: 0, but for what it knows of its labels."""
+        self.state.W[...] = 0
+        if self.problem.start is not None and self._asks:
+            rows, values = self.problem.start
+            self.state.W[rows] = values
 
     def _copy(self) -> NDArray[Any]:
         """Features x labels."""
@@ -222,13 +231,20 @@ class Learner(Optimizer):
             return super().tell(proposal, feedback)
         with self._lock:
             question: Question = self._asked(proposal).proposal
-            code = answer_code(question, feedback)
+            code = self._code(question, feedback)
             self._learn(question, code, self._params)
             self._close(question)
             if self.on_event is not None:
                 said = answer_name(question, code)
                 self.on_event({"event": "tell", "step": question.step, "feedback": said})
             return Info(question.step, self._params.h, self.average_loss)
+
+    def _code(self, question: Question, answer: Any) -> float:
+        """The number of an answer, checked: compiled code believes it."""
+        code = answer_code(question, answer)
+        if question.kind == "span" and code and span_of(code)[1] >= self._length(question.x):
+            raise UsageError(f"a span that ends at token {span_of(code)[1]}: there are {self._length(question.x)} tokens")
+        return code
 
     def _learn(self, question: Question, code: float, params: Any) -> None:
         self._room_for_answers(self.answers + 1)
@@ -268,14 +284,14 @@ class Learner(Optimizer):
             own = self._params
             if own.rehearse and (params.rule, params.e0, params.e1) != (own.rule, own.e0, own.e1):
                 raise UsageError("`rehearse` goes over answers of one kind and one error; set it to 0")
-            self._learn(question, answer_code(question, answer), params)
+            self._learn(question, self._code(question, answer), params)
             return Info(question.step, self._params.h, self.average_loss)
 
     def probability(self, question: Question, answer: Any, *, kind: str | None = None) -> float:
         """Of an answer that never errs, under the present weights; of a loss (rate), its likelihood."""
         with self._lock:
             question, params = self._posed(question, kind, (0.0, 0.0))
-            return float(answering.likelihood(*self._laid_out(question, answer_code(question, answer), params)))
+            return float(answering.likelihood(*self._laid_out(question, self._code(question, answer), params)))
 
     def _posed(self, question: Question, kind: str | None, error: tuple[float, float] | None) -> tuple[Question, Any]:
         """The question as one of that kind, checked, and the numbers of a step that learns from it."""
@@ -387,10 +403,22 @@ class Learner(Optimizer):
         state, n = self.state, self.answers
         if not state.said.size:
             return
-        if n > state.said.size or not ((state.said >= 0) & (state.said < self.problem.n_labels + len(WHICH))).all():
+        said = state.said[:n]
+        if n > state.said.size:
+            raise ValueError("answers that nobody has given")
+        if self.settings.rule == "span":
+            self._check_spans(said, state.about[:n])
+        elif not ((said >= 0) & (said < self.problem.n_labels + len(WHICH))).all():
             raise ValueError("answers that nobody has given")
         begin, shown_outputs = answering.QUESTION, _SHOWN.get(self.settings.rule, 0)
         for x, row in zip(state.about[:n].tolist(), state.questions[:n], strict=True):
             size = self._length(self._input(x))
             outputs = [row[begin + k * size : begin + (k + 1) * size] for k in range(shown_outputs)]
             self._check_shown(x, row[:begin].tolist(), outputs, self.settings.rule)
+
+    def _check_spans(self, said: NDArray[Any], about: NDArray[Any]) -> None:
+        for code, x in zip(said.tolist(), about.tolist(), strict=True):
+            first, last, tag = span_of(code) if code != codes.NO_SPAN else (0, 0, 0)
+            known = tag in self.problem.questions["span", "chunk"].values()
+            if not (code == int(code) and 0 <= first <= last < self._length(self._input(x)) and known):
+                raise ValueError("answers that nobody has given")

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparsezo.errors import UsageError, quoted, shown
-from sparsezo.kernels.codes import FIRST, NO, SECOND, TIE, YES
+from sparsezo.kernels.codes import FIRST, NO, NO_SPAN, SECOND, SPAN_BASE, TIE, YES
 from sparsezo.rules import RULES
 
 Answers = Mapping[str, int]  # name -> its number in compiled code; empty: a number from 0 to 1
@@ -38,9 +38,9 @@ class Question:
     owner: str  # the id of the learner that asks
     step: int
     x: int  # the input's number
-    kind: str  # the rule: part, label, pair or rate
+    kind: str  # the rule: part, label, span, pair or rate
     about: str  # token or chunk
-    numbers: tuple[int, ...]  # part, label: first place, label shown, last place
+    numbers: tuple[int, ...]  # part, label, span: first place, label shown, last place
     outputs: tuple[NDArray[np.int32], ...]  # pair: two, rate: one; none otherwise
     chance: float  # the probability with which it was chosen, once the input was looked at
     choices: tuple[str, ...]  # the answers' names; none for rate
@@ -95,15 +95,34 @@ def _output(given: Any) -> NDArray[np.int32]:
 
 def answer_code(question: Question, answer: object) -> float:
     """The number of an answer; UsageError where it is none."""
-    code = _loss(answer) if question.kind == "rate" else _choice(question, answer)
+    read = {"rate": lambda: _loss(answer), "span": lambda: _span(question, answer)}
+    code = read.get(question.kind, lambda: _choice(question, answer))()
     if code is None:
         raise UsageError(f"answer {shown(answer, repr)}: a question of kind {question.kind} takes {_wanted(question)}")
     return code
 
 
-def answer_name(question: Question, code: float) -> str | float:
-    """The other way round, as logs have it."""
-    return code if question.kind == "rate" else question.choices[question.codes.index(int(code))]
+def answer_name(question: Question, code: float) -> Any:
+    """The other way round, as logs have it; a span as {"first": 3, "last": 4, "label": "LOC"}, or as the last choice."""
+    if question.kind == "rate":
+        return code
+    if question.kind != "span":
+        return question.choices[question.codes.index(int(code))]
+    if code == NO_SPAN:
+        return question.choices[-1]
+    first, last, tag = span_of(code)
+    return {"first": first, "last": last, "label": question.choices[question.codes.index(tag)]}
+
+
+def span_code(first: int, last: int, tag: int) -> float:
+    """The number that stands for a span: its first and last token, and the tag that begins it."""
+    return float(1 + (first * SPAN_BASE + last) * SPAN_BASE + tag)
+
+
+def span_of(code: float) -> tuple[int, int, int]:
+    """The other way round."""
+    ends, tag = divmod(int(code) - 1, SPAN_BASE)
+    return ends // SPAN_BASE, ends % SPAN_BASE, tag
 
 
 def check_offered(offered: Questions, rule: str, about: str) -> None:
@@ -122,7 +141,8 @@ def told_loss(question: Question, code: float) -> float:
     """Of what was shown, by the answer; of two outputs a worse one has lost."""
     if question.kind == "rate":
         return code
-    right = {"part": YES, "label": question.numbers[1]}.get(question.kind)
+    first, tag, last, _ = question.numbers
+    right = {"part": YES, "label": tag, "span": span_code(first, last, tag)}.get(question.kind)
     return float(code == SECOND if right is None else code != right)
 
 
@@ -141,6 +161,27 @@ def _choice(question: Question, answer: object) -> float | None:
     return float(number) if number in question.codes else None
 
 
+def _span(question: Question, answer: object) -> float | None:
+    """yes, the name of a type (the ends are as shown), the last choice (nothing is there), or a span of its own."""
+    first, tag, last, _ = question.numbers
+    known = dict(zip(question.choices, question.codes, strict=True))
+    nothing = question.choices[-1] if question.choices else ""
+    if isinstance(answer, Mapping):
+        if set(answer) != {"first", "last", "label"}:
+            return None
+        ends, answer = (answer["first"], answer["last"]), answer["label"]
+        if not all(type(end) is int for end in ends) or answer == nothing:
+            return None
+        first, last = ends
+        if not (0 <= first <= last < SPAN_BASE and first <= question.numbers[2] and last >= question.numbers[0]):
+            return None
+    elif answer is True or answer == "yes":
+        return span_code(first, last, tag)
+    if not isinstance(answer, str) or answer not in known:
+        return None
+    return float(NO_SPAN) if answer == nothing else span_code(first, last, known[answer])
+
+
 def _loss(answer: object) -> float | None:
     if isinstance(answer, bool | np.bool_) or not isinstance(answer, int | float | np.integer | np.floating):
         return None
@@ -150,6 +191,9 @@ def _loss(answer: object) -> float | None:
 def _wanted(question: Question) -> str:
     if question.kind == "rate":
         return "a loss, a number from 0 (right) to 1"
+    if question.kind == "span":
+        names = ", ".join(map(quoted, question.choices[:_MOST_NAMES]))
+        return f"yes, one of {names}, or a span that touches the one shown: first, last (tokens) and label"
     if question.kind != "label":
         return " or ".join(question.choices)
     some = ", ".join(map(quoted, question.choices[:_MOST_NAMES]))

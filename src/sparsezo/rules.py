@@ -42,6 +42,7 @@ RULES = {
         Rule("supervised", codes.SUPERVISED, "the correct output", "full information: the upper bound", False),
         Rule("part", codes.PART, "yes or no", "is this part of the output right?", False, asks=True, rehearse=2),
         Rule("label", codes.LABEL, "the name of the right label", "which label is it?", False, asks=True, rehearse=2),
+        Rule("span", codes.SPAN, "the span that is there", "which span is here, if any?", False, asks=True, rehearse=2),
         Rule("pair", codes.PAIR, "first, second or tie", "which of two outputs is better?", False, asks=True),
         Rule("rate", codes.RATE, "a loss from 0 to 1", "how bad is this output?", False, asks=True, rehearse=2),
     )

@@ -34,7 +34,7 @@ _OF_ANSWERS = ("about", "ask", "rater_error", "rehearse")  # options of rules th
 _OF_BATCHES = ("batch", "samples", "antithetic")  # options that say how many steps are taken at the same weights
 _MOST_REHEARSED = 10_000
 MOST_BATCH = 1_000_000
-_OF_PARTS = ("part", "label")  # rules whose questions are about a part of an output
+_OF_PARTS = ("part", "label", "span")  # rules whose questions are about a part of an output
 
 
 def _but(default: Any, text: str = "{}") -> Callable[[Any], str | None]:
@@ -89,21 +89,22 @@ class Settings:
         "part, label: what a question is about: the smallest part there is (a token, a document), or a chunk.",
         choices=ABOUT,
         word=_but("token", "about a {}"),
+        shown="token; chunk for span",
     )
     ask: str = option(
         "unsure",
-        "part, label, pair, rate: ask where the model is unsure (a tenth at random), or at random.",
+        "part, label, span, pair, rate: ask where the model is unsure (a tenth at random), or at random.",
         choices=ASK,
         word=_but("unsure", "asked at {}"),
     )
     rater_error: str = option(
         "0",
-        "part, label, pair: how often raters are believed to err: E, or for part E0,E1 (a yes that is wrong, a no).",
+        "part, label, span, pair: how often raters are believed to err: E, or for part E0,E1 (a yes that is wrong, a no).",
         word=_but("0", "error {}"),
     )
     rehearse: int | None = option(
         None,
-        "part, label, pair, rate: earlier answers gone over again after each new one.",
+        "part, label, span, pair, rate: earlier answers gone over again after each new one.",
         least=0,
         word=lambda value: f"rehearsing {value}",
         shown=f"{RULES['part'].rehearse}; {RULES['pair'].rehearse} for pair",
@@ -135,6 +136,8 @@ class Settings:
         rule = RULES[self.rule]
         if rule.asks and self.rehearse is None:
             object.__setattr__(self, "rehearse", rule.rehearse)
+        if self.rule == "span":
+            object.__setattr__(self, "about", "chunk")
         if rule.zeroth_order:
             if self.perturb is None or self.mu is None:
                 raise UsageError(f"rule {self.rule} perturbs the weights: give `perturb` and `mu`")
@@ -166,7 +169,7 @@ class Settings:
         rule, (e0, e1) = RULES[self.rule], parse_error(self.rater_error)
         given = [name for name in _OF_ANSWERS if getattr(self, name) != SETTINGS[name].default]
         if given and not rule.asks:
-            raise UsageError(f"`{given[0]}` belongs to part, label, pair and rate, not to rule {self.rule}")
+            raise UsageError(f"`{given[0]}` belongs to part, label, span, pair and rate, not to rule {self.rule}")
         if self.about != "token" and self.rule not in _OF_PARTS:
             raise UsageError(f"`about` {self.about} belongs to part and label; rule {self.rule} shows whole outputs")
         if (self.rehearse or 0) > _MOST_REHEARSED:
@@ -308,7 +311,10 @@ def usually_rehearsed(values: Mapping[str, Any]) -> int:
 
 def _usual(name: str, values: Mapping[str, Any]) -> Any:
     """What goes without saying where it is not the option's own default."""
-    return {"rehearse": usually_rehearsed(values), "batch": values.get("samples", 1)}.get(name, ...)
+    usual = {"rehearse": usually_rehearsed(values), "batch": values.get("samples", 1)}
+    if values.get("rule") == "span":
+        usual["about"] = "chunk"
+    return usual.get(name, ...)
 
 
 def _words(values: Mapping[str, Any], annealed: str, *, signature: bool) -> list[str]:

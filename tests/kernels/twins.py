@@ -103,22 +103,27 @@ def move(C, cols, c, h, D, U, W, q):
 
 
 def viterbi(P, R, K, start):
-    """(best path, its score); the first tag wins a tie."""
+    """(best path, its score); the last tag wins a tie."""
     best = [P[0, start * K + b] for b in range(K)]
     back = []
     for i in range(1, R):
         totals = [[best[a] + P[i, a * K + b] for a in range(K)] for b in range(K)]
-        back.append([t.index(max(t)) for t in totals])
+        back.append([_last_best(t) for t in totals])
         best = [max(t) for t in totals]
-    path = [best.index(max(best))]
+    path = [_last_best(best)]
     for pointers in reversed(back):
         path.append(pointers[path[-1]])
     return path[::-1], max(best)
 
 
+def _last_best(values):
+    return max(range(len(values)), key=lambda k: (values[k], k))
+
+
 def all_paths(R, K):
-    """Every path, in the order in which Viterbi prefers them on a tie: by the last tag, then the one before it, ..."""
-    return np.array([path[::-1] for path in product(range(K), repeat=R)])
+    """Every path, in the order in which Viterbi prefers them on a tie: by the last tag, then the one before it, ...
+    the last tag first."""
+    return np.array([path[::-1] for path in product(range(K - 1, -1, -1), repeat=R)])
 
 
 def features(paths, K, start):

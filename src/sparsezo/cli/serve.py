@@ -89,14 +89,14 @@ def run_serve(kind: TaskKind, values: Mapping[str, Any]) -> None:
     from sparsezo.cli import show
 
     options = make_options(ServeOptions, given(values, _OPTIONS), "serve")
-    settings = _settings(kind, values)
+    _settings(kind, values)  # what does not go together is refused before anything is read
     extras.need("serve", kind.reading_extra, kind.metric_extra if values["dev"] else None)
     folder = _folder(kind, values)
     show.note_compiling()
     with _nothing_collected():
         from sparsezo.serve.server import serve
 
-        session = _session(kind, values, options, settings, folder)
+        session = _session(kind, values, options, folder)
     with session:
         links = _links(session, options)
         try:
@@ -115,9 +115,15 @@ def _nothing_collected() -> Iterator[None]:
         gc.enable()
 
 
-def _settings(kind: TaskKind, values: Mapping[str, Any]) -> Settings:
+def _settings(kind: TaskKind, values: Mapping[str, Any], task: Any = None) -> Settings:
+    """``task``: where it is known, its own usual rule is the default."""
+    from sparsezo.serve.folder import serving
+
+    rule = kind.asks[0]
+    if task is not None and values.get("about") is None and hasattr(serving(kind), "usual_rule"):
+        rule = serving(kind).usual_rule(task)
     return Settings.complete(
-        {"rule": kind.asks[0], "rater_error": _RATER_ERROR, **given(values, _LEARNER)}, kind.defaults, kind.usual_step
+        {"rule": rule, "rater_error": _RATER_ERROR, **given(values, _LEARNER)}, kind.defaults, kind.usual_step
     )
 
 
@@ -134,7 +140,7 @@ def _folder(kind: TaskKind, values: Mapping[str, Any]) -> Path:
 
 
 def _session(
-    kind: TaskKind, values: Mapping[str, Any], options: ServeOptions, settings: Settings, folder: Path
+    kind: TaskKind, values: Mapping[str, Any], options: ServeOptions, folder: Path
 ) -> Session:
     from sparsezo.cli import show
     from sparsezo.serve.folder import is_log
@@ -144,7 +150,7 @@ def _session(
         contents, dev = _known(kind, values, folder)
         show.note(f"going on with {folder}")
     else:
-        contents, dev = _loaded(kind, values, settings)
+        contents, dev = _loaded(kind, values)
     return Session(
         contents.kind,
         contents.task,
@@ -162,7 +168,7 @@ def _session(
     )
 
 
-def _loaded(kind: TaskKind, values: Mapping[str, Any], settings: Settings) -> tuple[Contents, Any]:
+def _loaded(kind: TaskKind, values: Mapping[str, Any]) -> tuple[Contents, Any]:
     """From files: a session that begins."""
     from sparsezo.model import load_model
     from sparsezo.serve.folder import Contents, serving
@@ -175,6 +181,7 @@ def _loaded(kind: TaskKind, values: Mapping[str, Any], settings: Settings) -> tu
         options = {**serving(kind).options_of(model.task), **options}
     loaded = kind.load(Files(tuple(values["inputs"]), values["dev"], None, options))
     W = loaded.W if model is None else joined(model, loaded.task).W
+    settings = _settings(kind, values, loaded.task)
     return Contents(kind, loaded.task, loaded.data.train, settings, W), loaded.data.dev
 
 

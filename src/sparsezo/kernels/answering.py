@@ -11,7 +11,20 @@ from typing import Any
 import numpy as np
 
 from sparsezo.kernels import protocol
-from sparsezo.kernels.codes import AT_ONCE, AT_RANDOM, FLIP, LABEL, PAIR, PART, RATE, UNSURE, YES
+from sparsezo.kernels.codes import (
+    AT_ONCE,
+    AT_RANDOM,
+    FLIP,
+    LABEL,
+    NO_SPAN,
+    PAIR,
+    PART,
+    RATE,
+    SPAN,
+    SPAN_BASE,
+    UNSURE,
+    YES,
+)
 from sparsezo.kernels.jit import inlined_kernel, kernel
 from sparsezo.kernels.loop import (
     ANSWERS,
@@ -150,14 +163,29 @@ def truth(gold: Any, task: Any, params: Any, x: Any, work: Any) -> Any:
 
 
 @inlined_kernel
-def said(task: Any, params: Any, x: Any, step: Any, right: Any) -> Any:
-    """The answer of a rater who errs: another one, any of them as likely."""
+def span_code(first: Any, last: Any, tag: Any) -> Any:
+    """The number of an answer to span."""
+    return np.float64(1 + (first * SPAN_BASE + last) * SPAN_BASE + tag)
+
+
+@inlined_kernel
+def said(task: Any, params: Any, x: Any, step: Any, right: Any, q: Any) -> Any:
+    """The answer of a rater who errs: another one, any of them as likely; to span, one of those at hand."""
     key = params.keys[FEEDBACK]
     if params.rule == RATE:
         return perceived(params.feedback, params.noise, params.bias, params.levels, key, step, step, right, 0)
-    if params.feedback != FLIP or uniform(key, step, 5) >= params.noise:
+    noise = params.noise
+    if params.rule == SPAN:  # one at hand is the right one by chance, so that of those at hand `noise` are wrong
+        n = protocol.options(task, x, params.rule, params.about)
+        noise *= n / (n - 1)
+    if params.feedback != FLIP or uniform(key, step, 5) >= noise:
         return right
     args = (task, x, params.rule, params.about)
+    if params.rule == SPAN:  # the types with the ends shown, and none: right may be none of these
+        n = protocol.options(*args)
+        k = int(uniform(key, step, 6) * n)
+        other = np.float64(NO_SPAN) if k == n - 1 else span_code(q[0], q[2], 2 * k)
+        return other
     k = int(uniform(key, step, 6) * (protocol.options(*args) - 1))
     other = np.float64(protocol.option(*args, k))
     return other if other < right else np.float64(protocol.option(*args, k + 1))
@@ -170,6 +198,8 @@ def true_loss(gold: Any, task: Any, params: Any, x: Any, right: Any, work: Any) 
         return 0.0 if right == YES else 1.0
     if params.rule == LABEL:
         return 0.0 if right == work.q[1] else 1.0
+    if params.rule == SPAN:
+        return 0.0 if right == span_code(work.q[0], work.q[2], work.q[1]) else 1.0
     return np.float64(protocol.delta(gold, task, x, work.y))
 
 
@@ -190,7 +220,7 @@ def run(inputs: Any, task: Any, gold: Any, params: Any, N: Any, stop: Any, answe
         count_question(state)
         right = truth(gold, task, params, x, work)
         state.sums[LOSS] += true_loss(gold, task, params, x, right, work)
-        answer = said(task, params, x, step, right)
+        answer = said(task, params, x, step, right, work.q)
         if not answered(inputs, task, params, x, answer, state, work):
             return False
     return True

@@ -4,10 +4,15 @@
 TWO_POINT, SYMMETRIC, COMPARISON, PREFERENCE, BASELINE, FIRST_ORDER, SUPERVISED = range(7)
 PART, LABEL, PAIR, RATE = range(7, 11)  # which learn from what an answer says (DESIGN 3a)
 PAIRWISE, CROSS_ENTROPY = range(11, 13)  # first-order, too (Sokolov et al. 2016)
+SPAN = 13  # as PART to RATE: which span is here, if any
 
 # Answers (questions.py); one to label is a label's number, one to rate a loss
 NO, YES = range(2)
 FIRST, SECOND, TIE = range(3)
+
+# An answer to span is NO_SPAN, or 1 + (first * SPAN_BASE + last) * SPAN_BASE + tag, which float64 holds exactly:
+# the tokens it begins and ends with, and the tag that begins it
+NO_SPAN, SPAN_BASE = 0, 2**17
 
 # What a question is about: the smallest part there is (a token, a document), or a chunk
 ABOUT_TOKEN, ABOUT_CHUNK = range(2)

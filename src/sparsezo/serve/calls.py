@@ -68,11 +68,12 @@ class Refusal(BaseModel):
 
 class QuestionShown(BaseModel):
     id: str
-    kind: Literal["part", "label", "pair", "rate"]
+    kind: Literal["part", "label", "span", "pair", "rate"]
     task: str
     text: str
     choices: list[str]
     labels: list[str]
+    names: dict[str, str] = {}
     shown: dict[str, Any]
     order: list[int] = []
     grades: int = 5
@@ -94,7 +95,7 @@ class Saved(BaseModel):
 
 
 class Told(Saved):
-    answer: str | int | float
+    answer: str | int | float | dict[str, Any]
     answers: int
     mine: int
 

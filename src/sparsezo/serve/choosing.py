@@ -96,11 +96,13 @@ class Chooser:
     def _fresh(self, row: QuestionRow, busy: set[Hashable], seen: set[Hashable]) -> bool:
         what, about = content(row), part(row)
         desk = self._desk
+        if row.kind == "span" and desk.is_settled(row):
+            return False
         return not (about in busy or what in seen or desk.certain[about] > 0 or desk.answered[what] > 0)
 
     def _believed(self, question: Question) -> float | None:
         """The model's probability of what is shown."""
-        answer: str | None = {"part": "yes", "pair": "first"}.get(question.kind)
+        answer: str | None = {"part": "yes", "pair": "first", "span": "yes"}.get(question.kind)
         if question.kind == "label":
             answers = self._learner.problem.questions["label", question.about]
             answer = next((name for name, code in answers.items() if code == question.numbers[1]), None)
@@ -117,7 +119,14 @@ class Chooser:
             return False
         if question.kind == "pair":
             return max(p, self._learner.probability(question, "second")) > SURE
+        if question.kind == "span":
+            return max(p, self._learner.probability(question, self._nothing)) > SURE
         return p > SURE or (question.kind == "part" and 1 - p > SURE)
+
+    @property
+    def _nothing(self) -> str:
+        """The answer to span that nothing is there: the last choice."""
+        return list(self._learner.problem.questions["span", "chunk"])[-1]
 
     def go_on_from(self, step: int) -> None:
         """After a start: the learner's own order goes on where it was."""

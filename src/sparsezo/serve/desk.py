@@ -57,6 +57,15 @@ def part(row: QuestionRow) -> Hashable:
     return row.x, first, last
 
 
+def _settled_by(row: QuestionRow, event: EventRow) -> range:
+    """The tokens that an answer to span speaks of: its span, and what it was asked about up to there."""
+    first, _, last, _ = json.loads(row.numbers)
+    answer = json.loads(event.answer or "null")
+    if isinstance(answer, dict):
+        first, last = min(first, answer["first"]), answer["last"]
+    return range(first, last + 1)
+
+
 class Desk:
     def __init__(self, log: Log, until: float) -> None:
         self._log = log
@@ -66,6 +75,7 @@ class Desk:
         self.undone: set[int] = set()  # events that were taken back
         self.answered: Counter[Hashable] = Counter()  # contents with an answer
         self.certain: Counter[Hashable] = Counter()  # parts of which an answer says what they are
+        self.settled: dict[int, Counter[int]] = defaultdict(Counter)  # by input: tokens of which an answer to span does
         self.seen: dict[int, set[Hashable]] = defaultdict(set)  # contents, by person
         self.second: list[int] = []  # questions answered once that are to be asked of another person
         self.audits: set[int] = set()  # places of the audit set that were asked
@@ -151,6 +161,14 @@ class Desk:
         self.answered[content(row)] += by
         if event.kind == "label" or (event.kind == "part" and event.answer == '"yes"'):
             self.certain[entry.part] += by
+        if event.kind == "span":
+            self.settled[row.x].update({token: by for token in _settled_by(row, event)})
+
+    def is_settled(self, row: QuestionRow) -> bool:
+        """Whether answers to span have said what all the tokens of a question about a span are."""
+        first, _, last, _ = json.loads(row.numbers)
+        known = self.settled.get(row.x)
+        return known is not None and all(known[token] > 0 for token in range(first, last + 1))
 
     def _reopen(self, entry: Entry, event: EventRow, until: float) -> None:
         before, entry.row = entry.closed_by, self.row(entry.id)

@@ -98,10 +98,8 @@ def _agrees(event: EventRow, row: QuestionRow) -> bool | None:
     answer = json.loads(event.answer or "null")
     if row.kind == "pair":
         return {"first": True, "second": False}.get(answer)
-    if row.kind == "part":
-        if event.kind == "part":
-            return bool(answer == "yes")
-        return False  # a label was named instead: what is shown is not right
+    if row.kind in ("part", "span"):
+        return bool(answer == "yes")  # a label or another span was named instead: what is shown is not right
     return None
 
 

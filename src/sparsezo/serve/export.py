@@ -86,7 +86,7 @@ class Exports(Core):
             return [serving.output_text(task, data, row.x, output) for output in question.outputs]
         names = {code: name for name, code in self.offered["label", row.about].items()}
         first, label, last, _ = question.numbers
-        shown = names.get(label) if row.kind == "part" else None
+        shown = names.get(label) if row.kind in ("part", "span") else None
         return {"first": first, "last": last, "label": shown}
 
     def _pairs(self) -> File:

@@ -99,7 +99,10 @@ class Lessons:
         """From a snapshot, or from nothing, to the log's end."""
         state = self.learner.state
         if start is None:
-            state.W[...] = 0 if self._W is None else self._W.reshape(state.W.shape)
+            if self._W is None:
+                self.learner.begin_again()
+            else:
+                state.W[...] = self._W.reshape(state.W.shape)
             state.q[...] = self._start_q if self._start_q.size else 0
             state.counts[list(_COUNTS)] = 0
             state.sums[loop.LOSS] = 0

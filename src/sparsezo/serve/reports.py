@@ -48,9 +48,11 @@ class Reports(Core):
 
     def _told(self, event: EventRow) -> dict[str, Any]:
         row = self.desk.row(event.question or 0)
+        shown = worded(self.contents, self.offered, row)
         return {
             "id": question_id(row.id),
-            "question": worded(self.contents, self.offered, row)["text"],
+            "question": shown["text"],
+            "names": shown["names"],
             "answer": as_said(row, json.loads(event.answer or "null")),
             "at": _iso(event.at),
             "retracted": event.seq in self.desk.undone,

@@ -105,7 +105,7 @@ class Session(Reports, Exports):
     def _worded(self, entry: Entry) -> dict[str, Any]:
         row, contents = self.desk.row(entry.id), self.contents
         made = worded(contents, self.offered, row, self.source)
-        if row.kind == "part" and hasattr(contents.serving, "around"):
+        if row.kind in ("part", "span") and hasattr(contents.serving, "around"):
             output = self.decoder.one(self.learner.state.W, row.x)
             made["shown"] |= contents.serving.around(contents.task, output)
         return made
@@ -122,6 +122,7 @@ class Session(Reports, Exports):
             entry = self._entry(id)
             row = self.desk.row(entry.id)
             kind, said = understood(row, self.offered, answer)
+            self._check_ends(row.x, said)
             text = json.dumps(said)
             repeat = self._repeat(entry, person, (ANSWER, kind, text), nonce)
             if repeat is None:
@@ -135,6 +136,12 @@ class Session(Reports, Exports):
                 repeat = self._remember(entry, done, reply)
         repeat[0].result()
         return repeat[1]
+
+    def _check_ends(self, x: int, said: Any) -> None:
+        """A span that a person marked ends within its sentence."""
+        begin, end = self.learner.problem.output_start[x : x + 2].tolist()
+        if isinstance(said, dict) and said["last"] >= end - begin:
+            raise Refused(f"a span ends at token {end - begin - 1} at the latest, not at {said['last']}", "bad-answer")
 
     def skip(self, person: Person, id: str, why: str = SKIP, nonce: str | None = None) -> dict[str, Any]:
         """``why``: skip, or cannot-tell."""

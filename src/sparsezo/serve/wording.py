@@ -9,7 +9,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from sparsezo.questions import Question, Questions
+from sparsezo.errors import UsageError
+from sparsezo.questions import Question, Questions, answer_code, answer_name, told_loss
 from sparsezo.serve.errors import Refused
 from sparsezo.serve.folder import Contents
 from sparsezo.serve.log import QuestionRow
@@ -37,6 +38,7 @@ def worded(
     question = row.question().offering(offered[row.kind, row.about])
     shown = contents.kind.shown(contents.task, contents.data, turned(question) if row.swapped else question)
     text = shown.pop("question")
+    labels = list(offered.get(("label", row.about), ())) if row.kind in ("part", "span") else []
     if row.kind == "label":
         shown = {name: value for name, value in shown.items() if name not in _SUGGESTIONS}
     if row.kind == "rate":
@@ -50,11 +52,19 @@ def worded(
         "task": contents.kind.name,
         "text": text,
         "choices": list(question.choices),
-        "labels": list(offered.get(("label", row.about), ())) if row.kind == "part" else [],
+        "labels": labels,
+        "names": _names(contents, [*labels, *(question.choices if row.kind == "label" else ())]),
         "shown": shown,
         "order": [1, 0] if row.swapped else [0, 1],
         "grades": GRADES,
     }
+
+
+def _names(contents: Contents, labels: Sequence[str]) -> dict[str, str]:
+    """What people call the labels; where that is what they are, nothing is said."""
+    if not hasattr(contents.serving, "choice_words"):
+        return {}
+    return {name: words for name, words in contents.serving.choice_words(contents.task, labels).items() if words != name}
 
 
 def turned(question: Question) -> Question:
@@ -67,6 +77,8 @@ def understood(row: QuestionRow, offered: Questions, answer: Any) -> tuple[str, 
         if type(answer) is not int or not 1 <= answer <= GRADES:
             raise Refused(f"an answer is a grade from 1 to {GRADES}", "bad-answer")
         return "rate", (GRADES - answer) / (GRADES - 1)
+    if row.kind == "span":
+        return _span_understood(row, offered, answer)
     choices = offered[row.kind, row.about]
     if isinstance(answer, str) and answer in choices:
         return row.kind, _TURNED.get(answer, answer) if row.swapped else answer
@@ -75,6 +87,18 @@ def understood(row: QuestionRow, offered: Questions, answer: Any) -> tuple[str, 
         return "label", answer
     wanted = ", ".join([*choices, *labels][:12])
     raise Refused(f"an answer is one of {wanted}{', ...' if len(choices) + len(labels) > 12 else ''}", "bad-answer")
+
+
+def _span_understood(row: QuestionRow, offered: Questions, answer: Any) -> tuple[str, Any]:
+    """``no``: not this one, whatever else is there. All others say which span is there, or that none is."""
+    if answer == "no":
+        return "part", answer
+    question = row.question().offering(offered["span", row.about])
+    try:
+        code = answer_code(question, answer)
+        return "span", "yes" if told_loss(question, code) == 0 else answer_name(question, code)
+    except UsageError as error:
+        raise Refused(str(error).replace("`", ""), "bad-answer") from None
 
 
 def as_said(row: QuestionRow, answer: Any) -> Any:

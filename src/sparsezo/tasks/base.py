@@ -35,6 +35,7 @@ class Problem:
     max_columns: int
     dtype: type[np.floating[Any]] = np.float32  # of the weights and scores
     questions: Questions = field(default_factory=dict)  # (rule, what it is about) -> the answers to choose from
+    start: tuple[NDArray[np.int64], NDArray[Any]] | None = None  # rows of W that rules which ask begin with, 0 elsewhere
     adagrad_start: float = 1.0  # under the root of Adagrad's step, where a rule learns from answers
     learn: bool = True  # False: to decode only
     risk: bool = True  # it has the annealed criterion's room
@@ -44,6 +45,9 @@ class Problem:
         bounds.offsets("output_start", self.output_start)
         bounds.at_least("n_features", self.n_features, 1)
         bounds.at_least("n_labels", self.n_labels, 1)
+        if self.start is not None:
+            bounds.below("the rows to start with", self.start[0], self.n_features)
+            bounds.array("the weights to start with", self.start[1], "f", (self.start[0].size, self.n_labels))
         for part in (self.inputs, self.task):
             if hasattr(part, "check"):
                 part.check(self)

@@ -6,9 +6,11 @@ const KEPT = "sparsezo.keys";
 export const ACTIONS = {
   yes: { words: "Yes", keys: ["y", "a"] },
   no: { words: "No", keys: ["n", "x"] },
-  first: { words: "The first of two", keys: ["ArrowLeft"] },
-  second: { words: "The second of two", keys: ["ArrowRight"] },
+  first: { words: "The first of two; end one word earlier", keys: ["ArrowLeft"] },
+  second: { words: "The second of two; end one word later", keys: ["ArrowRight"] },
   tie: { words: "Neither is better", keys: ["t"] },
+  sooner: { words: "Start one word earlier", keys: ["ArrowUp"] },
+  later: { words: "Start one word later", keys: ["ArrowDown"] },
   skip: { words: "Skip", keys: ["s", "Space"] },
   cannot: { words: "Can’t tell", keys: ["c"] },
   flag: { words: "Flag", keys: ["f"] },

@@ -9,19 +9,12 @@ export function code(k, n) {
   return String(k + 1).padStart(String(n).length, "0");
 }
 
-/** What a tag says, for those who do not know how tags are written; nothing for other labels. */
-export function hint(name, names) {
-  if (!names.some((each) => each.startsWith("B-"))) return "";
-  if (name === "O") return "outside";
-  const [, place, type] = /^([BI])-(.+)$/.exec(name) ?? [];
-  return place === "B" ? `${type} starts` : place === "I" ? `${type} goes on` : "";
-}
-
 export class Labels {
   constructor(keys, choose) {
     this.keys = keys;
     this.choose = choose;
     this.names = [];
+    this.called = {};
     this.typed = "";
     $("filter").addEventListener("input", () => this.#narrow());
     $("filter").addEventListener("keydown", (event) => {
@@ -37,18 +30,18 @@ export class Labels {
     });
   }
 
-  /** `title`: above the list; no names: nothing is shown. */
-  show(names, title) {
+  /** `title`: above the list; no names: nothing is shown. `called`: what people call them. */
+  show(names, title, called = {}) {
     this.names = names;
+    this.called = called;
     $("labels").hidden = !names.length;
     $("labels-title").textContent = title;
     $("filter").closest("label").hidden = names.length <= ONE_KEY;
     const buttons = names.map((name, k) => {
       const digits = code(k, names.length);
       const shown = this.keys.on ? [...digits].map((digit) => this.keys.label("d" + digit)).join("") : "";
-      const words = hint(name, names);
       const button = el("button", { type: "button", class: "label", "data-code": digits }, shown ? el("kbd", {}, shown) : null);
-      button.append(el("span", {}, name), ...(words ? [el("span", { class: "hint" }, words)] : []));
+      button.append(el("span", {}, called[name] ?? name));
       button.addEventListener("click", () => this.choose(name));
       return button;
     });
@@ -84,8 +77,9 @@ export class Labels {
 
   #matching() {
     const wanted = $("filter").value.trim().toLowerCase();
-    const found = this.names.filter((name) => name.toLowerCase().includes(wanted));
-    const starts = (name) => (name.toLowerCase().startsWith(wanted) ? 0 : 1);
+    const words = (name) => (this.called[name] ?? name).toLowerCase();
+    const found = this.names.filter((name) => words(name).includes(wanted));
+    const starts = (name) => (words(name).startsWith(wanted) ? 0 : 1);
     return found.sort((a, b) => starts(a) - starts(b));
   }
 

@@ -6,6 +6,7 @@ import { Keys, keyOf } from "./keys.js";
 import { Labels } from "./labels.js";
 import { Outbox } from "./outbox.js";
 import { auditLine, forecastLine, plot } from "./plot.js";
+import { Marking } from "./marking.js";
 import { input, outputs, sentenceOf } from "./show.js";
 
 const AHEAD = 2; // questions that wait
@@ -20,6 +21,7 @@ const labels = new Labels(keys, (name) => answer(name));
 const outbox = new Outbox(api, { sent, refused, changed: showState });
 
 let current = null;
+const marking = new Marking(drawMarked); // the ends of the span that is asked about, as the person has put them
 let ahead = [];
 let past = []; // answers and skips, the oldest first: {id, question or null, text, answer, entry}
 const gone = new Set(); // ids that were answered or skipped and not taken back
@@ -57,6 +59,7 @@ function show() {
     labels.show([], "");
     return;
   }
+  marking.begin(question);
   $("text").replaceChildren(...sentenceOf(question));
   $("shown").replaceChildren(...input(question));
   drawAnswers(question);
@@ -67,14 +70,24 @@ function show() {
   }
 }
 
+/** The person has moved the ends of the span: it is drawn, and asked about, as it is now. */
+function drawMarked() {
+  $("text").replaceChildren(...sentenceOf(current, marking.ends));
+  $("shown").replaceChildren(...input(current, marking.ends));
+  drawAnswers(current);
+}
+
 function drawAnswers(question) {
   $("answers").className = `answers of-${question.kind}`;
-  if (question.kind === "part") {
-    $("answers").replaceChildren(button("Yes", "yes", "yes", "good"), button("No", "no", "no", "bad"));
-    labels.show(question.labels ?? [], "Or say what it is");
+  $("shown").className = `of-${question.kind}`;
+  if (question.kind === "part" || question.kind === "span") {
+    const no = marking.moved ? [] : [button("No", "no", "no", "bad")];
+    $("answers").replaceChildren(button("Yes", "yes", "yes", "good"), ...no);
+    if (question.kind === "part") labels.show(question.labels ?? [], "Or say what it is", question.names);
+    else labels.show(question.labels ?? [], "Or say what it is. Choose words to change where it starts and ends.", question.names);
   } else if (question.kind === "label") {
     $("answers").replaceChildren();
-    labels.show(question.choices, "What is it?");
+    labels.show(question.choices, "What is it?", question.names);
   } else if (question.kind === "pair") {
     const cards = outputs(question).map((node, k) => {
       const name = k === 0 ? "first" : "second";
@@ -144,16 +157,27 @@ function next() {
   if (current === null) message(outbox.torn ? "Waiting for the connection. Your answers are kept." : "Fetching a question");
 }
 
+/** An answer as people call it; a span by what it is. */
+function inWords(value, question) {
+  const name = typeof value === "object" && value !== null ? value.label : value;
+  return String(CHOICES[name] ?? question?.names?.[name] ?? name);
+}
+
 function answer(said) {
   if (current === null || busy) return;
   const question = current;
-  const value = question.kind === "rate" ? Number(said) : said;
+  if (said === "no" && marking.moved) return; // of what was marked by hand there is only what it is
+  const value = question.kind === "rate" ? Number(said) : marking.answer(said);
+  if (value === null) {
+    echo("Choose words that touch those asked about");
+    return;
+  }
   const seconds = Math.min(readWatch(), 86400);
   gone.add(question.id);
   next(); // on the screen before the answer is sent
   const entry = outbox.add("tell", { id: question.id, answer: value, seconds: Math.round(seconds * 1000) / 1000 });
   past.push({ id: question.id, question, text: question.text, answer: value, entry });
-  echo(`${CHOICES[value] ?? value}: ${short(question.text, 50)}`, entry);
+  echo(`${inWords(value, question)}: ${short(question.text, 50)}`, entry);
   showPast();
 }
 
@@ -196,7 +220,7 @@ async function undo(which = past.at(-1)) {
   current = question;
   show();
   $("card").focus({ preventScroll: true });
-  echo(`Taken back: ${CHOICES[which.answer] ?? which.answer}. Answer it again`);
+  echo(`Taken back: ${inWords(which.answer, question)}. Answer it again`);
   showPast();
 }
 
@@ -218,7 +242,7 @@ async function fetchBack(which) {
 function showPast() {
   const items = past.slice(-LISTED).reverse();
   const made = items.map((each) => {
-    const change = el("button", { type: "button", title: each.text }, el("b", {}, short(CHOICES[each.answer] ?? each.answer, 24)), " ", short(each.text, 80), unseen(" Change this answer"));
+    const change = el("button", { type: "button", title: each.text }, el("b", {}, short(inWords(each.answer, each.question ?? each), 24)), " ", short(each.text, 80), unseen(" Change this answer"));
     change.addEventListener("click", () => undo(each));
     each.item = el("li", { class: outbox.entries.includes(each.entry) ? "unsaved" : "" }, change);
     return each.item;
@@ -314,10 +338,12 @@ async function refreshStatus() {
 // Keys, buttons, leaving
 
 const DO = {
-  yes: () => current?.kind === "part" && answer("yes"),
-  no: () => current?.kind === "part" && answer("no"),
-  first: () => current?.kind === "pair" && answer("first"),
-  second: () => current?.kind === "pair" && answer("second"),
+  yes: () => ["part", "span"].includes(current?.kind) && answer("yes"),
+  no: () => ["part", "span"].includes(current?.kind) && answer("no"),
+  first: () => (current?.kind === "pair" ? answer("first") : marking.move(0, -1)),
+  second: () => (current?.kind === "pair" ? answer("second") : marking.move(0, 1)),
+  sooner: () => marking.move(-1, 0),
+  later: () => marking.move(1, 0),
   tie: () => current?.kind === "pair" && answer("tie"),
   skip: () => pass("skip"),
   cannot: () => pass("cannot-tell"),
@@ -342,7 +368,7 @@ document.addEventListener("keydown", (event) => {
   if (target.closest("input, textarea, select, [contenteditable]")) return;
   const key = keyOf(event);
   if (key === null || (key === "Space" && target.closest("button, a, summary"))) return;
-  if (key.startsWith("Arrow") && current?.kind !== "pair") return;
+  if (key.startsWith("Arrow") && !["pair", "span"].includes(current?.kind)) return;
   const action = keys.action(key);
   if (action === null) return;
   event.preventDefault();
@@ -353,6 +379,11 @@ document.addEventListener("keydown", (event) => {
 for (const made of document.querySelectorAll("[data-action]")) {
   made.addEventListener("click", () => DO[made.dataset.action]());
 }
+
+$("shown").addEventListener("click", (event) => {
+  const at = event.target.closest("[data-at]")?.dataset.at;
+  if (at !== undefined && !busy) marking.choose(Number(at), event.shiftKey);
+});
 
 addEventListener("beforeunload", (event) => {
   if (outbox.size) event.preventDefault();
@@ -374,7 +405,7 @@ async function start() {
     const { recent } = await api.get(`recent?n=${LISTED}`);
     const known = new Set(past.map((each) => each.id));
     const older = recent.filter((each) => !each.retracted && !known.has(each.id)).reverse();
-    past = [...older.map(({ id, question, answer }) => ({ id, question: null, text: question, answer, entry: undefined })), ...past];
+    past = [...older.map(({ id, question, answer, names }) => ({ id, question: null, text: question, answer, names, entry: undefined })), ...past];
     showPast();
   } catch (error) {
     if (!("passing" in error)) throw error; // the list starts empty, then

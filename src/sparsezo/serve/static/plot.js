@@ -55,7 +55,7 @@ function chunkLine(chunks) {
     const of = chunks[name.toLowerCase()];
     return `${name} ${Number.isFinite(of.value) ? percent(of.value) : "unknown"}${within(of, percent)}`;
   });
-  return `Chunks of ${count(chunks.sentences)} whole sentences: ${said.join(", ")}.`;
+  return `Over ${count(chunks.sentences)} whole sentences: ${said.join(", ")}.`;
 }
 
 export function forecastLine(forecast, metric) {

@@ -1,4 +1,4 @@
-// A question's input, drawn: sentences with chunks in brackets, documents, two outputs side by side.
+// A question's input, drawn: sentences with their spans in brackets, documents, two outputs side by side.
 import { differing } from "./diff.js";
 import { el, unseen } from "./dom.js";
 
@@ -30,16 +30,19 @@ export function spans(tags) {
   return found;
 }
 
-export const badge = (name) => el("span", { class: `badge ${hue(name)}` }, name);
+export const badge = (name, words = name) => el("span", { class: `badge ${hue(name)}` }, words);
 
 const bracket = (text) => el("span", { class: "bracket", "aria-hidden": "true" }, text);
 
-/** Words in a row with spaces; `mark(at)` may wrap one. */
+/** A sentence's words: its tokens, what stands between them (spaces, unless the text says otherwise), what types are called. */
+const rowOf = ({ words, gaps }, names = {}) => ({ words, gap: (at) => gaps?.[at] ?? " ", called: (type) => names[type] ?? type });
+
+/** Words in a row with what stands between them; `mark(at)` may wrap one. Each knows its place, to be chosen by. */
 function words(row, first, last, mark) {
   const made = [];
   for (let at = first; at <= last; at++) {
-    if (at > first) made.push(" ");
-    made.push(mark?.(at) ? el("b", { class: "differs" }, row[at]) : row[at]);
+    if (at > first) made.push(row.gap(at - 1));
+    made.push(el(mark?.(at) ? "b" : "span", { class: mark?.(at) ? "differs" : "word", "data-at": String(at) }, row.words[at]));
   }
   return made;
 }
@@ -52,17 +55,17 @@ function sentence(row, chunks, { part = null, mark = null } = {}) {
   pieces.sort((a, b) => a.first - b.first);
   let at = 0;
   for (const piece of pieces) {
-    if (piece.first > at) made.append(...words(row, at, piece.first - 1, mark), " ");
-    made.append(piece === part ? asked(row, part) : chunk(row, piece, mark), " ");
+    if (piece.first > at) made.append(...words(row, at, piece.first - 1, mark), row.gap(piece.first - 1));
+    made.append(piece === part ? asked(row, part) : chunk(row, piece, mark), row.gap(piece.last));
     at = piece.last + 1;
   }
-  if (at < row.length) made.append(...words(row, at, row.length - 1, mark));
+  if (at < row.words.length) made.append(...words(row, at, row.words.length - 1, mark));
   return made;
 }
 
 function chunk(row, { first, last, type }, mark) {
   const inside = words(row, first, last, mark);
-  return el("span", { class: `chunk ${hue(type)}` }, bracket("["), ...together(inside, bracket("]"), type ? badge(type) : null));
+  return el("span", { class: `chunk ${hue(type)}` }, bracket("["), ...together(inside, bracket("]"), type ? badge(type, row.called(type)) : null));
 }
 
 /** The last word, its bracket and its badge stay on one line. */
@@ -77,15 +80,18 @@ function asked(row, { first, last, type, opens, closes, name }) {
     { class: `asked ${hue(type)}` },
     unseen("(in question: "),
     opens ? bracket("[") : null,
-    ...together(words(row, first, last), closes ? bracket("]") : null, name ? badge(name) : null),
+    ...together(words(row, first, last), closes ? bracket("]") : null, name ? badge(name, row.called(name)) : null),
     unseen(")"),
   );
 }
 
-function tagged(question) {
-  const { words: row, first, last, tag, tags } = question.shown;
+/** `marked`: where the person has put the ends, of a question about a span. */
+function tagged(question, marked) {
+  const { tag, tags } = question.shown;
+  const row = rowOf(question.shown, question.names);
+  const { first, last } = marked ?? question.shown;
   const blind = question.kind === "label"; // a suggestion must not sway the answer
-  const whole = (question.about ?? question.shown.about) === "chunk" || last > first || question.text.startsWith("Is '");
+  const whole = question.kind === "span" || last > first || question.text.startsWith("Is '");
   const type = blind ? "" : typeOf(tag ?? "");
   const known = !blind && isChunk(tag ?? "");
   const part = {
@@ -104,14 +110,14 @@ function twoOutputs(question) {
   if (shown.outputs && shown.words) {
     const [a, b] = shown.outputs;
     const mark = (at) => a[at] !== b[at];
-    return shown.outputs.map((tags) => sentence(shown.words, spans(tags), { mark }));
+    return shown.outputs.map((tags) => sentence(rowOf(shown, question.names), spans(tags), { mark }));
   }
   const texts = shown.hypotheses ?? shown.classes ?? (shown.outputs ?? []).map(String);
   if (!shown.hypotheses && shown.classes) return texts.map((name) => el("p", { class: "sentence" }, badge(name)));
   const rows = texts.map((text) => text.split(/\s+/).filter(Boolean));
   const marks = differing(rows[0], rows[1]);
   return rows.map((row, k) =>
-    el("p", { class: "sentence", dir: "auto" }, ...words(row, 0, row.length - 1, (at) => marks[k][at])),
+    el("p", { class: "sentence", dir: "auto" }, ...words(rowOf({ words: row }), 0, row.length - 1, (at) => marks[k][at])),
   );
 }
 
@@ -119,7 +125,7 @@ const text = (content, label) =>
   el("div", { class: "document", tabindex: "0", role: "region", "aria-label": label, dir: "auto" }, content);
 
 /** The nodes of a question's input, above its answers. */
-export function input(question) {
+export function input(question, marked = null) {
   const { shown, kind } = question;
   const made = [];
   if (typeof shown.source === "string") {
@@ -127,8 +133,8 @@ export function input(question) {
   }
   if (typeof shown.document === "string") made.push(text(shown.document, "Document"));
   if (kind === "pair") return made;
-  if (shown.words && Number.isInteger(shown.first)) made.push(...tagged(question));
-  else if (shown.words) made.push(sentence(shown.words, spans(shown.outputs?.[0] ?? shown.tags ?? [])));
+  if (shown.words && Number.isInteger(shown.first)) made.push(...tagged(question, marked));
+  else if (shown.words) made.push(sentence(rowOf(shown, question.names), spans(shown.outputs?.[0] ?? shown.tags ?? [])));
   for (const hypothesis of shown.hypotheses ?? []) made.push(el("p", { class: "sentence", dir: "auto" }, hypothesis));
   const names = kind === "label" ? [] : [shown.class, ...(shown.classes ?? [])].filter(Boolean);
   if (names.length) made.push(el("p", { class: "classes" }, ...names.map(badge)));
@@ -138,11 +144,18 @@ export function input(question) {
 /** For pair: the two outputs as they are to be shown, left and right. */
 export const outputs = (question) => twoOutputs(question);
 
-/** The sentence that asks, with the part in question set apart. */
-export function sentenceOf(question) {
+/** The text of the words first to last, in one line. */
+export function textOf({ words: row, gaps }, first, last) {
+  const pieces = row.slice(first, last + 1).map((word, k) => word + (first + k < last ? (gaps?.[first + k] ?? " ") : ""));
+  return pieces.join("").replace(/\s+/g, " ");
+}
+
+/** The sentence that asks, with the part in question set apart: the one shown, or the one that the person has marked. */
+export function sentenceOf(question, marked = null) {
   const { words: row, first, last } = question.shown;
-  const part = row && Number.isInteger(first) ? row.slice(first, last + 1).join(" ") : null;
+  const part = row && Number.isInteger(first) ? (question.shown.part ?? textOf(question.shown, first, last)) : null;
   const at = part ? question.text.indexOf(`'${part}'`) : -1;
   if (at < 0) return [question.text];
-  return [question.text.slice(0, at), el("em", {}, part), question.text.slice(at + part.length + 2)];
+  const shown = marked ? textOf(question.shown, marked.first, marked.last) : part;
+  return [question.text.slice(0, at), el("em", {}, shown), question.text.slice(at + part.length + 2)];
 }

@@ -24,7 +24,10 @@ _F = np.float32
 
 @kernel
 def viterbi(P: Any, R: Any, K: Any, start: Any, best: Any, back: Any, y: Any) -> Any:
-    """y = the best path (the first tag wins a tie); returns its score. best, back: room, tokens x tags."""
+    """y = the best path; returns its score. best, back: room, tokens x tags.
+
+    The last tag wins a tie. It is O: where nothing was learned, nothing is tagged.
+    """
     if K == 3:
         return _viterbi3(P, R, start, back, y)
     for b in range(K):
@@ -35,14 +38,14 @@ def viterbi(P: Any, R: Any, K: Any, start: Any, best: Any, back: Any, y: Any) ->
             arg = 0
             for a in range(1, K):
                 score = best[i - 1, a] + P[i, a * K + b]
-                if score > top:
+                if score >= top:
                     top = score
                     arg = a
             best[i, b] = top
             back[i, b] = arg
     arg = 0
     for b in range(1, K):
-        if best[R - 1, b] > best[R - 1, arg]:
+        if best[R - 1, b] >= best[R - 1, arg]:
             arg = b
     score = best[R - 1, arg]
     for i in range(R - 1, -1, -1):
@@ -71,10 +74,10 @@ def _viterbi3(P: Any, R: Any, start: Any, back: Any, y: Any) -> Any:
 
 @kernel
 def _best_of_3(s0: Any, s1: Any, s2: Any) -> Any:
-    top = s1 if s1 > s0 else s0
-    arg = 1 if s1 > s0 else 0
-    arg = 2 if s2 > top else arg
-    top = s2 if s2 > top else top
+    top = s1 if s1 >= s0 else s0
+    arg = 1 if s1 >= s0 else 0
+    arg = 2 if s2 >= top else arg
+    top = s2 if s2 >= top else top
     return top, arg
 
 

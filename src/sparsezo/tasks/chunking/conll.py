@@ -22,7 +22,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import IO
+from typing import IO, TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,6 +31,9 @@ from sparsezo.errors import DataError, UsageError, quoted
 from sparsezo.storage import limits
 from sparsezo.storage.files import atomic_write, numbered_lines
 from sparsezo.tasks.chunking import conllu
+
+if TYPE_CHECKING:
+    from sparsezo.tasks.chunking.documents import Document
 
 _DOCUMENT_START = "-DOCSTART-"
 _NO_TOKEN = "holds no token; expected one token a line and a blank line between sentences"
@@ -54,6 +57,36 @@ class Listed:
 
 
 @dataclass(frozen=True, eq=False)
+class Source:
+    """The raw texts that a corpus's tokens stand in; offsets are characters (code points) of the document's text."""
+
+    documents: list[Document]
+    of_sentence: NDArray[np.int64]  # the document of each sentence
+    starts: NDArray[np.int64]  # one a token
+    ends: NDArray[np.int64]  # likewise, exclusive
+
+    def part(self, sentences: slice, tokens: slice) -> Source:
+        """The sentences of one run; the documents stay whole."""
+        return Source(self.documents, self.of_sentence[sentences], self.starts[tokens], self.ends[tokens])
+
+    def take(self, sentences: Sequence[int] | NDArray[np.int64], tokens: NDArray[np.int64]) -> Source:
+        return Source(self.documents, self.of_sentence[np.asarray(sentences, np.int64)], self.starts[tokens], self.ends[tokens])
+
+    def document(self, sentence: int) -> Document:
+        return self.documents[int(self.of_sentence[sentence])]
+
+    def text(self, sentence: int, first: int, last: int) -> str:
+        """What the tokens first to last (of the whole corpus) of a sentence cover."""
+        return self.document(sentence).text[int(self.starts[first]) : int(self.ends[last])]
+
+    def gaps(self, sentence: int, begin: int, end: int) -> list[str]:
+        """What stands behind each token of a sentence, up to the next; nothing behind the last."""
+        text = self.document(sentence).text
+        stops, starts = self.ends[begin:end].tolist(), self.starts[begin + 1 : end].tolist()
+        return [text[a:b] for a, b in zip(stops, starts, strict=False)] + [""]
+
+
+@dataclass(frozen=True, eq=False)
 class Corpus:
     """Sentences, one after the other; sentence s is tokens ``offsets[s]:offsets[s + 1]``."""
 
@@ -67,6 +100,7 @@ class Corpus:
     """Where the file lists attributes there are no columns for templates to read."""
     column: str | None = None  # the tag's, by number or by its name in CoNLL-U; None: the last
     text: list[str] | None = field(default=None, repr=False)  # all lines of CoNLL-U that is to be tagged
+    source: Source | None = field(default=None, repr=False)  # where the tokens are of raw text
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
@@ -95,6 +129,7 @@ class Corpus:
             lines=self.lines[tokens],
             listed=None if self.listed is None else self.listed.part(tokens),
             column=self.column,
+            source=None if self.source is None else self.source.part(slice(start, stop), tokens),
         )
 
     def take(self, chosen: Sequence[int] | NDArray[np.int64]) -> Corpus:
@@ -116,6 +151,7 @@ class Corpus:
             lines=self.lines[tokens] if len(self.lines) else self.lines,
             listed=listed,
             column=self.column,
+            source=None if self.source is None else self.source.take(chosen, tokens),
         )
 
     def where(self, token: int) -> str:

@@ -114,7 +114,7 @@ def show_path(y: Any, R: Any, K: Any, start: Any, shown: Any, out: Any) -> None:
 
 @kernel
 def best_of_chain(E: Any, R: Any, K: Any, best: Any, back: Any, y: Any) -> None:
-    """y = the most probable path of the chain E. best, back: room, tokens x tags."""
+    """y = the most probable path of the chain E; the last tag wins a tie. best, back: room, tokens x tags."""
     for b in range(K):
         best[0, b] = 1
     for i in range(1, R):
@@ -123,7 +123,7 @@ def best_of_chain(E: Any, R: Any, K: Any, best: Any, back: Any, y: Any) -> None:
             best[i, b], back[i, b] = -1, 0
             for a in range(K):
                 p = best[i - 1, a] * E[i, a * K + b]
-                if p > best[i, b]:
+                if p >= best[i, b]:
                     best[i, b], back[i, b] = p, a
             top = max(top, best[i, b])
         scale = np.float32(1) / top if top > 0 else np.float32(1)  # or a long path would end in 0
@@ -131,7 +131,7 @@ def best_of_chain(E: Any, R: Any, K: Any, best: Any, back: Any, y: Any) -> None:
             best[i, b] *= scale
     tag, top = 0, np.float32(-1)
     for b in range(K):
-        if best[R - 1, b] * E[R, b] > top:
+        if best[R - 1, b] * E[R, b] >= top:
             tag, top = b, best[R - 1, b] * E[R, b]
     for i in range(R - 1, -1, -1):
         y[i] = tag

@@ -33,7 +33,12 @@ U21:%x[-1,1]/%x[0,1]/%x[1,1]
 U22:%x[0,1]/%x[1,1]/%x[2,1]
 """
 
-NER = """\
+CAPITAL = r'u:capital=%t[-1,0,"^."]/%t[0,0,"^\u"]'  # whether it stands inside of a sentence, and has a capital
+BIAS = "u:bias="  # of order 2: a row that every token has, for tag bigrams; order 1 has rows of its own for them
+
+NER = f"""\
+{CAPITAL}
+
 # words in a window of two, and their bigrams
 u:word-2=%x[-2,0]
 u:word-1=%x[-1,0]
@@ -89,7 +94,8 @@ u:third+1=%x[1,2]
 FEATURE_SETS = {"chunking": CHUNKING, "ner": NER}
 
 
-def built_in(name: str, n_columns: int) -> tuple[Template, ...]:
+def built_in(name: str, n_columns: int, order: int = 1) -> tuple[Template, ...]:
     """A set of FEATURE_SETS, without the templates that read more than the data's columns."""
-    templates = parse_templates(FEATURE_SETS[name].splitlines(), f"the built-in templates for {name}")
+    lines = FEATURE_SETS[name].splitlines() + [BIAS] * (name == "ner" and order == 2)
+    templates = parse_templates(lines, f"the built-in templates for {name}")
     return tuple(each for each in templates if all(part.source.column < n_columns for part in each.parts))

@@ -44,7 +44,7 @@ def make_indices(
     if corpus.listed is not None:
         return (ListedIndex.fit(corpus, min_count) if hash_bits is None else HashedListed(hash_bits)), None
     if templates is None:
-        templates = built_in(features, len(corpus.columns))
+        templates = built_in(features, len(corpus.columns), order)
     with_bigrams = [each for each in templates if order == 1 and each.kind in "b*" and each.parts]
     templates = [each for each in templates if order == 2 or each.kind in "u*"]
     if not templates:

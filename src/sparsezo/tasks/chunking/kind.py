@@ -5,7 +5,7 @@ from __future__ import annotations
 from sparsezo.tasks.chunking.options import ChunkingOptions, ReadingOptions
 from sparsezo.tasks.kind import TaskKind
 
-ASKS = ("part", "label", "pair", "rate")
+ASKS = ("part", "label", "span", "pair", "rate")
 _SAMPLED = {"pairwise": {"adagrad": 0.02, "constant": 0.003}, "cross-entropy": {"adagrad": 0.03, "constant": 0.001}}
 
 

@@ -11,7 +11,23 @@ from typing import Any
 import numpy as np
 
 from sparsezo.kernels import protocol
-from sparsezo.kernels.codes import ABOUT_CHUNK, AT_ONCE, AT_RANDOM, FIRST, LABEL, NO, PAIR, PART, RATE, SECOND, TIE, YES
+from sparsezo.kernels.codes import (
+    ABOUT_CHUNK,
+    AT_ONCE,
+    AT_RANDOM,
+    FIRST,
+    LABEL,
+    NO,
+    NO_SPAN,
+    PAIR,
+    PART,
+    RATE,
+    SECOND,
+    SPAN,
+    SPAN_BASE,
+    TIE,
+    YES,
+)
 from sparsezo.kernels.jit import kernel
 from sparsezo.kernels.protocol import implements
 from sparsezo.kernels.random import uniform
@@ -71,7 +87,7 @@ def _look(
     elif kind == RATE:  # whichever token it was
         events.best_of_chain(room.E, R, K, room.best, room.back, y)
         chance = 1.0 if mode == AT_RANDOM else asked
-    elif about == ABOUT_CHUNK:
+    elif about == ABOUT_CHUNK or kind == SPAN:
         _chunk_at(task, R, i, q, y)
     return chance
 
@@ -143,6 +159,8 @@ def _evidence(
         likelihood = _of_pair(task, R, y, other, answer, e0, DP)
     elif kind == RATE:
         likelihood = _of_rating(task, R, y, answer, DP)
+    elif kind == SPAN:
+        likelihood = _of_span(task, R, q, answer, e0, DP)
     elif about == ABOUT_CHUNK:
         likelihood = _of_chunk(task, R, kind, q, answer, e0, e1, DP)
     else:
@@ -223,6 +241,43 @@ def _of_no_chunk(task: Any, R: Any, q: Any, e0: Any, DP: Any) -> Any:
 
 
 @kernel
+def _want_span(task: Any, R: Any, q: Any, answer: Any, wanted: Any) -> Any:
+    """The event that the first span touching what was shown is the one named, or that none does.
+
+    Returns whether the answer is one of those at hand: the ends shown with any type, or none.
+    """
+    for j in range(R):
+        wanted[j] = events.ANYTHING
+    code = int(answer)
+    if code == NO_SPAN:
+        for j in range(q[0], q[2] + 1):
+            wanted[j] = task.start
+        return True
+    code -= 1
+    tag, ends = code % SPAN_BASE, code // SPAN_BASE
+    last, first = ends % SPAN_BASE, ends // SPAN_BASE
+    for j in range(q[0], first):  # the first one that touches it: nothing stands there before it
+        wanted[j] = task.start
+    wanted[first] = tag
+    for j in range(first + 1, last + 1):
+        wanted[j] = tag + 1  # I stands behind its B
+    if last + 1 < R:
+        wanted[last + 1] = events.other_than(tag + 1)
+    return first == q[0] and last == q[2]
+
+
+@kernel
+def _of_span(task: Any, R: Any, q: Any, answer: Any, e: Any, DP: Any) -> Any:
+    """A rater who errs picks one of the answers at hand; a span that was marked by hand is no slip."""
+    K, room = task.n_tags, task.scratch
+    n = (K - 1) // 2 + 1  # answers at hand: the types, and none
+    at_hand = _want_span(task, R, q, answer, room.wanted)
+    P = events.given_event(room.E, R, K, task.start, task.shown, room.wanted, room.p, room.E2)
+    base = e / (n - 1) if at_hand else 0.0
+    return _climb(task, R, base, 1 - e * n / (n - 1), P, DP)
+
+
+@kernel
 def _as_in(task: Any, R: Any, y: Any, other: Any) -> Any:
     """The chain given that the truth is as in y wherever the two outputs show something else; its probability."""
     K, room = task.n_tags, task.scratch
@@ -273,6 +328,8 @@ def _options(task: Any, x: Any, kind: Any, about: Any) -> Any:
         return 2
     if kind == PAIR:
         return 3
+    if kind == SPAN:
+        return (task.n_tags - 1) // 2 + 1
     return task.n_tags if about != ABOUT_CHUNK else (task.n_tags - 1) // 2 + 1
 
 
@@ -289,6 +346,8 @@ def _truth(gold: Any, task: Any, x: Any, kind: Any, about: Any, q: Any, y: Any, 
     if kind == PAIR:
         first, second = protocol.delta(gold, task, x, y), protocol.delta(gold, task, x, other)
         return FIRST if first < second else (SECOND if second < first else TIE)
+    if kind == SPAN:
+        return _first_span(task, z, q)
     right = _shown_gold(task, z, q[0])
     if about == ABOUT_CHUNK:
         begins = right < task.n_tags and task.kind[right] == 1
@@ -302,6 +361,24 @@ def _truth(gold: Any, task: Any, x: Any, kind: Any, about: Any, q: Any, y: Any, 
     if kind == LABEL:
         return right
     return YES if right == q[1] else NO
+
+
+@kernel
+def _first_span(task: Any, z: Any, q: Any) -> Any:
+    """The first correct span that touches what is shown; of a type that no output has: none."""
+    i = q[0]
+    while i <= q[2] and (z[i] >= task.n_tags or task.kind[z[i]] == 0):
+        i += 1
+    if i > q[2]:
+        return NO_SPAN
+    first = i
+    while first > 0 and task.kind[_shown_gold(task, z, first)] == 2:
+        first -= 1
+    tag = _shown_gold(task, z, first)
+    last = i
+    while last + 1 < z.size and _shown_gold(task, z, last + 1) == tag + 1:
+        last += 1
+    return 1 + (first * SPAN_BASE + last) * SPAN_BASE + tag
 
 
 @kernel

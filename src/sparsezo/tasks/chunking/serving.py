@@ -16,12 +16,14 @@ from sparsezo.storage.texts import joined, parted
 from sparsezo.tasks.chunking.conll import Corpus, Listed
 from sparsezo.tasks.chunking.metric import chunks
 from sparsezo.tasks.chunking.options import PLAIN
-from sparsezo.tasks.chunking.show import in_words
+from sparsezo.tasks.chunking.show import choice_words, in_words
 from sparsezo.tasks.chunking.tags import OUTSIDE, in_iob2, spelled
 from sparsezo.tasks.keeping import identity_of, read_inputs, write_inputs
 
 if TYPE_CHECKING:
     from sparsezo.tasks.chunking.task import Chunking
+
+__all__ = ["choice_words"]
 
 AUDIT = "label"  # the kind of question that an audit asks
 _KIND = "sentences"
@@ -41,6 +43,11 @@ def to_arrays(data: Corpus) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         arrays["names"], arrays["names_start"] = joined(data.listed.names)
         arrays |= {f"listed.{name}": getattr(data.listed, name) for name in ("starts", "ids", "values")}
     return {"path": data.path, "columns": len(data.columns), "column": data.column}, arrays
+
+
+def usual_rule(task: Chunking) -> str:
+    """Of a session: people are asked about spans where there are any."""
+    return "part" if task.scheme == PLAIN else "span"
 
 
 def keep(folder: Path, data: Corpus) -> str:
@@ -125,6 +132,8 @@ def annotated(
 
 def _said(task: Chunking, question: Question, kind: str, answer: Any) -> list[tuple[int, str]]:
     """Tokens whose tag the answer says, with the tag."""
+    if kind == "span":
+        return _said_of_span(task, question, answer)
     if kind not in ("part", "label") or (kind == "part" and answer != "yes"):
         return []
     first, shown, last, _ = question.numbers
@@ -135,8 +144,23 @@ def _said(task: Chunking, question: Question, kind: str, answer: Any) -> list[tu
         if answer == OUTSIDE:  # no chunk with these ends: which tags there are is left open
             return []
         tag = next(each for each in task.tags if each[0] == "B" and (each[2:] or "chunk") == answer)
-    inside = "I" + tag[1:]
-    return [(first, tag), *((place, inside) for place in range(first + 1, last + 1))]
+    return _span_tags(first, last, tag)
+
+
+def _said_of_span(task: Chunking, question: Question, answer: Any) -> list[tuple[int, str]]:
+    """Its own tokens, and those that it was asked about before the first of them."""
+    first, shown, last, _ = question.numbers
+    if answer == "yes":
+        return _span_tags(first, last, task.tags[shown])
+    if answer == OUTSIDE:
+        return [(place, OUTSIDE) for place in range(first, last + 1)]
+    begin, end = answer["first"], answer["last"]
+    tag = next(each for each in task.tags if each[0] == "B" and (each[2:] or "chunk") == answer["label"])
+    return [*((place, OUTSIDE) for place in range(first, begin)), *_span_tags(begin, end, tag)]
+
+
+def _span_tags(first: int, last: int, tag: str) -> list[tuple[int, str]]:
+    return [(first, tag), *((place, "I" + tag[1:]) for place in range(first + 1, last + 1))]
 
 
 def _agree(tags: list[str], certain: list[bool], offsets: list[int]) -> None:

@@ -1,11 +1,14 @@
-"""A question about tags, in words.
+"""A question about tags, in words that somebody who has never heard of tags understands.
 
->>> chunk_words("NP"), chunk_words("LOC"), chunk_words("")
-('a noun phrase (NP)', 'a LOC', 'a chunk')
+>>> with_article("organisation"), with_article("place")
+('an organisation', 'a place')
+>>> type_words("LOC", {}), type_words("DRUG", {"DRUG": "medicine"}), type_words("GENE", {})
+('place', 'medicine', 'GENE')
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,13 +23,33 @@ if TYPE_CHECKING:
     from sparsezo.tasks.chunking.conll import Corpus
     from sparsezo.tasks.chunking.task import Chunking
 
-_PHRASES = {
+_WORDS = {  # of types that are known by these names in many collections; `tags` PER=person gives other words
+    "PER": "person",
+    "PERSON": "person",
+    "LOC": "place",
+    "LOCATION": "place",
+    "GPE": "country, city or state",
+    "FAC": "building or other facility",
+    "ORG": "organisation",
+    "ORGANIZATION": "organisation",
+    "NORP": "nationality, religious or political group",
+    "MISC": "name of another kind",
+    "DATE": "date",
+    "TIME": "time",
+    "MONEY": "amount of money",
+    "PERCENT": "percentage",
+    "PRODUCT": "product",
+    "EVENT": "event",
+    "LAW": "law",
+    "LANGUAGE": "language",
     "NP": "noun phrase",
     "VP": "verb phrase",
     "PP": "prepositional phrase",
     "ADJP": "adjective phrase",
     "ADVP": "adverb phrase",
+    "": "span",
 }
+NOTHING = "none of these"
 
 _OF_OUTPUTS = {
     1: "How bad is this, from 0 (all right) to 1 (all wrong)?",
@@ -35,18 +58,28 @@ _OF_OUTPUTS = {
 
 
 def shown(task: Chunking, data: Corpus, question: Question | Proposal) -> dict[str, Any]:
-    """words, question; part and label: first, last (places of tokens), tag; others: outputs, the tags of each."""
+    """words, question; part, label and span: first, last (places of tokens), part, tag; others: outputs, tags of each.
+
+    Of raw text also ``gaps``: what stands behind each token in the text, and ``names``: what types are called.
+    """
     begin, end = data.offsets[question.x : question.x + 2].tolist()
     words = _words(data, begin, end)
+    made: dict[str, Any] = {"words": words}
+    if data.source is not None:
+        made["gaps"] = data.source.gaps(question.x, begin, end)
     if isinstance(question, Proposal) or question.outputs:
         outputs = [in_words(task, each) for each in question.outputs]
-        text = _OF_OUTPUTS[len(outputs)]
-        return {"words": words, "outputs": outputs, "question": text}
+        return {**made, "outputs": outputs, "question": _OF_OUTPUTS[len(outputs)]}
     first, label, last, _ = question.numbers
     tag = task.tags[label]
     part = " ".join(words[first : last + 1])
-    text = _of_label(question, part) if question.kind == "label" else _of_part(task, question.about, part, tag)
-    return {"words": words, "first": first, "last": last, "tag": tag, "question": text}
+    if data.source is not None:
+        part = " ".join(data.source.text(question.x, begin + first, begin + last).split())
+    if question.kind == "label":
+        text = _of_label(task, question, part)
+    else:
+        text = _of_part(task, question.about, part, tag)
+    return {**made, "first": first, "last": last, "part": part, "tag": tag, "question": text}
 
 
 def in_words(task: Chunking, output: NDArray[Any]) -> list[str]:
@@ -56,31 +89,66 @@ def in_words(task: Chunking, output: NDArray[Any]) -> list[str]:
     return task.words(output, np.array([0, len(output)]))
 
 
-def chunk_words(kind: str) -> str:
-    if kind in _PHRASES:
-        phrase = _PHRASES[kind]
-        return f"{'an' if phrase[0] in 'aeiou' else 'a'} {phrase} ({kind})"
-    return f"a {kind}" if kind else "a chunk"
+def type_words(kind: str, own: Mapping[str, str]) -> str:
+    """What a type of span is called: by ``own`` words (of `tags` PER=person), by those usual for it, or by itself."""
+    return own.get(kind) or _WORDS.get(kind) or kind
+
+
+def with_article(words: str) -> str:
+    """In English, as far as the first letter tells."""
+    return f"{'an' if words[:1] in 'aeiou' else 'a'} {words}"
+
+
+def choice_words(task: Chunking, choices: Sequence[str]) -> dict[str, str]:
+    """What each answer that can be chosen says, for people: of types, of tags; plain tags say themselves."""
+    if task.scheme == PLAIN:
+        return {name: name for name in choices}
+    made = {}
+    for name in choices:
+        letter, dash, kind = name.partition("-")
+        if name == OUTSIDE:
+            made[name] = NOTHING
+        elif name in task.tags and (dash or not kind) and letter in ("B", "I"):
+            place = "first word" if letter == "B" else "a later word"
+            made[name] = f"{place} of {with_article(type_words(kind, task.type_words))}"
+        else:
+            made[name] = type_words("" if name == "chunk" else name, task.type_words)
+    return made
+
+
+def described(task: Chunking, kind: str) -> str:
+    """A type with its article, and its own name where that is another: a place (LOC)."""
+    words = type_words(kind, task.type_words)
+    return with_article(words) + (f" ({kind})" if kind and kind != words else "")
 
 
 def _of_part(task: Chunking, about: str, part: str, tag: str) -> str:
     if task.scheme == PLAIN:
         return f"Is '{part}' a {tag}?"
     if tag == OUTSIDE:
-        return f"Is '{part}' outside of every chunk?"
-    what = chunk_words(tag[2:])
+        return f"Is '{part}' {NOTHING}: {_all_types(task, 'or')}?"
+    what = described(task, tag[2:])
     if about == "chunk":
         return f"Is '{part}' {what}?"
     if tag[0] == "B":
-        return f"Does {what} start at '{part}'?"
-    return f"Is '{part}' inside {what} that starts before it?"
+        return f"Is '{part}' the first word of {what}?"
+    return f"Is '{part}' a later word of {what}?"
 
 
-def _of_label(question: Question, part: str) -> str:
+def _of_label(task: Chunking, question: Question, part: str) -> str:
+    if task.scheme == PLAIN:
+        return f"What is the tag of '{part}': {', '.join(question.choices)}?"
     if question.about == "chunk":
-        names = ", ".join(name for name in question.choices if name != OUTSIDE)
-        return f"What is '{part}': {names}, or none of these ({OUTSIDE})?"
-    return f"What is the tag of '{part}': {', '.join(question.choices)}?"
+        return f"What is '{part}': {_all_types(task, 'or')}, or {NOTHING}?"
+    return f"What is '{part}': a word of {_all_types(task, 'or')}, or of {NOTHING}?"
+
+
+def _all_types(task: Chunking, joint: str) -> str:
+    kinds = [tag[2:] for tag in task.tags if tag[0] == "B"]
+    names = [described(task, kind) for kind in kinds]
+    if len(names) > 8:
+        names = [*names[:7], "..."]
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} {joint} {names[-1]}"
 
 
 def _words(data: Corpus, begin: int, end: int) -> list[str]:

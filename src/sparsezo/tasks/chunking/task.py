@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -42,9 +42,10 @@ from sparsezo.tasks.chunking.kind import defaults
 from sparsezo.tasks.chunking.metric import counts_by_sentence, score_chunks, score_tags, tokens_by_sentence
 from sparsezo.tasks.chunking.options import AUTO, PLAIN, SCHEMES, ChunkingOptions
 from sparsezo.tasks.chunking.rows import order_1
+from sparsezo.tasks.chunking.start import start_weights
 from sparsezo.tasks.chunking.tags import IOB2, OUTSIDE, keep_only, require_chunks, spelled, understood
 from sparsezo.tasks.chunking.templates import Template
-from sparsezo.tasks.chunking.unlabelled import named_scheme, named_tags
+from sparsezo.tasks.chunking.unlabelled import named_scheme, named_tags, named_words
 
 _MOST_TAGS_OF_ORDER_2 = 5  # unless `order` says otherwise
 _ADAGRAD_START_OF_ORDER_1 = 0.1  # its weights are fewer and answer for more: chosen on CoNLL-2002 and CoNLL-2000
@@ -69,7 +70,8 @@ class Chunking:
     scheme: str = IOB2  # of the training file, and of what is written; plain: no chunks
     column: str | None = None  # the training file's, for files like it
     bigrams: OfTemplates | None = None  # order 1: the attributes that go with tag bigrams
-    lines: bool = False  # the training file was running text, one sentence a line
+    lines: bool = False  # the training file was raw text
+    type_words: Mapping[str, str] = field(default_factory=dict)  # what people call a type: PER -> person
 
     name = "chunking"
     defaults = staticmethod(defaults)
@@ -79,6 +81,8 @@ class Chunking:
             raise UsageError(f"`order` {self.order!r}: choose from 1, 2")
         if not isinstance(self.column, str | None):
             raise UsageError(f"`column` {self.column!r}: give a name or a number in text")
+        if not all(isinstance(each, str) for pair in dict(self.type_words).items() for each in pair):
+            raise UsageError(f"`type_words` {self.type_words!r}: give a text for each type")
         if not (self.only is None or isinstance(self.only, str)):
             raise UsageError(f"`only` {self.only!r}: give the name of a type")
         _check_tags(self.tags, self.scheme)
@@ -104,16 +108,17 @@ class Chunking:
         """
         given: dict[str, Any] = {"only": only, "order": order, "features": features, "scheme": scheme}
         ChunkingOptions(min_count=min_count, hash_bits=hash_bits, **given)  # checked
+        words: dict[str, str] = {}
         if tags is None:
             scheme, corpus, tag_set = _understood_tags(train, scheme, only)
         else:
             scheme, corpus = named_scheme(scheme), train
-            tag_set = named_tags(tags, scheme)
+            tag_set, words = named_tags(tags, scheme), named_words(tags)
             _require_named(tag_set, scheme, only)
         order = order or _order_for(tag_set)
         how = (features or "chunking", order, min_count, hash_bits, len(tag_set))
         index, bigrams = make_indices(corpus, templates, *how)
-        task = cls(tag_set, order, only, len(train.columns), index, scheme, train.column, bigrams, lines)
+        task = cls(tag_set, order, only, len(train.columns), index, scheme, train.column, bigrams, lines, words)
         if task.n_features * task.n_labels > _MOST_WEIGHTS:
             fewer = "a higher `min_count`" if hash_bits is None else "fewer `hash_bits`"
             raise UsageError(
@@ -203,6 +208,7 @@ class Chunking:
             learn=learn,
             risk=risk,
             questions=self._questions(asks),
+            start=start_weights(self) if asks else None,
             adagrad_start=1.0 if self.order == 2 else _ADAGRAD_START_OF_ORDER_1,
         )
 
@@ -214,7 +220,8 @@ class Chunking:
             offered["rate", "token"] = A_LOSS
         if self.scheme != PLAIN:  # a chunk is known by the tag that begins it
             types = {tag[2:] or "chunk": k for tag, k in labels.items() if tag[0] == "B"}
-            offered |= {("part", "chunk"): YES_NO, ("label", "chunk"): {**types, OUTSIDE: len(self.tags) - 1}}
+            labels = {**types, OUTSIDE: len(self.tags) - 1}
+            offered |= {("part", "chunk"): YES_NO, ("label", "chunk"): labels, ("span", "chunk"): labels}
         return offered
 
     def _kinds(self) -> tuple[NDArray[np.int8], NDArray[np.int32]]:
@@ -281,6 +288,7 @@ class Chunking:
             "scheme": self.scheme,
             "column": self.column,
             **({"lines": True} if self.lines else {}),
+            **({"type_words": dict(self.type_words)} if self.type_words else {}),
             **own,
         }
         return settings, arrays
@@ -293,8 +301,8 @@ class Chunking:
         if n_columns != index.n_columns or not (bigrams is None or (order == 1 and bigrams.n_columns == n_columns)):
             raise ValueError("n_columns or order does not fit the templates")
         try:
-            lines = settings.get("lines", False) is True
-            return cls(tuple(tags), order, only, n_columns, index, scheme, column, bigrams, lines)
+            lines, words = settings.get("lines", False) is True, settings.get("type_words", {})
+            return cls(tuple(tags), order, only, n_columns, index, scheme, column, bigrams, lines, words)
         except UsageError as error:
             raise ValueError(str(error)) from None
 

@@ -39,7 +39,7 @@ _MOST_NAMES = 5  # in a message
 
 def named_tags(tags: str | Iterable[str], scheme: str) -> tuple[str, ...]:
     """The tag set that a person names: chunk types, or with the scheme plain the tags themselves."""
-    names = [name.strip() for name in (tags.split(",") if isinstance(tags, str) else tags)]
+    names = [name for name, _ in _named(tags)]
     for name in names:
         if not name or re.search(r"\s", name):
             raise UsageError(
@@ -59,6 +59,17 @@ def named_tags(tags: str | Iterable[str], scheme: str) -> tuple[str, ...]:
             "or tags as they are, with `scheme` plain"
         )
     return (*(f"{letter}-{name}" for name in names for letter in "BI"), OUTSIDE)
+
+
+def named_words(tags: str | Iterable[str]) -> dict[str, str]:
+    """What people call the types, where that is said: PER=person,LOC=place."""
+    return {name: words for name, words in _named(tags) if words}
+
+
+def _named(tags: str | Iterable[str]) -> list[tuple[str, str]]:
+    """(name, what people call it or nothing) of each."""
+    pairs = (each.partition("=") for each in (tags.split(",") if isinstance(tags, str) else tags))
+    return [(name.strip(), words.strip()) for name, _, words in pairs]
 
 
 def named_scheme(scheme: str) -> str:
