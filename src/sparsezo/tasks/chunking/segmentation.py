@@ -192,13 +192,14 @@ def _classes(text: str) -> tuple[NDArray[np.uint32], NDArray[np.uint8]]:
 
 _WORD = "[aAx0~j]+"
 _JOINED = rf"""(?:
-    (?: z+ | [-&/c'] | (?<=0)[.,:](?=0) | \.(?=a) | (?<=A):(?=a)           # well-known, O'Brien, 1.500, a.com, EU:n
-      | (?<=A)\.(?=A(?!a)) | (?<=\.a)\.(?=A) | (?<=A)\.-(?=[aA])           # EE.UU, S.p.A, U.S.-backed
+    (?: z+ | [-&/c'] | (?<=x)"(?=x) | (?<=0)[.,:](?=0) | \.(?=a) | (?<=A):(?=a)           # O'Brien, רה"מ, 1.500, a.com, EU:n
+      | (?<=A)\.(?=A(?!a)) | (?<=\.a)\.(?=A) | (?<=[aA])\.-(?=a) | (?<=A)\.-(?=A)   # EE.UU, S.p.A, Calif.-based
     ) {_WORD} )*"""
 _PIECES = re.compile(
     rf"""[ \nz]+
-    | (?: [aAx](?:\.[aAx])+(?![aAx0~j]) (?:\.(?=-[aA]))? | {_WORD} ) {_JOINED} (?:(?<=A)\$[~j]*)?   # US$
+    | (?: [aAx]~?(?:\.[aAx]~?)+(?![aAx0~j]) (?:\.(?=-[aA]))? | {_WORD} ) {_JOINED} (?:(?<=A)\$[~j]*)?   # US$
     | (?<![^ \n(]) (?: [-+]\.? | \. | '(?=00(?:00)?a?(?![0aAx])) ) (?=0) {_WORD} {_JOINED}   # -3.5, .5, '98, '80s
+    | (?<=\.) ' [aA]{{1,2}} (?![aAx0~j'])                                  # Corp.'s
     | (?<![aAx0~j]) [@\#] [aAx][aAx0~j]*
     | (?: -{{2,}} | d+ | q+ | \*+ | \++ | \#+ | !+ | e+ | \.{{2,}} | '' | `` ) [~j]*
     | E[~j]*(?:(?<=j)E[~j]*)* | rr?[~j]*
@@ -445,25 +446,24 @@ class _Walk:
         kinds, starts, ends, last = self.kinds, self.starts, self.ends, self.last
         n = len(kinds)
         k = i + 1  # behind what closes here: quotes and brackets right after the period
-        while k < n and not last[k - 1] and starts[k] == ends[k - 1] and kinds[k] in ")\"'":
+        while k < n and not last[k - 1] and starts[k] == ends[k - 1] and kinds[k] in ")\"'" and not self.clitic(k):
             k += 1
         if last[k - 1] or k == n:  # a paragraph's end
             return self.doubled(i) and False
         gap = starts[k] > ends[k - 1]
         begin = kinds[k]  # how what follows begins, behind quotes and brackets
         word = k
-        while begin in "(\"'`" and word + 1 < n and not last[word]:
+        while begin in "(\"'`" and word + 1 < n and not last[word] and not self.clitic(word):
             word += 1
             begin = kinds[word]
         if kinds[i] == "." and ends[i] - starts[i] <= 2 and i and starts[i] == ends[i - 1] and not last[i - 1]:
             part, end = self.abbreviation(i, k, begin, word, gap)
         else:
             part, end = False, self.ends_here(i, begin, gap)
-        if begin in "-d" and word == k and not part and word + 1 < n and not last[k] and starts[k + 1] > ends[k]:
-            # Madrid (EFE).- El: the dash is a sentence by itself
+        if begin in "-d" and word == k and not part and k + 1 < n and not last[k] and starts[k + 1] > ends[k]:
             end = kinds[k + 1] in "AxhE(\"'`" or self.caseless
-            if end and sentences:
-                last[k] = True
+            if end and sentences and self.text[starts[k] : ends[k]] in ("-", "–"):
+                last[k] = True  # Madrid (EFE).- El
         if end and sentences:
             last[k - 1] = True
         if part and self.doubled(i):
@@ -472,6 +472,16 @@ class _Walk:
             ends[i - 1] = ends[i]
             last[i - 1] = last[i]
         return part
+
+    def clitic(self, i: int) -> bool:
+        return self.kinds[i] == "'" and self.text[self.ends[i] - 1].isalnum()
+
+    def opens(self, i: int) -> bool:
+        """Whether token i often begins a sentence. A letter by itself is one only before a small one (A man; not J. A. Smith)."""
+        word = self.text[self.starts[i] : self.ends[i]]
+        if len(word) == 1:
+            return word in _OPENERS and self.text[self.ends[i] + 1 : self.ends[i] + 2].islower()
+        return word in _OPENERS or (word.isupper() and word.capitalize() in _OPENERS)
 
     def doubled(self, i: int) -> bool:
         """U.S.. at a sentence's end: the first period is the abbreviation's."""
@@ -497,17 +507,20 @@ class _Walk:
         before, kind = self.text[start:end], self.kinds[i - 1]
         small = begin == "a" and not self.caseless
         known = _LISTED.get(before.lower(), "") if end - start < 12 else ""
-        if known and known.isupper() and kind != "A":  # only with a capital
+        after = self.text[self.starts[word] : self.ends[word]]
+        if known.isupper() and kind != "A":  # only with a capital
+            known = ""
+        if known and end - start > 1 and before.isupper() and not after.isupper():  # SR. is no Sr.
             known = ""
         dotted = "." in before and _DOTTED.match(before) is not None
         if not gap:
             if begin in ",;:)/%!":  # etc., Inc.,
                 short = end - start == 1 or (begin in ",;" and end - start <= 5)
                 return bool(known) or (short and kind in "aA") or dotted, False
-            joined = bool(known) or (end - start == 1 and kind in "aA") or dotted
+            joined = bool(known) or (end - start == 1 and kind in "aA") or dotted or self.clitic(k)
             return joined and k == i + 1, not joined and begin == "A" and kind in "aA" and before[-1].islower()
-        if end - start == 1 and kind in "aA":  # an initial: J. Smith
-            known = "other"
+        if end - start == 1 and kind in "aA":  # an initial, as in J. Smith; or a word of one letter, as in many languages
+            known = "" if before in _VOWELS and begin == "A" and not (i > 1 and self.kinds[i - 2] == ".") else "other"
         elif kind == "0" and before.isdigit():
             return self.ordinal(i, begin, word)
         elif dotted:
@@ -515,7 +528,7 @@ class _Walk:
         if small:
             return bool(known) or end - start <= 4, False
         if not known or known.lower() == "number":
-            if known and (begin in "0#" or _ROMAN.match(self.text, self.starts[word], self.ends[word])):
+            if known and (begin in "0#" or _ROMAN.match(after)):
                 return True, False
             return False, begin not in ",;:)/%."
         known = known.lower()
@@ -524,25 +537,26 @@ class _Walk:
         if known == "unit":
             return (False, True) if begin in "AxhE(" else (True, False)
         # "other"
-        if begin == "A" and self.text[self.starts[word] : self.ends[word]] in _OPENERS:
+        if begin == "A" and self.opens(word):
             return False, True
         return True, False
 
     def ordinal(self, i: int, begin: str, word: int) -> tuple[bool, bool]:
         """The same of a number: 3. Oktober, 1. at the start of a line."""
         digits = self.ends[i - 1] - self.starts[i - 1]
-        if digits <= 3 and (i == 1 or self.last[i - 2]):
+        if digits <= 3 and (i == 1 or self.last[i - 2] or self.kinds[i - 2] in ":;"):
             return True, False
         if begin == "a" and not self.caseless:
             return digits <= 3, False
         after = self.text[self.starts[word] : self.ends[word]]
-        if digits <= 2 and begin == "A" and (after.lower() in _MONTHS or (self.language == "de" and after not in _OPENERS)):
+        if digits <= 2 and begin == "A" and (after.lower() in _MONTHS or (self.language == "de" and not self.opens(word))):
             return True, False
         return False, begin not in ",;:)/%."
 
 
-_DOTTED = re.compile(r"(?:[^\W\d_]+-)?[^\W\d_]{1,2}(?:\.[^\W\d_]{1,2})+\Z")
-_ROMAN = re.compile(r"[IVXLC]+\b")
+_DOTTED = re.compile(r"(?:[^\W\d_]+-)?[^\W\d_][^.\d]?(?:\.[^\W\d_][^.\d]?)+\Z")
+_ROMAN = re.compile(r"[IVXLC]+\Z")
+_VOWELS = "aeiouyáéíóúàèìòùâêôäöü"
 
 # ------------------------------------------------------------------------------------------------------------- words
 
@@ -574,7 +588,7 @@ for _kind, _words in {
     "other": """corp inc ltd jr bros etal chr hnos ltda cía cia dept univ assn bhd sdn gest verh allg dgl bancorp janv févr juil
         sept""",
     "OTHER": """co cos jan feb apr aug sep oct nov dec okt dez dic ene calif mass conn fla ariz ill mich pa ky colo va tenn okla
-        neb md ga wis ore nev mo ind del ark wash miss minn la tex ala mont kan wyo ont que esq ave blvd rd mfg""",
+        neb md ga wis ore nev mo ind del ark wash miss minn la tex ala mont kan wyo ont que cie esq ave blvd rd mfg""",
     "unit": """etc usw ecc enz kg km cm mm hrs std mio mrd mill tsd mln mld gld uds ud jhd""",
 }.items():
     for _word in _words.split():
