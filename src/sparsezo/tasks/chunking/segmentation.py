@@ -67,31 +67,33 @@ def segment(
     """
     if split not in SPLITS:
         raise UsageError(f"`split` is {split!r}; choose {', '.join(SPLITS[:-1])} or {SPLITS[-1]}")
-    places = np.unique(np.fromiter(cuts, np.int64))
-    if places.size and not 0 <= places[0] <= places[-1] <= len(text):
+    places = np.array(sorted(set(cuts)), np.int64)
+    if len(places) and not 0 <= places[0] <= places[-1] <= len(text):
         wrong = places[0] if places[0] < 0 else places[-1]
         raise UsageError(f"a place in `cuts` is {wrong}; this text has places from 0 to {len(text)}")
     codes, kinds = _classes(text)
     if split == "spaces":
         starts, ends = np.array([m.span() for m in _NO_SPACE.finditer(text)], np.int64).reshape(-1, 2).T
-        last = np.zeros(len(starts), bool)  # of its sentence
-        _end_before(last, starts, np.flatnonzero(kinds == _LINE_END))
     else:
         starts, ends = _tokens(text, kinds)
-        if language is None:
-            language = _language(text, starts, ends)
-        starts, ends = _cut(starts, ends, _apostrophes(text, language))
+        speech = _Speech(text, starts, ends, language)
+        starts, ends = _cut(starts, ends, _apostrophes(text, speech))
+    last: NDArray[np.bool_] = np.zeros(len(starts), bool)  # of its sentence
+    if _LINE_END in kinds:
+        lines = _lines(codes, kinds)
+        _end_before(last, starts, lines.ends[_unit_ends(lines)] if split == "sentences" else lines.ends)
+    if split != "spaces":
+        starts, ends, last = _periods(text, kinds, starts, ends, last, speech, split == "sentences")
+    if len(places):
+        finals = ends[last]
+        starts, ends = _cut(starts, ends, places)
         last = np.zeros(len(starts), bool)
-        if split == "sentences":
-            lines = _lines(codes, kinds)
-            _end_before(last, starts, lines.ends[_unit_ends(lines)])
-        else:
-            _end_before(last, starts, np.flatnonzero(kinds == _LINE_END))
-        starts, ends, last = _periods(text, kinds, starts, ends, last, language, split == "sentences")
-    finals = ends[last]
-    starts, ends = _cut(starts, ends, places)
-    sentences = np.concatenate([[0], np.searchsorted(ends, finals) + 1, [len(starts)]])
-    return Segments(starts, ends, _shortened(np.unique(sentences).astype(np.int64), starts, kinds))
+        last[np.searchsorted(ends, finals)] = True
+    if not len(starts):
+        return Segments(starts, ends, np.zeros(1, np.int64))
+    last[-1] = True
+    sentences = np.concatenate([_ZERO, np.flatnonzero(last) + 1])
+    return Segments(starts, ends, _shortened(sentences, starts, kinds))
 
 
 def looks_wrapped(text: str) -> bool:
@@ -166,6 +168,15 @@ _SPECIAL = {
     **{c: c for c in "/&@#*"},
 }
 _LINE_END = ord("\n")
+_GAPS = b" \nz"  # of no token
+
+
+@cache
+def _among(kinds: bytes) -> NDArray[np.bool_]:
+    """Which classes are among these: a table, since np.isin takes long for short texts."""
+    table: NDArray[np.bool_] = np.zeros(256, bool)
+    table[list(kinds)] = True
+    return table
 
 
 @cache
@@ -180,6 +191,9 @@ def _table() -> NDArray[np.uint8]:
         table[first:beyond] = ord("h")  # Hiragana and Han
     table[0xE0020:0xE0080] = table[0xE0100:0xE01F0] = ord("~")  # tags of flags; variation selectors
     return table
+
+
+_ZERO = np.zeros(1, np.int64)
 
 
 def _classes(text: str) -> tuple[NDArray[np.uint32], NDArray[np.uint8]]:
@@ -232,12 +246,9 @@ def _tokens(text: str, kinds: NDArray[np.uint8]) -> tuple[NDArray[np.int64], NDA
     # findall, and lengths of what it finds: half the time of match objects.
     pieces = _PIECES.findall(kinds.tobytes().decode("ascii"))
     ends = np.cumsum(np.fromiter(map(len, pieces), np.int64, len(pieces)))
-    starts = np.concatenate([[0], ends[:-1]]).astype(np.int64) if len(ends) else ends
-    tokens = ~np.isin(kinds[starts], _GAPS)
+    starts = np.concatenate([_ZERO, ends[:-1]]) if len(ends) else ends
+    tokens = ~_among(_GAPS)[kinds[starts]]
     return starts[tokens], ends[tokens]
-
-
-_GAPS = np.frombuffer(b" \nz", np.uint8)
 
 
 def _cut(
@@ -252,10 +263,11 @@ def _cut(
     return np.insert(starts, token + 1, places), np.insert(ends, token, places)
 
 
-def _apostrophes(text: str, language: str) -> NDArray[np.int64]:
+def _apostrophes(text: str, speech: _Speech) -> NDArray[np.int64]:
     """Where words are cut at an apostrophe: clitics (do n't, company 's), and elisions in French and Italian."""
     places = []
     if "'" in text or "’" in text or "´" in text:
+        language = speech.language
         if language != "nl":  # whose plurals are foto's
             for m in _CLITIC.finditer(text):
                 start = m.start() - (m[1] is not None)
@@ -263,18 +275,26 @@ def _apostrophes(text: str, language: str) -> NDArray[np.int64]:
                     places.append(start)
         if language in _ELISIONS:
             places += [m.end() for m in _ELISIONS[language].finditer(text)]
-    return np.unique(np.array(places, np.int64))
+    return np.array(sorted(set(places)), np.int64)
 
 
-def _language(text: str, starts: NDArray[np.int64], ends: NDArray[np.int64]) -> str:
-    """The language whose little words are most frequent among the first 2,000 tokens; "" if that is said by fewer than two."""
-    votes: Counter[str] = Counter()
-    for start, end in zip(starts[:2000].tolist(), ends[:2000].tolist(), strict=True):
-        votes.update(_LITTLE_WORDS.get(text[start:end].lower(), ()))
-    most = votes.most_common(2)
-    if not most or most[0][1] < 2 or (len(most) > 1 and most[1][1] == most[0][1]):
-        return ""
-    return most[0][0]
+class _Speech:
+    """What language a text is in; found out when it is first asked."""
+
+    def __init__(self, text: str, starts: NDArray[np.int64], ends: NDArray[np.int64], language: str | None) -> None:
+        self._text, self._starts, self._ends, self._language = text, starts, ends, language
+
+    @property
+    def language(self) -> str:
+        """The one whose little words are most frequent among the first 2,000 tokens; "" if two or more are not there."""
+        if self._language is None:
+            votes: Counter[str] = Counter()
+            for start, end in zip(self._starts[:2000].tolist(), self._ends[:2000].tolist(), strict=True):
+                for code in _LITTLE_WORDS.get(self._text[start:end].lower(), ()):
+                    votes[code] += 1
+            (best, most), (_, next_) = [*votes.most_common(2), ("", 0), ("", 0)][:2]
+            self._language = best if most >= 2 and most > next_ else ""
+        return self._language
 
 
 # -------------------------------------------------------------------------------------------------------------- lines
@@ -299,7 +319,7 @@ def _lines(codes: NDArray[np.uint32], kinds: NDArray[np.uint8]) -> _Lines:
     ends = np.append(at, len(codes))
     starts = np.concatenate([[0], at + 1])
     parting = np.append(np.isin(codes[at], (0x0C, 0x2029)), True)
-    space = np.isin(kinds, _GAPS)
+    space = _among(_GAPS)[kinds]
     seen = np.append(np.flatnonzero(~space), len(codes))
     low, high = np.searchsorted(seen, starts), np.searchsorted(seen, ends)
     blank = low == high
@@ -307,13 +327,13 @@ def _lines(codes: NDArray[np.uint32], kinds: NDArray[np.uint8]) -> _Lines:
     gaps = np.append(np.flatnonzero(space), len(codes))
     word = gaps[np.searchsorted(gaps, first)] - first
     padded = np.append(kinds, np.frombuffer(b"     ", np.uint8))
-    closed = np.isin(padded[final], np.frombuffer(b")'\"", np.uint8))
-    finished = np.isin(padded[np.where(closed, final - 1, final)], np.frombuffer(b".!e:", np.uint8))
+    closed = _among(b")'\"")[padded[final]]
+    finished = _among(b".!e:")[padded[np.where(closed, final - 1, final)]]
     begin = padded[first]
-    marked = np.isin(begin, np.frombuffer(b"-d*E", np.uint8)) | np.isin(
+    marked = _among(b"-d*E")[begin] | np.isin(
         np.append(codes, 0)[first], [0x2022, 0x2023, 0x25E6]
     )
-    numbered = (begin == ord("0")) & np.isin(padded[first + word - 1], np.frombuffer(b".)", np.uint8)) & (word <= 4)
+    numbered = (begin == ord("0")) & _among(b".)")[padded[first + word - 1]] & (word <= 4)
     item = (marked & (word == 1)) | numbered
     return _Lines(ends, parting, blank, final + 1 - starts, word, begin, finished, item)
 
@@ -378,7 +398,7 @@ def _shortened(
             half = borders[-1] + limits.TOKENS // 2
             window = kinds[starts[half : borders[-1] + limits.TOKENS]]
             for good in (b".!e", b";", b":", b"d-", b","):
-                found = np.flatnonzero(np.isin(window, np.frombuffer(good, np.uint8)))
+                found = np.flatnonzero(_among(good)[window])
                 if len(found):
                     borders.append(half + int(found[-1]) + 1)
                     break
@@ -397,7 +417,7 @@ def _periods(
     starts: NDArray[np.int64],
     ends: NDArray[np.int64],
     last: NDArray[np.bool_],
-    language: str,
+    speech: _Speech,
     sentences: bool,
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.bool_]]:
     """Looks at every period and its like: is it part of the word before it, does a sentence end there?
@@ -405,7 +425,7 @@ def _periods(
     Comes back with the tokens, abbreviations whole, and ``last`` with the sentence ends (only if ``sentences``).
     """
     first = kinds[starts]
-    stops = np.isin(first, np.frombuffer(b"!e", np.uint8))
+    stops = _among(b"!e")[first]
     stops |= (first == ord(".")) & (kinds[ends - 1] != ord("0"))  # .5 is a number
     greek = np.flatnonzero(first == ord(";"))  # a question mark, after Greek letters
     for i in greek.tolist():
@@ -413,13 +433,12 @@ def _periods(
     candidates = np.flatnonzero(stops).tolist()
     if not candidates:
         return starts, ends, last
-    walk = _Walk(text, first.tobytes().decode("ascii"), starts.tolist(), ends.tolist(), last.tolist(), language)
+    walk = _Walk(text, first.tobytes().decode("ascii"), starts.tolist(), ends.tolist(), last.tolist(), speech)
     walk.caseless = _without_capitals(walk, candidates)
     whole = [i for i in candidates if walk.look(i, sentences)]
     kept = np.ones(len(starts), bool)
     kept[whole] = False
-    starts, ends = np.array(walk.starts, np.int64), np.array(walk.ends, np.int64)
-    return starts[kept], ends[kept], np.array(walk.last, bool)[kept]
+    return np.array(walk.starts, np.int64)[kept], np.array(walk.ends, np.int64)[kept], np.array(walk.last, bool)[kept]
 
 
 def _without_capitals(walk: _Walk, candidates: list[int]) -> bool:
@@ -436,10 +455,10 @@ class _Walk:
     """The tokens of a text while its periods are looked at, in order."""
 
     def __init__(
-        self, text: str, kinds: str, starts: list[int], ends: list[int], last: list[bool], language: str
+        self, text: str, kinds: str, starts: list[int], ends: list[int], last: list[bool], speech: _Speech
     ) -> None:
         self.text, self.kinds, self.starts, self.ends, self.last = text, kinds, starts, ends, last
-        self.language, self.caseless = language, False
+        self.speech, self.caseless = speech, False
 
     def look(self, i: int, sentences: bool) -> bool:
         """Token i is a period or its like. Marks the end of a sentence; True if the period is part of the word before."""
@@ -549,7 +568,7 @@ class _Walk:
         if begin == "a" and not self.caseless:
             return digits <= 3, False
         after = self.text[self.starts[word] : self.ends[word]]
-        if digits <= 2 and begin == "A" and (after.lower() in _MONTHS or (self.language == "de" and not self.opens(word))):
+        if digits <= 2 and begin == "A" and (after.lower() in _MONTHS or (self.speech.language == "de" and not self.opens(word))):
             return True, False
         return False, begin not in ",;:)/%."
 
