@@ -1,5 +1,6 @@
-"""How well raw text is cut into sentences and tokens: CoNLL's tokens are pasted together as one would type them, and have to
-come back. Needs CoNLL-2000 and CoNLL-2002; compared are those of syntok, pysbd, spaCy, NLTK and BlingFire that are installed.
+"""How well raw text is cut into sentences and tokens: CoNLL's tokens are pasted together as one would type them, and
+have to come back. Needs CoNLL-2000 and CoNLL-2002. Compared are those of syntok, pysbd, spaCy, NLTK and BlingFire
+that are installed.
 
     python benchmarks/segmentation.py DATA [--files train] [--others] [--wrong 30]
 """
@@ -13,6 +14,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from importlib.util import find_spec
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -29,7 +31,7 @@ NONE_BEFORE = frozenset([",", ".", ";", ":", "!", "?", ")", "}", "]", "%", "..."
 NONE_AFTER = frozenset(["(", "{", "[", "¿", "¡", "#"])
 STOP = re.compile(r"[.!?…:][\"'”’)\]]*\Z|-\Z")
 
-Found = tuple[set[tuple[int, int]], set[int]]  # spans of tokens, ends of sentences
+Found = tuple[Iterable[tuple[int, int]], Iterable[int]]  # spans of tokens, ends of sentences
 
 
 class Pasted(NamedTuple):
@@ -48,11 +50,13 @@ def read(path: Path) -> list[list[str]]:
 
 
 def glued(tokens: list[str]) -> Iterator[tuple[str, bool, bool]]:
-    """Each token, and whether it stands right after the one before it, and right before the next. Quotes become `` '' ` '."""
+    """Each token, whether it is glued to the one before it and whether to the next. Quotes become `` '' ` and '."""
     double = single = False  # such a quote is open
     for i, token in enumerate(tokens):
         after = token in NONE_BEFORE or CLITIC.match(token) is not None
-        before = token in NONE_AFTER or (token.endswith("$") and tokens[i + 1 : i + 2] != [] and tokens[i + 1][0].isdigit())
+        before = token in NONE_AFTER or (
+            token.endswith("$") and tokens[i + 1 : i + 2] != [] and tokens[i + 1][0].isdigit()
+        )
         if token in ("``", "''", '"'):
             opens = token == "``" or (token == '"' and not double)
             double, token = opens, "``" if opens else "''"
@@ -74,7 +78,13 @@ def paste(sentences: list[list[str]], quotes: str = "straight", paragraph: int =
     for s, tokens in enumerate(sentences):
         stick = s % paragraph == 0  # to what is before
         if s:
-            gap = "\n\n" if stick else "" if quotes == "curly" and tokens == ["-"] and sentences[s - 1][-1] == "." else " "
+            gap = (
+                "\n\n"
+                if stick
+                else ""
+                if quotes == "curly" and tokens == ["-"] and sentences[s - 1][-1] == "."
+                else " "
+            )
             parts.append(gap)
             place += len(gap)
         stick = True
@@ -128,7 +138,7 @@ def ours(text: str, language: str) -> Found:
     from sparsezo.tasks.chunking.segmentation import segment
 
     starts, ends, sentences = segment(text)
-    return set(zip(starts.tolist(), ends.tolist(), strict=True)), set(ends[sentences[1:] - 1].tolist())
+    return zip(starts, ends, strict=True), ends[sentences[1:] - 1]
 
 
 def syntok(text: str, language: str) -> Found:
@@ -179,7 +189,7 @@ def nltk(text: str, language: str) -> Found:
 
     tokenizer, spans = NLTKWordTokenizer(), set()
     starts, ends, sentences = segment(text)
-    for first, beyond in zip(sentences, sentences[1:], strict=False):
+    for first, beyond in pairwise(sentences.tolist()):
         a, b = int(starts[first]), int(ends[beyond - 1])
         spans |= {(a + x, a + y) for x, y in tokenizer.span_tokenize(text[a:b])}
     return spans, set()
@@ -197,7 +207,7 @@ LIBRARIES: dict[str, Callable[[str, str], Found]] = {
 }  # fmt: skip
 
 
-def worst(pasted: Pasted, found: Found, many: int) -> None:
+def worst(pasted: Pasted, found: tuple[set[tuple[int, int]], set[int]], many: int) -> None:
     """The most frequent mistakes."""
     text, (spans, finals) = pasted.text, found
     missed = Counter(text[a:b] for a, b in set(pasted.spans) - spans)
@@ -221,7 +231,10 @@ def main() -> None:
     for name in [n for n in libraries if n != "sparsezo" and find_spec(n) is None]:
         print(f"{name} is not installed")
         del libraries[name]
-    print("| library | language | text | tokens F1 | sentence ends F1 | characters a second | tokens a second |\n|---|---|---|---|---|---|---|")
+    print(
+        "| library | language | text | tokens F1 | sentence ends F1 | characters a second | tokens a second |\n"
+        "|---|---|---|---|---|---|---|"
+    )
     for language, file in FILES[arguments.files].items():
         sentences = read(arguments.data / file)
         texts = {q: paste(sentences, q) for q in ("straight", "curly", "latex")}
@@ -231,16 +244,22 @@ def main() -> None:
             for what, pasted in texts.items():
                 if name != "sparsezo" and what == "latex":
                     continue
-                begin = time.perf_counter()
-                spans, finals = find(pasted.text, language)
-                seconds = time.perf_counter() - begin
-                scores = [f"{f1(set(g), p):.4f}" if p else "-" for g, p in ((pasted.spans, spans), (pasted.finals, finals))]
+                begin = time.process_time()
+                given = find(pasted.text, language)
+                seconds = time.process_time() - begin
+                spans, finals = {(int(a), int(b)) for a, b in given[0]}, {int(b) for b in given[1]}
+                scores = [
+                    f"{f1(set(g), p):.4f}" if p else "-" for g, p in ((pasted.spans, spans), (pasted.finals, finals))
+                ]
                 speed = f"{len(pasted.text) / seconds:,.0f} | {len(pasted.spans) / seconds:,.0f}"
                 print(f"| {name} | {language} | {what} | {' | '.join(scores)} | {speed} |", flush=True)
                 if arguments.wrong:
                     worst(pasted, (spans, finals), arguments.wrong)
         share = texts["straight"].unmarked / len(sentences)
-        print(f"({language}: {share:.2%} of the sentences end without a mark, inside of a paragraph; best F1 {2 * (1 - share) / (2 - share):.4f})")
+        print(
+            f"({language}: {share:.2%} of the sentences end without a mark, inside of a paragraph; "
+            f"best F1 {2 * (1 - share) / (2 - share):.4f})"
+        )
 
 
 if __name__ == "__main__":

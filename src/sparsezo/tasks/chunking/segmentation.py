@@ -2,15 +2,15 @@
 
     found = segment("Mr. Aznar can't wait. He left at 19:00.")
     [text[a:b] for a, b in zip(found.starts, found.ends)]   # Mr. | Aznar | ca | n't | wait | . | He | left | at | ...
-    found.sentences                                         # [0, 6, 11]: sentence s is tokens sentences[s]:sentences[s + 1]
+    found.sentences                                         # [0, 6, 12]: sentence 1 is tokens 6 to 11
 
 No model and no list of words decides what a token is. Each character is first replaced by one letter for its class
 (``a`` a small letter, ``A`` a capital, ``0`` a digit, ...: ``_table``), so that a short regular expression over these
-classes serves every script, and places stay what they were. Tokens are as in the CoNLL shared tasks: hyphens stay inside
-words, clitics are apart (do n't, company 's), signs of money and per cent are apart from numbers, and so is a sentence's
-last period, after an abbreviation too. Elisions are cut where a language writes them everywhere (l' Europe in French and
-Italian), and are part of the name elsewhere (O'Brien, L'Hospitalet). Han characters and Hiragana, which no spaces part,
-are a token each; Thai, Lao, Khmer and Burmese are cut at spaces and U+200B alone.
+classes serves every script, and places stay what they were. Tokens are as in the CoNLL shared tasks: hyphens stay
+inside words, clitics are apart (do n't, company 's), signs of money and per cent are apart from numbers, and so is a
+sentence's last period, after an abbreviation too. Elisions are cut where a language writes them everywhere (l' Europe
+in French and Italian), and are part of the name elsewhere (O'Brien, L'Hospitalet). Han characters and Hiragana, which
+no spaces part, are a token each; Thai, Lao, Khmer and Burmese are cut at spaces and U+200B alone.
 
 A sentence ends
 
@@ -53,9 +53,7 @@ class Segments(NamedTuple):
     sentences: NDArray[np.int64]  # sentences + 1: sentence s is tokens sentences[s]:sentences[s + 1], never none
 
 
-def segment(
-    text: str, *, split: str = "sentences", cuts: Iterable[int] = (), language: str | None = None
-) -> Segments:
+def segment(text: str, *, split: str = "sentences", cuts: Iterable[int] = (), language: str | None = None) -> Segments:
     """The tokens and sentences of one document.
 
     ``split``: "sentences", both are found by rule; "lines", every line is a sentence and tokens are found by rule;
@@ -97,7 +95,7 @@ def segment(
 
 
 def looks_wrapped(text: str) -> bool:
-    """Whether line ends inside of paragraphs are there for a page's width only, as in e-mails and Project Gutenberg's books.
+    """Whether line ends inside of paragraphs are there for a page's width only, as in e-mails and in Gutenberg's books.
 
     The lines looked at are those that are followed by another and end without a period or its like. They are wrapped
     lines if they are at least two fifths of all that another follows, if for three of five the next line's first word
@@ -110,7 +108,7 @@ def looks_wrapped(text: str) -> bool:
 
 
 def documents_of(text: str) -> Literal["file", "lines"]:
-    """Whether a plain text file is one document ("file"), or every line one of its own ("lines": news, reviews, tweets).
+    """Whether a plain text file is one document ("file") or each line is one ("lines": news, reviews, tweets).
 
     It is one document if its lines are wrapped (``looks_wrapped``), if blank lines part its paragraphs (there are at
     least a tenth as many as other lines), or if it has a single line. Everything else is a document a line.
@@ -206,7 +204,7 @@ def _classes(text: str) -> tuple[NDArray[np.uint32], NDArray[np.uint8]]:
 
 _WORD = "[aAx0~j]+"
 _JOINED = rf"""(?:
-    (?: z+ | [-&/c'] | (?<=x)"(?=x) | (?<=0)[.,:](?=0) | \.(?=a) | (?<=A):(?=a)           # O'Brien, רה"מ, 1.500, a.com, EU:n
+    (?: z+ | [-&/c'] | (?<=x)"(?=x) | (?<=0)[.,:](?=0) | \.(?=a) | (?<=A):(?=a)   # O'Brien, רה"מ, 1.500, a.com, EU:n
       | (?<=A)\.(?=A(?!a)) | (?<=\.a)\.(?=A) | (?<=[aA])\.-(?=a) | (?<=A)\.-(?=A)   # EE.UU, S.p.A, Calif.-based
     ) {_WORD} )*"""
 _PIECES = re.compile(
@@ -224,6 +222,7 @@ _NO_SPACE = re.compile(r"\S+")
 _ADDRESS = re.compile(r"(?:\b[a-zA-Z][a-zA-Z+.-]{1,15}://|\bwww\.)[^\s<>\"«»“”„]*[^\s<>\"«»“”„.,;:!?…'’)\]}]")
 _AT = re.compile(r"@[\w-]+(?:\.[\w-]+)+")
 _BEFORE_AT = re.compile(r"[\w.+-]+\Z")
+_SHORTENED = re.compile(r"(?<!\S)['’](?:[stnkmd]|re|ve|ll|em|til|cause)(?!\w)", re.IGNORECASE)  # 't, 's-Hertogenbosch
 _CLITIC = re.compile(r"['’´](?:[smd]|re|ve|ll|(t))(?![\w'’´-])", re.IGNORECASE)
 _ELISIONS = {
     "fr": re.compile(r"\b(?!D['’][A-Z])(?:[ljmntscdLJMNTSCD]|[Qq]u|(?:[Jj]us|[Ll]ors|[Pp]uis|[Qq]uoi)qu)['’](?=\w)"),
@@ -233,16 +232,19 @@ _ELISIONS = {
 
 def _tokens(text: str, kinds: NDArray[np.uint8]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Starts and ends; no period is part of an abbreviation yet."""
-    addresses = [m.span() for m in _ADDRESS.finditer(text)] if "://" in text or "www." in text else []
+    # Addresses are words whatever is in them, and so are 't and 'em.
+    words = [m.span() for m in _ADDRESS.finditer(text)] if "://" in text or "www." in text else []
     if "@" in text:
         for at in _AT.finditer(text):
             local = _BEFORE_AT.search(text, max(0, at.start() - 64), at.start())
             if local:
-                addresses.append((local.start(), at.end()))
-    if addresses:
+                words.append((local.start(), at.end()))
+    if "'" in text or "’" in text:
+        words += [(m.start(), m.start() + 1) for m in _SHORTENED.finditer(text)]
+    if words:
         kinds = kinds.copy()
-        for start, end in addresses:
-            kinds[start:end] = ord("x")  # an address is a word
+        for start, end in words:
+            kinds[start:end] = ord("x")
     # findall, and lengths of what it finds: half the time of match objects.
     pieces = _PIECES.findall(kinds.tobytes().decode("ascii"))
     ends = np.cumsum(np.fromiter(map(len, pieces), np.int64, len(pieces)))
@@ -271,7 +273,8 @@ def _apostrophes(text: str, speech: _Speech) -> NDArray[np.int64]:
         if language != "nl":  # whose plurals are foto's
             for m in _CLITIC.finditer(text):
                 start = m.start() - (m[1] is not None)
-                if start > 0 and text[start - 1].isalnum() and (m[1] is None or text[start] in "nN"):
+                word = start > 0 and (text[start - 1].isalnum() or unicodedata.combining(text[start - 1]) > 0)
+                if word and (m[1] is None or text[start] in "nN"):
                     places.append(start)
         if language in _ELISIONS:
             places += [m.end() for m in _ELISIONS[language].finditer(text)]
@@ -286,7 +289,7 @@ class _Speech:
 
     @property
     def language(self) -> str:
-        """The one whose little words are most frequent among the first 2,000 tokens; "" if two or more are not there."""
+        """The one whose little words are most frequent among the first 2,000 tokens; "" if there are not even two."""
         if self._language is None:
             votes: Counter[str] = Counter()
             for start, end in zip(self._starts[:2000].tolist(), self._ends[:2000].tolist(), strict=True):
@@ -330,9 +333,7 @@ def _lines(codes: NDArray[np.uint32], kinds: NDArray[np.uint8]) -> _Lines:
     closed = _among(b")'\"")[padded[final]]
     finished = _among(b".!e:")[padded[np.where(closed, final - 1, final)]]
     begin = padded[first]
-    marked = _among(b"-d*E")[begin] | np.isin(
-        np.append(codes, 0)[first], [0x2022, 0x2023, 0x25E6]
-    )
+    marked = _among(b"-d*E")[begin] | np.isin(np.append(codes, 0)[first], [0x2022, 0x2023, 0x25E6])
     numbered = (begin == ord("0")) & _among(b".)")[padded[first + word - 1]] & (word <= 4)
     item = (marked & (word == 1)) | numbered
     return _Lines(ends, parting, blank, final + 1 - starts, word, begin, finished, item)
@@ -386,9 +387,7 @@ def _end_before(last: NDArray[np.bool_], starts: NDArray[np.int64], places: NDAr
     last[tokens[tokens >= 0]] = True
 
 
-def _shortened(
-    sentences: NDArray[np.int64], starts: NDArray[np.int64], kinds: NDArray[np.uint8]
-) -> NDArray[np.int64]:
+def _shortened(sentences: NDArray[np.int64], starts: NDArray[np.int64], kinds: NDArray[np.uint8]) -> NDArray[np.int64]:
     """Sentences of at most ``limits.TOKENS`` tokens; a longer one is cut in its second half, at the last good place."""
     if not len(starts) or np.diff(sentences).max() <= limits.TOKENS:
         return sentences
@@ -446,7 +445,11 @@ def _without_capitals(walk: _Walk, candidates: list[int]) -> bool:
     counts = Counter(
         walk.kinds[i + 1]
         for i in candidates[:2000]
-        if i and i + 1 < len(walk.kinds) and walk.starts[i + 1] > walk.ends[i] and walk.ends[i - 1] - walk.starts[i - 1] > 3
+        if i
+        and i + 1 < len(walk.kinds)
+        and walk.starts[i + 1] > walk.ends[i]
+        and walk.ends[i - 1] - walk.starts[i - 1] > 3
+        and walk.text[walk.starts[i - 1] : walk.ends[i - 1]].lower() not in _LISTED
     )
     return counts["a"] > counts["A"] and counts["a"] >= 2
 
@@ -461,23 +464,26 @@ class _Walk:
         self.speech, self.caseless = speech, False
 
     def look(self, i: int, sentences: bool) -> bool:
-        """Token i is a period or its like. Marks the end of a sentence; True if the period is part of the word before."""
+        """Token i is a period or its like: marks a sentence's end; True if it is part of the word before it."""
         kinds, starts, ends, last = self.kinds, self.starts, self.ends, self.last
         n = len(kinds)
         k = i + 1  # behind what closes here: quotes and brackets right after the period
         while k < n and not last[k - 1] and starts[k] == ends[k - 1] and kinds[k] in ")\"'" and not self.clitic(k):
             k += 1
         if last[k - 1] or k == n:  # a paragraph's end
-            return self.doubled(i) and False
+            self.doubled(i)
+            return False
         gap = starts[k] > ends[k - 1]
         begin = kinds[k]  # how what follows begins, behind quotes and brackets
         word = k
         while begin in "(\"'`" and word + 1 < n and not last[word] and not self.clitic(word):
             word += 1
             begin = kinds[word]
-        if kinds[i] == "." and ends[i] - starts[i] <= 2 and i and starts[i] == ends[i - 1] and not last[i - 1]:
+        after_word = i > 0 and starts[i] == ends[i - 1]
+        if kinds[i] == "." and ends[i] - starts[i] == 1 and after_word:
             part, end = self.abbreviation(i, k, begin, word, gap)
         else:
+            self.doubled(i)
             part, end = False, self.ends_here(i, begin, gap)
         if begin in "-d" and word == k and not part and k + 1 < n and not last[k] and starts[k + 1] > ends[k]:
             end = kinds[k + 1] in "AxhE(\"'`" or self.caseless
@@ -485,32 +491,27 @@ class _Walk:
                 last[k] = True  # Madrid (EFE).- El
         if end and sentences:
             last[k - 1] = True
-        if part and self.doubled(i):
-            return False
         if part:
             ends[i - 1] = ends[i]
-            last[i - 1] = last[i]
         return part
 
     def clitic(self, i: int) -> bool:
         return self.kinds[i] == "'" and self.text[self.ends[i] - 1].isalnum()
 
     def opens(self, i: int) -> bool:
-        """Whether token i often begins a sentence. A letter by itself is one only before a small one (A man; not J. A. Smith)."""
+        """Whether token i often begins a sentence; a single letter, if a small one follows (A man; not J. A. Smith)."""
         word = self.text[self.starts[i] : self.ends[i]]
         if len(word) == 1:
             return word in _OPENERS and self.text[self.ends[i] + 1 : self.ends[i] + 2].islower()
         return word in _OPENERS or (word.isupper() and word.capitalize() in _OPENERS)
 
-    def doubled(self, i: int) -> bool:
+    def doubled(self, i: int) -> None:
         """U.S.. at a sentence's end: the first period is the abbreviation's."""
         if self.kinds[i] == "." and self.ends[i] - self.starts[i] == 2 and i and self.starts[i] == self.ends[i - 1]:
             word = self.text[self.starts[i - 1] : self.ends[i - 1]]
             if len(word) == 1 or "." in word or word.lower() in _LISTED:
                 self.ends[i - 1] += 1
                 self.starts[i] += 1
-                return True
-        return False
 
     def ends_here(self, i: int, begin: str, gap: bool) -> bool:
         """Whether a sentence ends at token i, which is no period right after a word."""
@@ -538,14 +539,16 @@ class _Walk:
                 return bool(known) or (short and kind in "aA") or dotted, False
             joined = bool(known) or (end - start == 1 and kind in "aA") or dotted or self.clitic(k)
             return joined and k == i + 1, not joined and begin == "A" and kind in "aA" and before[-1].islower()
-        if end - start == 1 and kind in "aA":  # an initial, as in J. Smith; or a word of one letter, as in many languages
+        if (
+            end - start == 1 and kind in "aA"
+        ):  # an initial, as in J. Smith; or a word of one letter, as in many languages
             known = "" if before in _VOWELS and begin == "A" and not (i > 1 and self.kinds[i - 2] == ".") else "other"
         elif kind == "0" and before.isdigit():
             return self.ordinal(i, begin, word)
         elif dotted:
             known = "other"
         if small:
-            return bool(known) or end - start <= 4, False
+            return bool(known) or end - start <= 4 or ("." in before and end - start < 8), False
         if not known or known.lower() == "number":
             if known and (begin in "0#" or _ROMAN.match(after)):
                 return True, False
@@ -568,7 +571,11 @@ class _Walk:
         if begin == "a" and not self.caseless:
             return digits <= 3, False
         after = self.text[self.starts[word] : self.ends[word]]
-        if digits <= 2 and begin == "A" and (after.lower() in _MONTHS or (self.speech.language == "de" and not self.opens(word))):
+        if (
+            digits <= 2
+            and begin == "A"
+            and (after.lower() in _MONTHS or (self.speech.language == "de" and not self.opens(word)))
+        ):
             return True, False
         return False, begin not in ",;:)/%."
 
@@ -579,58 +586,74 @@ _VOWELS = "aeiouyáéíóúàèìòùâêôäöü"
 
 # ------------------------------------------------------------------------------------------------------------- words
 
-_LITTLE_WORDS: dict[str, tuple[str, ...]] = {}
+_LITTLE_WORDS: dict[str, tuple[str, ...]] = {}  # and the languages in which they are frequent
 for _code, _words in {
     "de": "der die und das nicht ist von mit den ein eine zu im auf für",
     "en": "the of and to is that was for with it you i he at on this",
     "es": "el los las del y por con una se que en su lo al es como más",
-    "fr": "le les des et est une dans pour que qui du au sur pas en ce je il la c'est j'ai qu'il n'est d'un l'on",
-    "it": "il di che è della per non gli un del sono nel una la i si da le",
-    "nl": "het een van niet voor zijn met ook aan maar er wordt dat is op te in de ik je",
-    "pt": "o os do da não uma em um com ao que se para no na é as por",
+    "fr": "que en le les des et est une dans pour qui du au sur pas ce je il la c'est j'ai qu'il n'est d'un l'on",
+    "it": "i del una le il la di che è della per non gli un sono nel si da",
+    "nl": "is je het een van niet voor zijn met ook aan maar er wordt dat op te in de ik",
+    "pt": "por se que da o os do não uma em um com ao para no na é as",
 }.items():
     for _word in _words.split():
         _LITTLE_WORDS[_word] = (*_LITTLE_WORDS.get(_word, ()), _code)
 
-# What an abbreviation is followed by: a name or another word ("name": a sentence never ends there), a number ("number":
-# before anything else it is no abbreviation), anything ("other"), or nothing with a capital but the next sentence ("unit").
-# In capitals: only if it is written with a capital (Gen., Calif., Mar.).
+# By what an abbreviation is followed: "name", a name or another word (a sentence never ends there); "number", a number
+# (before anything else it is no abbreviation); "other", anything; "unit", nothing with a capital but the next sentence.
+# In capitals: only if it is written with a capital (Gen., Calif.).
 _LISTED: dict[str, str] = {}
 for _kind, _words in {
-    "name": """mr mrs dr drs prof sr sra sres srta dña herr hr frl dipl ing dhr mevr ir sig dott avv excmo excma exmo exma
-        ilmo ilma gral mons fdo mlle mme messrs bzw ca evtl ggf inkl exkl sog vgl zzgl bzgl cf viz approx bijv bv resp aprox
-        avda vs dra profa prov ej""",
-    "NAME": """ms gen sen sens rep reps gov lt col capt cmdr sgt maj rev hon st ste mt ft sta sto fr mm mw pres amb insp supt adm
-        brig cpl tte cnel av ctra pza geb on arch lic""",
-    "number": """no nr nrn núm num nº n° nos art arts pp pág págs pag vol vols fig figs abb abs tab kap cap sect ch bd tel tlf tfno
-        apdo op mar abr jun jul ago set out mai giu lug juin mrt art blz blz par""",
-    "other": """corp inc ltd jr bros etal chr hnos ltda cía cia dept univ assn bhd sdn gest verh allg dgl bancorp janv févr juil
-        sept""",
-    "OTHER": """co cos jan feb apr aug sep oct nov dec okt dez dic ene calif mass conn fla ariz ill mich pa ky colo va tenn okla
-        neb md ga wis ore nev mo ind del ark wash miss minn la tex ala mont kan wyo ont que cie esq ave blvd rd mfg""",
-    "unit": """etc usw ecc enz kg km cm mm hrs std mio mrd mill tsd mln mld gld uds ud jhd""",
+    "name": """
+        mr mrs dr drs prof sr sra sres srta dña herr frl dipl dhr mevr sig dott avv excmo excma exmo exma ilmo ilma
+        gral mons fdo mlle mme messrs bzw ca evtl ggf inkl exkl sog vgl zzgl bzgl cf viz approx bijv bv resp aprox avda
+        vs dra profa prov ej mgr env zgn incl excl evt ds mej sigg np tzw tzv např ул пл обл им проф акад гл""",
+    "NAME": """
+        ms gen sen sens rep reps gov lt col capt cmdr sgt maj rev hon st ste mt ft sta sto fr mm mw pres amb insp supt
+        adm brig cpl tte cnel av ctra pza geb arch lic hr ing eng mgr str""",
+    "number": """
+        no nr nrn núm num nº n° nos art arts pp pág págs pag vol vols fig figs abb abs tab kap cap sect ch bd tel tlf
+        tfno apdo op mar abr jun jul ago set out mai giu lug juin mrt blz par séc kl nrs стр рис гл č""",
+    "other": """
+        corp inc ltd jr bros etal chr hnos ltda cía cia dept univ assn bhd sdn gest verh allg dgl bancorp janv févr
+        juil sept aufl hrsg nl jl déc avr""",
+    "OTHER": """
+        co cos jan feb apr aug sep oct nov dec okt dez dic ene calif mass conn fla ariz ill mich pa ky colo va tenn
+        okla neb md ga wis ore nev mo ind del ark wash miss minn la tex ala mont kan wyo ont que cie esq ave blvd rd
+        mfg fev""",
+    "unit": """
+        etc usw ecc enz kg km cm hrs std mio mrd mill tsd mln mld gld uds ud jhd vb тыс млн млрд руб др пр jh min tys
+        sek""",
 }.items():
     for _word in _words.split():
         _LISTED.setdefault(_word, _kind)
 
-_MONTHS = frozenset(
-    """januar jänner februar märz april mai juni juli august september oktober november dezember janvier février mars avril
-    juin juillet août septembre octobre novembre décembre enero febrero marzo abril mayo junio julio agosto septiembre octubre
-    noviembre diciembre januari februari maart mei augustus december jan feb apr jun jul aug sep sept okt nov dez dec""".split()
-)
+
+def _words_of(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+_MONTHS = _words_of("""
+    januar jänner februar märz april mai juni juli august september oktober november dezember janvier février mars
+    avril juin juillet août septembre octobre novembre décembre enero febrero marzo abril mayo junio julio agosto
+    septiembre octubre noviembre diciembre januari februari maart mei augustus december jan feb apr jun jul aug sep
+    sept okt nov dez dec
+""")
 
 # Words with a capital that begin a sentence far more often than they follow an abbreviation.
-_OPENERS = frozenset(
-    """The A An In On At It Its He She They We You I His Her Their Our My This That These Those There Here But And Or If When While
-    As For From With Without By To Of After Before Since Until Under Although Though However Moreover Meanwhile Then Now Yet So Still
-    Not No Some Many Most All Both Each Every Other Others Another One Two What Who Why How Where Which Is Are Was Were Do Does Did
-    Has Have Had Can Could Would Will Should May Also Even Such Only Just Last Despite Because During Among About According Mr Mrs Ms
-    El La Los Las Un Una Unos Unas Lo En Con Por Para Pero Si Se Su Sus Este Esta Estos Estas Ese Esa Eso Esto Al Del Desde Según Sin Sobre
-    Tras Entre Cuando Como Además También Así Aunque Hay Ya Más Muy Todo Todos Todas Otro Otra Otros Y O Ni Ha Han Es Fue Son
-    Der Die Das Den Dem Des Ein Eine Einen Einem Einer Er Sie Es Wir Ihr Ich Im Am Zum Zur Bei Mit Von Vom Vor Nach Auf Aus Für Über Unter
-    Und Oder Aber Doch Denn Wenn Als Wie Was Wer Wo Da Dort Hier Nun Nur Noch Auch Schon Dies Diese Dieser Dieses Dabei Damit Dann Zu
-    Le Les Une Des Du Il Elle Ils Elles On Nous Vous Je Tu Ce Cet Cette Ces Son Sa Ses Leur Dans Pour Par Avec Sans Sous Sur Mais Et Ou
-    Où Si Quand Comme Après Avant Depuis Selon Ainsi Alors Car C'est Il Lo Gli I Uno Di Da Dal Della Nel Nella Per Tra Fra Ma E Ed Se Non
-    Che Chi Quando Come Dopo Prima Questo Questa Sono È Anche O Os As Um Uma Na No Nas Nos Em Do Dos Com Mas Ele Ela Eles Não Isso Este
-    De Het Een Van Op Voor Door Bij Naar Uit Maar En Hij Zij Ze Wij Dat Dit Deze Die Er Ook Als Toen Daar Volgens Na Om Met""".split()
-)
+_OPENERS = _words_of("""
+    The A An In On At It Its He She They We You I His Her Their Our My This That These Those There Here But And Or If
+    When While As For From With Without By To Of After Before Since Until Under Although Though However Moreover
+    Meanwhile Then Now Yet So Still Not No Some Many Most All Both Each Every Other Others Another One Two What Who Why
+    How Where Which Is Are Was Were Do Does Did Has Have Had Can Could Would Will Should May Also Even Such Only Just
+    Last Despite Because During Among About According Mr Mrs Ms El La Los Las Un Una Unos Unas Lo En Con Por Para Pero
+    Si Se Su Sus Este Esta Estos Estas Ese Esa Eso Esto Al Del Desde Según Sin Sobre Tras Entre Cuando Como Además
+    También Así Aunque Hay Ya Más Muy Todo Todos Todas Otro Otra Otros Y O Ni Ha Han Es Fue Son Der Die Das Den Dem Des
+    Ein Eine Einen Einem Einer Er Sie Wir Ihr Ich Im Am Zum Zur Bei Mit Von Vom Vor Nach Auf Aus Für Über Unter Und
+    Oder Aber Doch Denn Wenn Als Wie Wer Wo Da Dort Hier Nun Nur Noch Auch Schon Dies Diese Dieser Dieses Dabei Damit
+    Dann Zu Le Les Une Du Il Elle Ils Elles Nous Vous Je Tu Ce Cet Cette Ces Sa Ses Leur Dans Pour Par Avec Sans Sous
+    Sur Mais Et Ou Où Quand Comme Après Avant Depuis Selon Ainsi Alors Car C'est Gli Uno Di Dal Della Nel Nella Per Tra
+    Fra Ma E Ed Non Che Chi Quando Come Dopo Prima Questo Questa Sono È Anche Os Um Uma Na Nas Nos Em Dos Com Mas Ele
+    Ela Eles Não Isso De Het Een Van Op Voor Door Bij Naar Uit Maar Hij Zij Ze Wij Dat Dit Deze Ook Toen Daar Volgens
+    Om Met
+""")
