@@ -29,6 +29,7 @@ from sparsezo.tasks.chunking.formats.places import Marked, in_one_line, placed
 from sparsezo.tasks.chunking.formats.remarks import Remarks
 
 TEXT, ANNOTATION = ".txt", ".ann"
+CONFIGURATION = "annotation.conf"
 _SPAN = re.compile(r"(T\S*)\t(\S+) (-?\d{1,15} -?\d{1,15}(?:;-?\d{1,15} -?\d{1,15})*)(?:\t(.*))?", re.DOTALL | re.ASCII)
 _NOTE = re.compile(r"#\S*\t\S+ (T\S+)\t(\d(?:\.\d+)?(?:[eE]-?\d+)?)\s*", re.ASCII)
 _OTHERS = "*REAMN#"  # what else a line may begin with: equivalences, relations, events, attributes, links, notes
@@ -225,7 +226,7 @@ def _files(documents: Iterable[tuple[str, Document]], remarks: Remarks) -> Itera
             labels.update(dict.fromkeys(span.label for span in document.spans))
             yield name + ANNOTATION, "".join(_lines(document, where)).encode("utf-8")
     entities = "".join(f"{label}\n" for label in labels)
-    yield "annotation.conf", f"[entities]\n{entities}[relations]\n[events]\n[attributes]\n".encode()
+    yield CONFIGURATION, f"[entities]\n{entities}[relations]\n[events]\n[attributes]\n".encode()
 
 
 def _file_name(document: Document, number: int, taken: set[str], remarks: Remarks) -> str:

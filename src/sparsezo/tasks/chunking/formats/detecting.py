@@ -18,6 +18,7 @@ from sparsezo.storage.files import STANDARD_INPUT, open_sniffed
 from sparsezo.tasks.chunking import conllu
 from sparsezo.tasks.chunking.conll import split_cells
 from sparsezo.tasks.chunking.crfsuite import looks_like_crfsuite
+from sparsezo.tasks.chunking.formats.brat import CONFIGURATION
 from sparsezo.tasks.chunking.formats.hugging_face import INFO, SPLITS, STATE, TAGS, TOKENS
 from sparsezo.tasks.chunking.tags import is_chunk_tag
 from sparsezo.tasks.chunking.unlabelled import looks_like_columns
@@ -79,7 +80,7 @@ def _of_folder(folder: Path) -> str:
     try:
         if any((folder / name).exists() for name in (STATE, INFO, SPLITS)):
             return "datasets"
-        if next(folder.rglob("*.ann"), None) is not None:
+        if (folder / CONFIGURATION).exists() or next(folder.rglob("*.ann"), None) is not None:
             return "brat"
         return TEXT if next(folder.rglob("*.txt"), None) is not None else UNKNOWN
     except OSError as error:
@@ -112,7 +113,7 @@ def _of_content(path: str | os.PathLike[str], head: bytes) -> str:
 
 
 def _first_object(text: str) -> dict[str, Any]:
-    """The first JSON object; of one that is cut off, the names in it, each with nothing."""
+    """The first JSON object; of one that is cut off, the names in it, with nothing behind them."""
     begin = re.search(r"\{", text)
     if begin is None:
         return {}
@@ -123,7 +124,7 @@ def _first_object(text: str) -> dict[str, Any]:
     except (ValueError, RecursionError):
         pass
     line = text[begin.start() :].split("\n", 1)[0] if not text.lstrip().startswith("[") else text
-    return dict.fromkeys(re.findall(r'"(\w+)"\s*:', line), None)
+    return {name: {} if brace else None for name, brace in re.findall(r'"(\w+)"\s*:\s*(\{?)', line)}
 
 
 def _of_object(found: dict[str, Any]) -> str:

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator
 from typing import IO, Any
 
 from sparsezo import extras
-from sparsezo.errors import DataError
+from sparsezo.errors import DataError, shown
 from sparsezo.storage.files import reading
 from sparsezo.tasks.chunking.documents import Document, Offsets, Span, without_overlap
 from sparsezo.tasks.chunking.formats.json_objects import as_object, json_line, marked_object
@@ -55,7 +55,7 @@ def read_docbin(path: str | os.PathLike[str], stream: IO[bytes], remarks: Remark
 
 
 def _no_docbin(path: str | os.PathLike[str], error: Exception) -> DataError:
-    why = f"{type(error).__name__}: {error}"
+    why = f"{type(error).__name__}: {shown(error)}"
     return DataError(str(path), f"is no whole DocBin of spaCy ({why}); write it anew with DocBin.to_disk")
 
 

@@ -30,6 +30,10 @@ _FIELDS = ("id", "text", "spans", "suggested", "rejected", "missing", "tokens", 
 
 def read_jsonl(path: str | os.PathLike[str], stream: IO[bytes], remarks: Remarks) -> Iterator[Document]:
     for where, found in json_objects(path, stream):
+        if found.get("answer") in ("reject", "ignore"):  # labels that somebody refused would be taken for right
+            raise DataError(
+                where, f"has an answer, '{found['answer']}', as Prodigy's lines have; `format` prodigy reads it"
+            )
         rest = dict(found)
         text = text_field(found, where)
         del rest["text"]
