@@ -16,6 +16,8 @@ EXTRAS = {  # pip's name of the extra -> the modules that it brings
     "report": ("matplotlib", "jinja2"),
     "data": ("pooch",),
     "ray": ("ray", "grpc"),
+    "spacy": ("spacy",),
+    "datasets": ("pyarrow",),  # the files of Hugging Face's datasets are Arrow's; its own library is not needed
     "serve": (
         "fastapi",
         "uvicorn",

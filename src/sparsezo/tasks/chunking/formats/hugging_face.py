@@ -1,0 +1,211 @@
+"""Rows of tokens and their tags, as Hugging Face's ``datasets`` has them: ``{"id": "7", "tokens": [...], "ner_tags":
+[...]}``.
+
+JSON lines have tags as words. Parquet, Arrow and the folders of ``save_to_disk`` are read and written with pyarrow
+alone; their tags are numbers with names (ClassLabel), or words. A row is a sentence: its text is the tokens with
+single spaces between them. A tag of -100 or null is one that nobody knows.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import IO, Any
+
+from sparsezo import extras
+from sparsezo.errors import DataError, UsageError, quoted, shown
+from sparsezo.storage.files import open_bytes, reading, with_head
+from sparsezo.tasks.chunking.documents import Document, pasted, spans_of, tagged_sentences
+from sparsezo.tasks.chunking.formats.json_objects import id_of, json_line, json_objects
+from sparsezo.tasks.chunking.formats.places import check_text
+from sparsezo.tasks.chunking.formats.remarks import Remarks
+from sparsezo.tasks.chunking.tags import OUTSIDE
+
+TOKENS, TAGS = ("tokens", "words"), ("ner_tags", "tags", "labels", "ner")  # names of columns; the first of each is ours
+STATE, INFO, SPLITS = "state.json", "dataset_info.json", "dataset_dict.json"  # files in a folder of save_to_disk
+_IGNORED = -100  # what trainers leave out of the loss
+_ROWS = 1000  # of Parquet at a time
+_METADATA = b"huggingface"
+
+
+def read_datasets(path: str | os.PathLike[str], stream: IO[bytes] | None, remarks: Remarks) -> Iterator[Document]:
+    """A folder (no ``stream``), or a file of JSON, Parquet or Arrow."""
+    if stream is None:
+        yield from _folder(Path(path), remarks)
+        return
+    with reading(path):
+        head = stream.read(8)
+    stream = with_head(head, stream)
+    if head[:4] == b"PAR1" or head[:6] == b"ARROW1" or head[:4] == b"\xff\xff\xff\xff":
+        yield from _table(path, stream, head, remarks)
+        return
+    for where, row in json_objects(path, stream):
+        yield _document(row, None, where, remarks)
+
+
+def _folder(folder: Path, remarks: Remarks) -> Iterator[Document]:
+    if (folder / SPLITS).exists():
+        inside = sorted(each.parent.name for each in folder.glob(f"*/{STATE}"))
+        raise DataError(str(folder), f"holds several data sets; name one of them: {', '.join(map(quoted, inside))}")
+    state = folder / STATE
+    try:
+        files = [each["filename"] for each in json.loads(state.read_bytes())["_data_files"]]
+        if not all(isinstance(each, str) and Path(each).name == each for each in files):
+            raise ValueError("names of files")
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
+        raise DataError(str(state), f"cannot be read ({error}); write the folder anew with `save_to_disk`") from None
+    for name in files:
+        with open_bytes(folder / name) as stream:
+            yield from read_datasets(folder / name, stream, remarks)
+
+
+def _table(path: str | os.PathLike[str], stream: IO[bytes], head: bytes, remarks: Remarks) -> Iterator[Document]:
+    extras.need("datasets")
+    import pyarrow as pa
+
+    number = 0
+    batches = _batches(path, stream, head)
+    while True:
+        try:
+            batch = next(batches, None)
+            if batch is None:
+                return
+            batch.validate(full=True)
+            names, rows = _class_names(batch.schema), batch.to_pylist()
+        except (pa.ArrowException, OSError, ValueError, OverflowError, UnicodeDecodeError) as error:
+            raise DataError(str(path), f"is no whole file of Parquet or Arrow ({error}); write it anew") from None
+        for row in rows:
+            number += 1
+            yield _document(row, names, f"{path}: row {number}", remarks)
+
+
+def _batches(path: str | os.PathLike[str], stream: IO[bytes], head: bytes) -> Iterator[Any]:
+    """Parts of the table. Parquet is read from its end, so a stream is taken into memory; Arrow as it comes."""
+    import pyarrow as pa
+    import pyarrow.ipc
+    import pyarrow.parquet
+
+    if head[:4] == b"\xff\xff\xff\xff":  # what save_to_disk writes
+        yield from pa.ipc.open_stream(pa.PythonFile(stream))
+        return
+    with reading(path):
+        data = pa.BufferReader(stream.read())
+    if head[:6] == b"ARROW1":
+        file = pa.ipc.open_file(data)
+        yield from (file.get_batch(i) for i in range(file.num_record_batches))
+    else:
+        yield from pa.parquet.ParquetFile(data).iter_batches(_ROWS)
+
+
+def _class_names(schema: Any) -> list[str] | None:
+    """What the numbers of a column of tags mean, where the table says so."""
+    try:
+        features = json.loads((schema.metadata or {})[_METADATA])["info"]["features"]
+        column = next(features[name] for name in TAGS if name in features)
+        inner = column if isinstance(column, dict) else {"feature": column[0]}
+        names = inner["feature"]["names"]
+    except (KeyError, ValueError, TypeError, IndexError, StopIteration, RecursionError):
+        return None
+    return names if isinstance(names, list) and all(isinstance(each, str) for each in names) else None
+
+
+def _document(row: dict[str, Any], names: list[str] | None, where: str, remarks: Remarks) -> Document:
+    rest = dict(row)
+    words = rest.pop(next((name for name in TOKENS if name in row), ""), None)
+    if not isinstance(words, list) or not all(isinstance(each, str) for each in words):
+        have = ", ".join(f"'{quoted(key)}'" for key in list(row)[:20])
+        raise DataError(where, f"has no 'tokens', a list of words; it has {have or 'nothing'}")
+    tags = rest.pop(next((name for name in TAGS if name in row), ""), None)
+    kept = [i for i, word in enumerate(words) if word]
+    remarks.count("empty token", "left out", len(words) - len(kept))
+    text, tokens = pasted([words[i] for i in kept])
+    check_text(text, where)
+    spans, missing = None, False
+    if tags is not None:
+        if not isinstance(tags, list) or len(tags) != len(words):
+            raise DataError(where, f"its tags are '{shown(tags, repr)}'; expected one for each of {len(words)} tokens")
+        spelled = [_tag(tags[i], names, where) for i in kept]
+        missing = None in spelled
+        try:
+            spans = spans_of(tokens, [OUTSIDE if tag is None else tag for tag in spelled])
+        except UsageError as error:
+            raise DataError(where, str(error)) from None
+    return Document(
+        text,
+        id_of(rest),
+        spans,
+        missing=missing,
+        tokens=tokens,
+        sentences=(0, len(tokens)) if tokens else (0,),
+        meta=rest,
+    )
+
+
+def _tag(tag: Any, names: list[str] | None, where: str) -> str | None:
+    """As a word; None where nobody knows it."""
+    if isinstance(tag, str):
+        return tag
+    if type(tag) is int and names is not None and 0 <= tag < len(names):
+        return names[tag]
+    if tag is None or (type(tag) is int and tag == _IGNORED):
+        return None
+    if type(tag) is int and names is None:
+        raise DataError(
+            where,
+            f"tag {shown(tag)} is a number, and nothing says what it means; give tags as words, or a Parquet file or "
+            "folder of `datasets` whose tags have names",
+        )
+    raise DataError(where, f"tag '{shown(tag, repr)}': expected a word or a number that has a name")
+
+
+# ---- writing ----
+
+
+def write_json_rows(documents: Iterable[tuple[str, Document]], stream: IO[bytes], remarks: Remarks) -> None:
+    """(where, document) each: a line for each sentence, tags as words."""
+    for row in _rows(documents, remarks):
+        stream.write(json_line(row))
+
+
+def write_parquet(documents: Iterable[tuple[str, Document]], stream: IO[bytes], remarks: Remarks) -> None:
+    """(where, document) each: a row for each sentence, tags as numbers with names, as ``datasets`` has them."""
+    extras.need("datasets")
+    import pyarrow as pa
+    import pyarrow.parquet
+
+    rows = list(_rows(documents, remarks))
+    types = sorted({tag[2:] for row in rows for tag in row["ner_tags"] or () if tag != OUTSIDE})
+    names = [OUTSIDE, *(letter + (f"-{each}" if each else "") for each in types for letter in "BI")]
+    number = {name: i for i, name in enumerate(names)}
+    for row in rows:
+        row["ner_tags"] = None if row["ner_tags"] is None else [number[tag] for tag in row["ner_tags"]]
+    features = {
+        "id": {"dtype": "string", "_type": "Value"},
+        "tokens": {"feature": {"dtype": "string", "_type": "Value"}, "_type": "Sequence"},
+        "ner_tags": {"feature": {"names": names, "_type": "ClassLabel"}, "_type": "Sequence"},
+    }
+    schema = pa.schema(
+        [("id", pa.string()), ("tokens", pa.list_(pa.string())), ("ner_tags", pa.list_(pa.int64()))],
+        metadata={_METADATA: json.dumps({"info": {"features": features}}).encode()},
+    )
+    with pa.parquet.ParquetWriter(pa.PythonFile(stream, "w"), schema) as writer:
+        writer.write_table(pa.Table.from_pylist(rows, schema=schema))
+
+
+def _rows(documents: Iterable[tuple[str, Document]], remarks: Remarks) -> Iterator[dict[str, Any]]:
+    for number, (where, document) in enumerate(documents, start=1):
+        sentences, left_out, cut = tagged_sentences(document, where)
+        remarks.count("span", "left out: of spans that overlap the longest is kept", left_out)
+        remarks.count("span", "cut in two where a sentence ends", cut)
+        for noun, spans in (("suggested span", document.suggested), ("rejected span", document.rejected)):
+            remarks.count(noun, "left out: tags have no place for them", len(spans))
+        remarks.count("document", "of which not all is known: what no span covers is O", int(document.missing))
+        name = str(number) if document.id is None else document.id
+        for part, (words, tags) in enumerate(sentences, start=1):
+            yield {
+                "id": name if len(sentences) == 1 else f"{name}-{part}",
+                "tokens": words,
+                "ner_tags": None if document.spans is None else tags,
+            }
