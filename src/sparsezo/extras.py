@@ -6,12 +6,14 @@ need("rerank", "report")            # NotInstalledError with the line that insta
 from __future__ import annotations
 
 import sys
+from collections.abc import Collection
 from importlib.util import find_spec
 
 from sparsezo.errors import NotInstalledError
 
 EXTRAS = {  # pip's name of the extra -> the modules that it brings
     "text": ("scipy", "sklearn"),
+    "clusters": ("spacy_lookups_data", "scipy"),
     "rerank": ("sacrebleu",),
     "report": ("matplotlib", "jinja2"),
     "data": ("pooch",),
@@ -27,13 +29,14 @@ EXTRAS = {  # pip's name of the extra -> the modules that it brings
         *(() if sys.platform == "win32" else ("uvloop",)),
     ),
 }
-_PACKAGES = {"sklearn": "scikit-learn", "grpc": "grpcio"}
+_PACKAGES = {"sklearn": "scikit-learn", "grpc": "grpcio", "spacy_lookups_data": "spacy-lookups-data"}
 
 
-def need(*extras: str | None) -> None:
-    """Each once; None asks for nothing."""
+def need(*extras: str | None, only: Collection[str] | None = None) -> None:
+    """Each once; None asks for nothing. ``only``: these modules of the extras, where not all of them are needed."""
     wanted = [name for name in dict.fromkeys(extras) if name is not None]
-    missing = [(name, each) for name in wanted for each in EXTRAS[name] if find_spec(each) is None]
+    modules = [(name, each) for name in wanted for each in EXTRAS[name] if only is None or each in only]
+    missing = [(name, each) for name, each in modules if find_spec(each) is None]
     if missing:
         packages = ", ".join(_PACKAGES.get(each, each) for _, each in missing)
         names = ",".join(dict.fromkeys(name for name, _ in missing))

@@ -84,7 +84,7 @@ def test_rare_attributes_are_left_out():
 def test_templates_for_columns_that_are_not_there_are_left_out_by_default():
     corpus = corpus_of("B-NP I-NP O")
     words_only = Corpus("f.txt", corpus.columns[:1], corpus.tags, corpus.offsets)
-    task, _ = Chunking.fit(words_only)
+    task, _ = Chunking.fit(words_only, features="chunking")
     assert [str(template)[:3] for template in task.index.templates] == [f"U0{k}" for k in range(7)]
     with pytest.raises(DataError, match="has 2 columns before the tag, the model 1"):
         task.problem(corpus)

@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparsezo.errors import DataError, UsageError
+from sparsezo.tasks.chunking.columns import NONE, Columns
 from sparsezo.tasks.chunking.conll import Corpus
 from sparsezo.tasks.chunking.observed import Layout, Observed, Shifted, derived_sources
 from sparsezo.tasks.chunking.rows import Rows
@@ -51,25 +52,28 @@ class AttributeIndex:
     layout: Layout
     vocabularies: tuple[dict[str, int], ...]  # one a source of the layout: value to code
     tables: tuple[_Keys, ...]  # one a group of the layout
+    columns: Columns = NONE  # the derived ones, which templates call by name
     _fitted: list[tuple[Corpus, NDArray[np.int32]]] = field(default_factory=list, repr=False)  # until it is asked for
 
     @classmethod
-    def fit(cls, corpus: Corpus, templates: Sequence[Template], min_count: int = 1) -> AttributeIndex:
+    def fit(
+        cls, corpus: Corpus, templates: Sequence[Template], min_count: int = 1, columns: Columns = NONE
+    ) -> AttributeIndex:
         """The attributes that occur at least ``min_count`` times. The first ``rows`` of this corpus are ready."""
-        index, ids = cls.fit_transform(corpus, templates, min_count)
+        index, ids = cls.fit_transform(corpus, templates, min_count, columns)
         index._fitted.append((corpus, ids))
         return index
 
     @classmethod
     def fit_transform(
-        cls, corpus: Corpus, templates: Sequence[Template], min_count: int = 1
+        cls, corpus: Corpus, templates: Sequence[Template], min_count: int = 1, columns: Columns = NONE
     ) -> tuple[AttributeIndex, NDArray[np.int32]]:
         """``fit``, and what ``transform`` gives for the same corpus, at the price of one."""
         if min_count < 1:
             raise UsageError(f"the smallest count of an attribute is {min_count}; give 1 or more")
         templates = tuple(templates)
-        check_columns(templates, len(corpus.columns), corpus.path)
-        layout, seen = Layout(templates, len(corpus.columns)), Observed(corpus)
+        check_columns(templates, len(corpus.columns), corpus.path, columns.names)
+        layout, seen = Layout(templates, len(corpus.columns)), Observed(corpus, columns)
         vocabularies = seen.vocabularies(layout)
         shifted = Shifted(corpus, layout, vocabularies, seen)
         ranks, keys, positions, counts = [], [], [], []
@@ -89,7 +93,7 @@ class AttributeIndex:
         for group, position, number in zip(layout.groups, positions, numbers, strict=True):
             result[:, group] = _numbers_at(number, position, len(group))
         tables = tuple(_Keys(*table) for table in zip(ranks, keys, numbers, strict=True))
-        return cls(templates, layout, vocabularies, tables), result
+        return cls(templates, layout, vocabularies, tables, columns), result
 
     def transform(self, corpus: Corpus) -> NDArray[np.int32]:
         """Attribute numbers of each token, (tokens, templates); -1 where training did not have the attribute."""
@@ -99,7 +103,7 @@ class AttributeIndex:
                 f"columns before the tag: {len(corpus.columns)}, in the training data: {self.n_columns}; "
                 "give the same columns",
             )
-        shifted = Shifted(corpus, self.layout, self.vocabularies, Observed(corpus))
+        shifted = Shifted(corpus, self.layout, self.vocabularies, Observed(corpus, self.columns))
         result = np.full((corpus.n_tokens, len(self.templates)), -1, np.int32)
         for group, table in zip(self.layout.groups, self.tables, strict=True):
             position = _find(table.keys, _combine([self.templates[t] for t in group], shifted, table.ranks)[1])
@@ -146,7 +150,9 @@ class AttributeIndex:
         return arrays
 
     @classmethod
-    def from_arrays(cls, templates: Sequence[Template], arrays: Mapping[str, NDArray[Any]]) -> AttributeIndex:
+    def from_arrays(
+        cls, templates: Sequence[Template], arrays: Mapping[str, NDArray[Any]], columns: Columns = NONE
+    ) -> AttributeIndex:
         """The index that ``to_arrays`` was called on; ``templates`` must be the ones it was fitted with.
 
         ValueError where these arrays are no such thing: whoever looks an attribute up believes its number.
@@ -159,7 +165,7 @@ class AttributeIndex:
         while (name := f"vocabulary_{len(saved)}") in arrays:
             saved.append(words_from_bytes(arrays[name], name))
         n_columns = len(saved) - len(derived_sources(templates))
-        check_columns(templates, n_columns, "the model's data")
+        check_columns(templates, n_columns, "the model's data", columns.names)
         layout = Layout(templates, n_columns)
         vocabularies = tuple({word: code for code, word in enumerate(words, layout.values_from)} for words in saved)
         stops = [0, *key_stops.tolist()]
@@ -180,7 +186,7 @@ class AttributeIndex:
             places = [layout.vocabulary_of(part.source) for part in templates[group[0]].parts]
             sizes = [layout.values_from + len(vocabularies[place]) for place in places]
             _check_keys(str(templates[group[0]]), table, sizes)
-        return cls(templates, layout, vocabularies, tuple(tables))
+        return cls(templates, layout, vocabularies, tuple(tables), columns)
 
 
 def words_to_bytes(words: Iterable[str], what: str) -> NDArray[np.uint8]:

@@ -6,7 +6,9 @@ is for names: affixes and shapes besides words. Templates of a column that the d
 
 from __future__ import annotations
 
-from sparsezo.tasks.chunking.templates import Template, parse_templates
+from collections.abc import Collection
+
+from sparsezo.tasks.chunking.templates import Template, has_column, parse_templates
 
 CHUNKING = """\
 # words in a window of two, and their bigrams
@@ -89,13 +91,46 @@ u:seconds+1=%x[0,1]/%x[1,1]
 u:third-1=%x[-1,2]
 u:third=%x[0,2]
 u:third+1=%x[1,2]
+
+# clusters: the first 4, 6 and 10 bits of the path, and all of it
+u:cluster4-2=%m[-2,cluster,"^.?.?.?.?"]
+u:cluster4-1=%m[-1,cluster,"^.?.?.?.?"]
+u:cluster4=%m[0,cluster,"^.?.?.?.?"]
+u:cluster4+1=%m[1,cluster,"^.?.?.?.?"]
+u:cluster4+2=%m[2,cluster,"^.?.?.?.?"]
+u:cluster6-2=%m[-2,cluster,"^.?.?.?.?.?.?"]
+u:cluster6-1=%m[-1,cluster,"^.?.?.?.?.?.?"]
+u:cluster6=%m[0,cluster,"^.?.?.?.?.?.?"]
+u:cluster6+1=%m[1,cluster,"^.?.?.?.?.?.?"]
+u:cluster6+2=%m[2,cluster,"^.?.?.?.?.?.?"]
+u:cluster10-2=%m[-2,cluster,"^.?.?.?.?.?.?.?.?.?.?"]
+u:cluster10-1=%m[-1,cluster,"^.?.?.?.?.?.?.?.?.?.?"]
+u:cluster10=%m[0,cluster,"^.?.?.?.?.?.?.?.?.?.?"]
+u:cluster10+1=%m[1,cluster,"^.?.?.?.?.?.?.?.?.?.?"]
+u:cluster10+2=%m[2,cluster,"^.?.?.?.?.?.?.?.?.?.?"]
+u:cluster-2=%x[-2,cluster]
+u:cluster-1=%x[-1,cluster]
+u:cluster=%x[0,cluster]
+u:cluster+1=%x[1,cluster]
+u:cluster+2=%x[2,cluster]
+
+# lists of names
+u:list-1=%x[-1,list]
+u:list=%x[0,list]
+u:list+1=%x[1,list]
+u:listform=%x[0,list]/%S[0,0]
 """
 
 FEATURE_SETS = {"chunking": CHUNKING, "ner": NER}
 
 
-def built_in(name: str, n_columns: int, order: int = 1) -> tuple[Template, ...]:
-    """A set of FEATURE_SETS, without the templates that read more than the data's columns."""
+def usual_features(n_columns: int) -> str:
+    """The set for data with so many columns before the tag: a single one is of words."""
+    return "ner" if n_columns == 1 else "chunking"
+
+
+def built_in(name: str, n_columns: int, names: Collection[str] = (), order: int = 1) -> tuple[Template, ...]:
+    """A set of FEATURE_SETS, without the templates that read other columns than the data's and the derived ones."""
     lines = FEATURE_SETS[name].splitlines() + [BIAS] * (name == "ner" and order == 2)
     templates = parse_templates(lines, f"the built-in templates for {name}")
-    return tuple(each for each in templates if all(part.source.column < n_columns for part in each.parts))
+    return tuple(each for each in templates if all(has_column(part, n_columns, names) for part in each.parts))

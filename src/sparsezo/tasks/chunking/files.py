@@ -9,10 +9,11 @@ from typing import Any
 from sparsezo.errors import UsageError
 from sparsezo.options import make_options
 from sparsezo.storage.files import open_sniffed
+from sparsezo.tasks.chunking.column_choice import chosen_columns
 from sparsezo.tasks.chunking.conll import Corpus, read_conll, write_conll
 from sparsezo.tasks.chunking.conllu import filled
 from sparsezo.tasks.chunking.crfsuite import looks_like_crfsuite, read_crfsuite, tagged_lines
-from sparsezo.tasks.chunking.options import ChunkingOptions, ReadingOptions
+from sparsezo.tasks.chunking.options import AUTO, NO_CLUSTERS, ChunkingOptions, ReadingOptions
 from sparsezo.tasks.chunking.tags import understood
 from sparsezo.tasks.chunking.task import Chunking
 from sparsezo.tasks.chunking.templates import read_templates
@@ -42,16 +43,19 @@ def load(files: Files) -> Loaded:
     elif files.dev is not None:
         dev = _read(files.dev, train.listed is not None, options.column, train.column)
     test = _read(files.test, train.listed is not None, options.column, train.column) if files.test else None
-    task, train = Chunking.fit(train, scheme=scheme, **fit_options(options))
+    task, train = Chunking.fit(train, scheme=scheme, **fit_options(options, train))
     return Loaded(task, Data(train, task.seen(dev) if dev else None, task.seen(test) if test else None))
 
 
-def fit_options(options: ChunkingOptions) -> dict[str, Any]:
-    """What ``fit`` takes."""
+def fit_options(options: ChunkingOptions, train: Corpus, *, whole: bool = True) -> dict[str, Any]:
+    """What ``fit`` takes. ``whole``: train is all of the data, not only its beginning."""
+    templates = read_templates(options.template) if options.template else None
+    named = (options.clusters, options.gazetteer, templates, options.features)
     return {
         "only": options.only,
         "order": options.order,
-        "templates": read_templates(options.template) if options.template else None,
+        "templates": templates,
+        "columns": chosen_columns(train, *named, whole=whole),
         "features": options.features,
         "min_count": options.min_count,
         "hash_bits": options.hash_bits,
@@ -64,7 +68,7 @@ def _load_unlabelled(path: str, files: Files, options: ChunkingOptions) -> Loade
     train, lines = read_unlabelled(path, options)
     if train.listed is not None:
         _refuse_templates(path, options)
-    task, train = Chunking.fit(train, scheme=options.scheme, tags=options.tags, lines=lines, **fit_options(options))
+    task, train = Chunking.fit(train, scheme=options.scheme, tags=options.tags, lines=lines, **fit_options(options, train))
     held = [task.seen(_labelled(task, each, options)) if each else None for each in (files.dev, files.test)]
     for part in held:
         if part is not None:
@@ -91,8 +95,9 @@ def _read_first(path: str, options: ChunkingOptions) -> Corpus:
 
 
 def _refuse_templates(path: str, options: ChunkingOptions) -> None:
-    if options.template is not None or options.features is not None:
-        name = "template" if options.template is not None else "features"
+    clusters = options.clusters not in (AUTO, NO_CLUSTERS)
+    of_templates = {"template": options.template, "features": options.features, "gazetteer": options.gazetteer}
+    if name := next((name for name, given in [*of_templates.items(), ("clusters", clusters)] if given), ""):
         raise UsageError(f"{path}: lists its attributes (CRFsuite's format), so `{name}` has no place; leave it out")
 
 

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparsezo.tasks import hashing
+from sparsezo.tasks.chunking.columns import NONE, Columns
 from sparsezo.tasks.chunking.conll import Corpus
 from sparsezo.tasks.chunking.crfsuite import listed_rows
 from sparsezo.tasks.chunking.observed import Layout, Observed, Shifted
@@ -33,22 +34,23 @@ class HashedTemplates:
     templates: tuple[Template, ...]
     n_columns: int
     bits: int
+    columns: Columns = NONE  # the derived ones, which templates call by name
 
     @classmethod
-    def of(cls, corpus: Corpus, templates: Sequence[Template], bits: int) -> HashedTemplates:
+    def of(cls, corpus: Corpus, templates: Sequence[Template], bits: int, columns: Columns = NONE) -> HashedTemplates:
         """For data with the columns of this corpus."""
-        check_columns(templates, len(corpus.columns), corpus.path)
-        return cls(tuple(templates), len(corpus.columns), bits)
+        check_columns(templates, len(corpus.columns), corpus.path, columns.names)
+        return cls(tuple(templates), len(corpus.columns), bits, columns)
 
     @classmethod
-    def saved(cls, templates: Sequence[Template], n_columns: int, bits: int) -> HashedTemplates:
+    def saved(cls, templates: Sequence[Template], n_columns: int, bits: int, columns: Columns) -> HashedTemplates:
         """Of a model."""
-        check_columns(templates, n_columns, "the model's data")
-        return cls(tuple(templates), n_columns, bits)
+        check_columns(templates, n_columns, "the model's data", columns.names)
+        return cls(tuple(templates), n_columns, bits, columns)
 
     def rows(self, corpus: Corpus) -> Rows:
         """One a token, with an entry for each template."""
-        layout, seen = Layout(self.templates, self.n_columns), Observed(corpus)
+        layout, seen = Layout(self.templates, self.n_columns), Observed(corpus, self.columns)
         vocabularies = seen.vocabularies(layout)
         pads = hashing.hashes_of([_OUTSIDE + name for name in layout.pad_names()])
         values = [np.concatenate([pads, hashing.hashes_of(vocabulary)]) for vocabulary in vocabularies]

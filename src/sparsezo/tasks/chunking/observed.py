@@ -13,6 +13,7 @@ from itertools import repeat
 import numpy as np
 from numpy.typing import NDArray
 
+from sparsezo.tasks.chunking.columns import Columns
 from sparsezo.tasks.chunking.conll import Corpus
 from sparsezo.tasks.chunking.patterns import values_of
 from sparsezo.tasks.chunking.templates import Part, Source, Template
@@ -55,21 +56,24 @@ class Layout:
 
 
 def derived_sources(templates: Sequence[Template]) -> list[Source]:
-    """Those that are no plain column, in the order of their first use."""
-    return list(
-        dict.fromkeys(part.source for template in templates for part in template.parts if part.source.macro != "x")
-    )
+    """Those that are no plain column of the data, in the order of their first use."""
+    sources = [part.source for template in templates for part in template.parts]
+    return list(dict.fromkeys(each for each in sources if each.macro != "x" or isinstance(each.column, str)))
 
 
 class Observed:
     """The values of every source in a corpus: distinct ones, and which of them each token has."""
 
-    def __init__(self, corpus: Corpus) -> None:
-        self._columns = corpus.columns
-        self._distinct: dict[int, tuple[list[str], NDArray[np.int64]]] = {}
+    def __init__(self, corpus: Corpus, columns: Columns) -> None:
+        """``columns``: makes those that have names."""
+        self._columns: dict[int | str, list[str]] = {
+            **dict(enumerate(corpus.columns)),
+            **dict(zip(columns.names, columns.derived(corpus), strict=True)),
+        }
+        self._distinct: dict[int | str, tuple[list[str], NDArray[np.int64]]] = {}
         self._values: dict[Source, list[str]] = {}
 
-    def distinct(self, column: int) -> tuple[list[str], NDArray[np.int64]]:
+    def distinct(self, column: int | str) -> tuple[list[str], NDArray[np.int64]]:
         """The distinct words of a column, and each token's place among them."""
         if column not in self._distinct:
             words = self._columns[column]

@@ -9,6 +9,7 @@ from sparsezo.options import check_options, option
 from sparsezo.tasks.hash_bits import check_hash_bits, hash_bits
 
 AUTO, PLAIN = "auto", "plain"
+LEARNED, NO_CLUSTERS = "learned", "none"
 SCHEMES = (AUTO, "iob1", "iob2", "bioes", "bilou", "bmes", PLAIN)  # tags.py knows them
 _COLUMN = "The tag's column: its number from 1, or its name in CoNLL-U, such as UPOS."
 
@@ -33,7 +34,13 @@ class ChunkingOptions:
         shown="2; 1 with more than 5 tags",
     )
     features: str | None = option(
-        None, "Built-in templates: for chunks, or for names.", choices=("chunking", "ner"), shown="chunking"
+        None, "Built-in templates: for chunks, or for names.", choices=("chunking", "ner"), shown="ner for words alone"
+    )
+    clusters: str = option(
+        AUTO, "Clusters of words as features: of en, de or es, a FILE of bits TAB word, learned from train, or none."
+    )
+    gazetteer: tuple[str, ...] | None = option(
+        None, "A list of names as a feature, one a line, as in LOC=cities.txt; may be given again."
     )
     template: str | None = option(
         None, "Feature templates in CRF++'s or Wapiti's notation.", file=True, shown="built in"

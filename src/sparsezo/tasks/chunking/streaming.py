@@ -34,9 +34,10 @@ def load_stream(files: Files, window: int) -> Streamed:
     found = _Found(options.scheme)
     for part in conll_parts(path, window, options.column, held_out):
         found.add(part, options.only)
-    if not found.sizes:
+    if found.example is None:
         raise nothing_left(held_out, path)
-    task, _ = Chunking.fit(found.every_tag(), scheme=found.scheme, **fit_options(options))
+    how = fit_options(options, found.example, whole=False)
+    task, _ = Chunking.fit(found.every_tag(), scheme=found.scheme, **how)
 
     def read() -> Iterator[Corpus]:
         for part in conll_parts(path, window, options.column, held_out):

@@ -27,7 +27,9 @@ from sparsezo.questions import A_LOSS, WHICH, YES_NO, Questions
 from sparsezo.storage import limits
 from sparsezo.tasks.base import Problem, Scores
 from sparsezo.tasks.chunking import questions_kernel  # noqa: F401  (how it is asked about)
+from sparsezo.tasks.chunking.columns import NONE, Columns
 from sparsezo.tasks.chunking.conll import Corpus
+from sparsezo.tasks.chunking.feature_sets import usual_features
 from sparsezo.tasks.chunking.hashed import HashedListed, HashedTemplates
 from sparsezo.tasks.chunking.indices import (
     Index,
@@ -101,10 +103,12 @@ class Chunking:
         scheme: str = AUTO,
         tags: str | Sequence[str] | None = None,
         lines: bool = False,
+        columns: Columns = NONE,
     ) -> tuple[Chunking, Corpus]:
         """The task of a training corpus, and that corpus with its tags as the task sees them.
 
         ``tags``: those to learn, where the corpus does not have them (``named_tags``). ``lines``: it is running text.
+        ``columns``: those made of the words, which templates call by name (columns.py).
         """
         given: dict[str, Any] = {"only": only, "order": order, "features": features, "scheme": scheme}
         ChunkingOptions(min_count=min_count, hash_bits=hash_bits, **given)  # checked
@@ -116,7 +120,7 @@ class Chunking:
             tag_set, words = named_tags(tags, scheme), named_words(tags)
             _require_named(tag_set, scheme, only)
         order = order or _order_for(tag_set)
-        how = (features or "chunking", order, min_count, hash_bits, len(tag_set))
+        how = (features or _usual_features(train, templates), order, min_count, hash_bits, len(tag_set), columns)
         index, bigrams = make_indices(corpus, templates, *how)
         task = cls(tag_set, order, only, len(train.columns), index, scheme, train.column, bigrams, lines, words)
         if task.n_features * task.n_labels > _MOST_WEIGHTS:
@@ -351,6 +355,13 @@ def _tag_set(corpus: Corpus, scheme: str) -> tuple[str, ...]:
     if len(tags) > limits.TAGS:
         limits.refuse(corpus.path, f"{len(tags):,} different tags: is the right column the tag?")
     return tags
+
+
+def _usual_features(train: Corpus, templates: Sequence[Template] | None) -> str:
+    features = usual_features(len(train.columns))
+    if templates is None and features != "chunking":
+        say(f"{train.path}: words alone, so `features` {features} is the default: affixes and shapes of words, too")
+    return features
 
 
 def _order_for(tags: tuple[str, ...]) -> int:

@@ -6,6 +6,7 @@
     U05:%x[-1,0]/%x[0,0]           the word before and the word
     U99:                           a bias: one attribute that every token has
     B01:%x[0,0]                    the word together with the tag before it
+    u:kind=%x[0,cluster]           the word's cluster: a column that is made of the words (columns.py) has a name
     u:suf=%m[0,0,".?.?$"]          its last two characters; more macros are in patterns.py
 
     templates = read_templates("my.template")
@@ -21,19 +22,20 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from sparsezo import notes
 from sparsezo.errors import DataError, quoted
 from sparsezo.storage.files import numbered_lines
+from sparsezo.tasks.chunking.columns import NAMES, REMEDIES
 from sparsezo.tasks.chunking.patterns import MACROS, WITH_PATTERN, values_of
 
 FURTHEST_ROW = 100
 _LAST_COLUMN = 9999
 _macro = re.compile(
-    rf"%(?P<macro>[{MACROS}])\[ *(?P<at>@?)(?P<row>[+-]?[0-9]+) *, *(?P<column>[0-9]+) *"
+    rf"%(?P<macro>[{MACROS}])\[ *(?P<at>@?)(?P<row>[+-]?[0-9]+) *, *(?P<column>[0-9]+|[a-z]+) *"
     r'(?:, *"(?P<pattern>(?:[^"\\]|\\.)*)" *)?\]'
 )
 _without_percent = re.compile(rf"[{MACROS}]\[ *@?[+-]?[0-9]+ *,")
@@ -45,7 +47,7 @@ _EXAMPLE = "write it like U05:%x[-1,0]/%x[0,0]"
 class Source(NamedTuple):
     """A column as a macro sees it."""
 
-    column: int
+    column: int | str  # its number from 0, or the name of a derived one
     macro: str = "x"
     pattern: str = ""
 
@@ -131,11 +133,9 @@ def _parse(line: str, where: str) -> Template:
 
 def _part(found: re.Match[str], line: str, where: str) -> Part:
     macro, pattern, absolute = found["macro"], found["pattern"], bool(found["at"])
-    row, column = _whole(found["row"], FURTHEST_ROW), _whole(found["column"], _LAST_COLUMN)
+    row, column = _whole(found["row"], FURTHEST_ROW), _column(found["column"], line, where)
     if row is None:
         raise DataError(where, f"'{quoted(line)}' looks more than {FURTHEST_ROW} tokens away; at most that is possible")
-    if column is None:
-        raise DataError(where, f"'{quoted(line)}' reads a column that no file has; they are counted from 0")
     if absolute and row == 0:
         raise DataError(where, f"'{quoted(line)}': @1 is a sentence's first token and @-1 its last; there is no @0")
     if (pattern is not None) != (macro in WITH_PATTERN):
@@ -148,6 +148,18 @@ def _part(found: re.Match[str], line: str, where: str) -> Part:
     return Part(row, Source(column, macro, pattern or ""), absolute)
 
 
+def _column(text: str, line: str, where: str) -> int | str:
+    """A column's number, or its name."""
+    if not text[0].isdecimal():
+        if text not in NAMES:
+            known = f"they have numbers from 0, and those that are made the names {' and '.join(NAMES)}"
+            raise DataError(where, f"'{quoted(line)}': there is no column '{quoted(text)}'; {known}")
+        return text
+    if (column := _whole(text, _LAST_COLUMN)) is None:
+        raise DataError(where, f"'{quoted(line)}' reads a column that no file has; they are counted from 0")
+    return column
+
+
 def _whole(digits: str, most: int) -> int | None:
     """The number, or None where it is further from 0 than ``most``; it may have any number of digits."""
     magnitude = digits.lstrip("+-").lstrip("0")
@@ -156,13 +168,27 @@ def _whole(digits: str, most: int) -> int | None:
     return -int(magnitude or "0") if digits[0] == "-" else int(magnitude or "0")
 
 
-def check_columns(templates: Iterable[Template], n_columns: int, data: str) -> None:
-    """Refuse a template that reads a column which the data does not have (the tag is not one of them)."""
+def check_columns(templates: Iterable[Template], n_columns: int, data: str, names: Collection[str] = ()) -> None:
+    """Refuse a template that reads a column which the data does not have (the tag is not one of them).
+
+    ``names``: the derived columns that there are.
+    """
     for template in templates:
         for part in template.parts:
-            if (column := part.source.column) >= n_columns:
-                raise DataError(
-                    template.where or f"template {quoted(template.line)}",
-                    f"{part} reads column {column}, but {data} has {n_columns} before the tag, "
-                    "counted from 0; change the template or the data",
-                )
+            if has_column(part, n_columns, names):
+                continue
+            where = template.where or f"template {quoted(template.line)}"
+            column = part.source.column
+            if isinstance(column, str):
+                raise DataError(where, f"{part} reads the column '{column}', which is not made; {REMEDIES[column]}")
+            raise DataError(
+                where,
+                f"{part} reads column {column}, but {data} has {n_columns} before the tag, "
+                "counted from 0; change the template or the data",
+            )
+
+
+def has_column(part: Part, n_columns: int, names: Collection[str]) -> bool:
+    """Whether what a macro reads is among so many columns and these derived ones."""
+    column = part.source.column
+    return column in names if isinstance(column, str) else column < n_columns
