@@ -56,6 +56,18 @@ def confidence(problem: Problem, W: NDArray[Any]) -> NDArray[np.float64]:
     return out
 
 
+def span_chances(problem: Problem, W: NDArray[Any]) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+    """The best outputs of all inputs, and where a span of one begins how likely that span is; both as they stand at
+    Problem.output_start."""
+    W = bounds.weights("the weights", W, (problem.n_features, problem.n_labels), problem.dtype)
+    inputs, task = problem.private()
+    work, size = workspace_of(problem), int(problem.output_start[-1])
+    out, chances = np.empty(size, np.int32), np.zeros(size, np.float32)
+    if not loop.span_chances(inputs, task, W, work.S, work.y, len(problem), problem.output_start, out, chances):
+        raise _not_finite()
+    return out, chances
+
+
 def workspace_of(problem: Problem) -> loop.Workspace:
     return workspace(problem.max_rows, problem.max_columns, problem.n_labels, problem.max_outputs, problem.dtype)
 

@@ -3,13 +3,15 @@
 Model(task, W, settings, result).save("model.szo")
 model = load_model("model.szo", "chunking")         # refuses a damaged file, or a model of another task
 tags = model.task.words(model.predict(corpus))
+spans = model.tag("In Madrid.")                     # of a tagger that was trained on raw text
 """
 
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +23,9 @@ from sparsezo.storage.container import Contents, damage, read_container, unpack,
 from sparsezo.storage.files import STANDARD_INPUT, open_bytes, reading
 from sparsezo.tasks.base import Task
 from sparsezo.tasks.registry import kind, names
+
+if TYPE_CHECKING:
+    from sparsezo.tasks.chunking.documents import Span
 
 _TASK = "task."  # what the task's own arrays are called in the file
 
@@ -50,6 +55,32 @@ class Model:
     def predict(self, data: Any) -> NDArray[np.int32]:
         """The best output of every input of data."""
         return predict(self.task.problem(data, learn=False), self.W)
+
+
+    @overload
+    def tag(self, texts: str, threshold: float = 0.0) -> tuple[Span, ...]: ...
+
+    @overload
+    def tag(self, texts: Iterable[str], threshold: float = 0.0) -> Iterator[tuple[Span, ...]]: ...
+
+    def tag(self, texts: str | Iterable[str], threshold: float = 0.0) -> tuple[Span, ...] | Iterator[tuple[Span, ...]]:
+        """The spans of a text, or of each text of many, which are read as they are needed.
+
+        A span has start and end (characters of its text, end exclusive), label and probability; those less likely than
+        ``threshold`` are left out.
+
+            for text, spans in zip(texts, model.tag(texts)):
+                for span in spans:
+                    print(text[span.start:span.end], span.label, span.probability)
+        """
+        tagged = getattr(self.task, "tag", None)
+        if tagged is None:
+            raise UsageError(f"task {self.task.name} has no spans to tag texts with; use predict(data)")
+        if isinstance(texts, str):
+            found: tuple[Span, ...] = next(tagged(self.W, [texts], threshold))
+            return found
+        each: Iterator[tuple[Span, ...]] = tagged(self.W, texts, threshold)
+        return each
 
 
 def load_model(path: str | os.PathLike[str], task: str | None = None) -> Model:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -24,7 +25,7 @@ def add_predict(app: typer.Typer) -> None:
         insist_parameter(),
         *_of_all_tasks("predict_options"),
     ]
-    about = "Write the best outputs: columns with the predicted tag, label TAB text, or 1-best translations."
+    about = "Write the best outputs: spans in texts, columns with the predicted tag, label TAB text, or 1-best translations."
     command(app, "predict", run_predict, params, about)
 
 
@@ -66,7 +67,14 @@ def run_predict(**values: Any) -> None:
     model = load_model(values["model"])
     extras.need(kind(model.task.name).reading_extra)
     options = _given(values, "model", "input", "output")
-    lines = kind(model.task.name).predict(model, values["input"], options)
+    task = kind(model.task.name)
+    sys.stdout.flush()
+    if task.predict_spans(model, values["input"], options, values["output"] or sys.stdout.buffer):
+        sys.stdout.flush()
+        if values["output"] is not None:
+            show.note(f"wrote {values['output']}")
+        return
+    lines = task.predict(model, values["input"], options)
     if values["output"] is None:
         show.lines(lines)
         return

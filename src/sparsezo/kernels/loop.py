@@ -247,6 +247,18 @@ def confidences(inputs: Any, task: Any, W: Any, S: Any, y: Any, N: Any, out: Any
 
 
 @kernel
+def span_chances(inputs: Any, task: Any, W: Any, S: Any, y: Any, N: Any, start: Any, out: Any, chances: Any) -> Any:
+    """out = the best outputs of all inputs, chances = how likely each span of them is, where it begins; both flat."""
+    for x in range(N):
+        protocol.scores(inputs, x, W, S)
+        if not np.isfinite(np.float64(protocol.span_chances(task, x, S, y, chances[start[x] : start[x + 1]]))):
+            return False
+        for i in range(protocol.outputs(task, x)):
+            out[start[x] + i] = y[i]
+    return True
+
+
+@kernel
 def loss(gold: Any, task: Any, x: Any, y: Any) -> Any:
     """The loss of one output, for feedback that is simulated step by step."""
     return protocol.delta(gold, task, x, y)

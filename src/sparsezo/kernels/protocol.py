@@ -40,6 +40,7 @@ Tasks whose outputs people are asked about (DESIGN 3a); q is the question, of pa
     option(task, x, kind, about, k)        the number that stands for the k-th of them, the smallest first
     truth(gold, task, x, kind, about, q, y, other)       what somebody answers who knows
     confidence(task, x, S, y)              log p_w of the best output, which is left in y
+    span_chances(task, x, S, y, out)       likewise decodes; out = the probability of each span of it, where that begins
 
 Compiled code checks no bounds. Each NamedTuple may have, as plain methods, what is called once before it gets there:
 
@@ -96,6 +97,7 @@ options = _not_for("options")
 option = _not_for("option")
 truth = _not_for("truth")
 confidence = _not_for("confidence")
+span_chances = _not_for("span_chances")
 
 
 def implements(operation: Callable[..., Any], data: type) -> Callable[[Callable[..., Any]], Callable[..., Any]]:

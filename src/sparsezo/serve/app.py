@@ -114,7 +114,8 @@ def _calls(threads: Threads) -> dict[str, Call]:
 
     async def tell(person: Any, call: calls.Tell) -> dict[str, Any]:
         """An answer. The reply comes when it is on disk."""
-        return await do(session.tell, person, call.id, call.answer, call.seconds, call.nonce)
+        said = call.answer.model_dump() if isinstance(call.answer, calls.MarkedSpan) else call.answer
+        return await do(session.tell, person, call.id, said, call.seconds, call.nonce)
 
     async def skip(person: Any, call: calls.Skip) -> dict[str, Any]:
         """No answer: another time (skip), or nobody could say (cannot-tell)."""

@@ -8,7 +8,8 @@ from pydantic import BaseModel, ConfigDict, Field
 
 Id = Annotated[str, Field(min_length=1, max_length=80)]
 Nonce = Annotated[str, Field(min_length=1, max_length=80)]
-EXPORTS = ("answers.jsonl", "answers.csv", "pairs.jsonl", "corpus", "model")
+SPANS = tuple(f"spans-{name}" for name in ("jsonl", "conll", "brat", "spacy", "prodigy", "label-studio", "datasets"))
+EXPORTS = ("answers.jsonl", "answers.csv", "pairs.jsonl", "corpus", *SPANS, "model")
 MOST_AHEAD = 10  # questions of one call; a session may give fewer
 
 
@@ -23,11 +24,19 @@ class Ask(Strict):
     holding: Annotated[list[Id], Field(max_length=MOST_AHEAD)] = []
 
 
+class MarkedSpan(Strict):
+    """A span that a person has marked: its first and last token, as they stand in ``shown``, and its label."""
+
+    first: Annotated[int, Field(ge=0, lt=1_000_000)]
+    last: Annotated[int, Field(ge=0, lt=1_000_000)]
+    label: Annotated[str, Field(min_length=1, max_length=500)]
+
+
 class Tell(Strict):
-    """``answer``: a choice, a label's name, or a grade. The same again with the same ``nonce`` is applied once."""
+    """``answer``: a choice, a label's name, a grade, or a span. The same again with the same ``nonce`` is applied once."""
 
     id: Id
-    answer: Annotated[str, Field(min_length=1, max_length=500)] | Annotated[int, Field(ge=0, le=100)]
+    answer: Annotated[str, Field(min_length=1, max_length=500)] | Annotated[int, Field(ge=0, le=100)] | MarkedSpan
     seconds: Annotated[float, Field(ge=0, le=86400, allow_inf_nan=False)] | None = None
     nonce: Nonce | None = None
 

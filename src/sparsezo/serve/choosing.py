@@ -1,7 +1,7 @@
 """Which question a person gets next.
 
 First what came back because its time was over; then what was drawn to be asked of a second person; one in twenty is of
-the audit set; the rest are the learner's own, chosen where the model is unsure (docs/answers.md). Never: an input of
+the audit set; every other one is a span that the inputs came with, while there are any; the rest are the learner's own, chosen where the model is unsure (docs/answers.md). Never: an input of
 the audit set, a part that somebody is being asked about now, one whose answer is known, or what this person has seen.
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from typing import Any
 
 from sparsezo.errors import SparsezoError, UsageError
@@ -28,7 +28,16 @@ _TRIES = 500  # of the learner's questions that may be passed over for one that 
 class Chooser:
     """Not safe by itself: the session's lock is held."""
 
-    def __init__(self, learner: Learner, desk: Desk, audit: list[AuditRow], audit_kind: str, overlap: float) -> None:
+    def __init__(
+        self,
+        learner: Learner,
+        desk: Desk,
+        audit: list[AuditRow],
+        audit_kind: str,
+        overlap: float,
+        suggested: Sequence[tuple[int, list[int]]] = (),
+    ) -> None:
+        self._suggested = [each for each in reversed(suggested) if each[0] not in {row.x for row in audit}]
         self._learner, self._desk, self._overlap, self._kind = learner, desk, overlap, audit_kind
         self._audit = {row.place: row for row in audit}
         self._audited = {row.x for row in audit}
@@ -57,7 +66,7 @@ class Chooser:
             own["audit"] = self._left.pop(0)
             question = self._of_audit(self._audit[own["audit"]])
         else:
-            question = self._of_learner(person)
+            question = self._of_suggestion(person, number) or self._of_learner(person)
             own["twice"] = int(twice < self._overlap)
         own["swapped"] = int(question.kind == "pair" and swapped < 0.5)
         if own["audit"] is None:
@@ -75,9 +84,22 @@ class Chooser:
         return None
 
     def _of_audit(self, row: AuditRow) -> Question:
-        given = {"kind": self._kind, "about": "token", "x": row.x, "numbers": json.loads(row.numbers)}
-        rest = {"owner": "", "step": 0, "outputs": json.loads(row.outputs), "chance": 1.0, "choices": [], "codes": []}
+        return self._made(self._kind, "token", row.x, json.loads(row.numbers), json.loads(row.outputs))
+
+    def _made(self, kind: str, about: str, x: int, numbers: list[int], outputs: list[Any], step: int = 0) -> Question:
+        """One that the learner has not chosen."""
+        given = {"kind": kind, "about": about, "x": x, "numbers": numbers, "outputs": outputs}
+        rest = {"owner": "", "step": step, "chance": 1.0, "choices": [], "codes": []}
         return Question.from_json({**given, **rest})
+
+    def _of_suggestion(self, person: int, number: int) -> Question | None:
+        """A span that the inputs came with, every other time while there are any: they are not all there is to ask."""
+        while self._suggested and number % 2:
+            x, numbers = self._suggested.pop()
+            question = self._made("span", "chunk", x, numbers, [], number)
+            if self._fresh(QuestionRow.of(question, **_NOTHING), self._desk.busy(), self._desk.seen[person]):
+                return question
+        return None
 
     def _of_learner(self, person: int) -> Question:
         busy, seen = self._desk.busy(), self._desk.seen[person]

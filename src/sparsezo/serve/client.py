@@ -57,8 +57,12 @@ class RemoteLearner:
         """One question. As long as it is not answered or skipped, it is nobody else's."""
         return self.ask_many(1)[0]
 
-    def tell(self, question: Question | str, answer: str | int, seconds: float | None = None) -> dict[str, Any]:
-        """The service's reply, once the answer is on disk."""
+    def tell(
+        self, question: Question | str, answer: str | int | Mapping[str, Any], seconds: float | None = None
+    ) -> dict[str, Any]:
+        """The service's reply, once the answer is on disk. ``answer``: one of the question's choices or labels, yes or
+        no, a grade; or a span that touches the one asked about: {"first": 3, "last": 4, "label": "LOC"}, in tokens.
+        """
         call = {"id": _id(question), "answer": answer, "seconds": seconds, "nonce": secrets.token_hex(8)}
         return self._call("POST", "tell", call)
 

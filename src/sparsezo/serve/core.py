@@ -125,7 +125,8 @@ class Core:
         self.lessons = Lessons(self.learner, log, contents.W, self.folder, self.desk.question)
         for number in list(self.desk.entries):
             self.desk.release(number)
-        self.chooser = Chooser(self.learner, self.desk, log.audit(), contents.serving.AUDIT, float(log.meta["overlap"]))
+        own = (contents.serving.AUDIT, float(log.meta["overlap"]), self._suggested())
+        self.chooser = Chooser(self.learner, self.desk, log.audit(), *own)
         self.chooser.go_on_from(max((row.step for row in log.questions()), default=-1) + 1)
         self.persons = {row.id: Person(row.id, row.name, bool(row.admin)) for row in log.people()}
         self._tokens = {row.person: row for row in log.tokens()}
@@ -145,6 +146,14 @@ class Core:
         if dev is None and all(look.metric != metric for look in log.looks()):
             metric = AUDITED
         self.watch = Watch(contents.task, metric, dev, log.looks(), self._weights, self._look, self._estimate)
+
+    def _suggested(self) -> list[tuple[int, list[int]]]:
+        """What the inputs came with, to be asked about first."""
+        contents = self.contents
+        if contents.settings.rule != "span" or not hasattr(contents.serving, "suggested"):
+            return []
+        found: list[tuple[int, list[int]]] = contents.serving.suggested(contents.task, contents.data)
+        return found
 
     def warm_up(self) -> None:
         """Load what is compiled, or compile it, so that the first who asks or answers does not wait for it."""

@@ -3,12 +3,14 @@
 answers.jsonl, answers.csv    one answer each: task, worker, label first (the layout of tools that weigh annotators)
 pairs.jsonl                   prompt, chosen, rejected: of pairs of which one was better
 corpus                        all inputs with answers where there are any, the model's guess elsewhere, told apart
+spans-FORMAT                  likewise, texts with spans: jsonl, conll, brat, spacy, prodigy, label-studio, datasets
 model                         the present model, as ``replay`` makes it
 """
 
 from __future__ import annotations
 
 import csv
+import functools
 import io
 import json
 import tempfile
@@ -16,14 +18,25 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from sparsezo.decoding import predict
+from sparsezo.decoding import predict, span_chances
 from sparsezo.errors import UsageError
 from sparsezo.serve.core import Core
+from sparsezo.serve.errors import Refused
 from sparsezo.serve.log import EventRow, QuestionRow
 from sparsezo.serve.replay import model_of
 from sparsezo.serve.wording import as_said, question_id
 
 _COLUMNS = ("task", "worker", "label", "kind", "seconds", "chance", "audit", "question", "x", "shown", "at")
+_OF_TEXT = ("input", "part", "document", "start", "end")
+_ENDINGS = {  # of annotated texts, by format, with their media type
+    "jsonl": (".jsonl", "application/x-ndjson"),
+    "conll": (".conll", "text/plain; charset=utf-8"),
+    "brat": (".zip", "application/zip"),
+    "spacy": (".spacy", "application/octet-stream"),
+    "prodigy": (".prodigy.jsonl", "application/x-ndjson"),
+    "label-studio": (".label-studio.json", "application/json"),
+    "datasets": (".datasets.jsonl", "application/x-ndjson"),
+}
 _BLOCK = 1 << 16
 File = tuple[str, str, Iterator[bytes]]  # its name, media type and content
 
@@ -37,6 +50,7 @@ class Exports(Core):
             "pairs.jsonl": self._pairs,
             "corpus": self._corpus,
             "model": self._model,
+            **{f"spans-{format}": functools.partial(self._spans, format) for format in _ENDINGS},
         }
         if what not in made:
             raise UsageError(f"there is no export {what!r}; there are {', '.join(made)}")
@@ -49,10 +63,11 @@ class Exports(Core):
     def _answers_csv(self) -> File:
         def lines() -> Iterator[str]:
             text = io.StringIO()
-            writer = csv.DictWriter(text, _COLUMNS, lineterminator="\n")
+            writer = csv.DictWriter(text, (*_COLUMNS, *_OF_TEXT), restval="", lineterminator="\n")
             writer.writeheader()
             for row in self._answers():
-                writer.writerow({**row, "shown": json.dumps(row["shown"])})
+                said = row["label"] if not isinstance(row["label"], dict) else json.dumps(row["label"])
+                writer.writerow({**row, "label": said, "shown": json.dumps(row["shown"])})
                 yield text.getvalue()
                 text.seek(0)
                 text.truncate()
@@ -76,7 +91,14 @@ class Exports(Core):
                 "x": row.x,
                 "shown": self._shown(row),
                 "at": event.at,
+                **self._in_text(row),
             }
+
+    def _in_text(self, row: QuestionRow) -> dict[str, Any]:
+        """What was asked about, in words."""
+        serving, data = self.contents.serving, self.contents.data
+        made: dict[str, Any] = {"input": serving.prompt(data, row.x)}
+        return made | (serving.in_text(data, row.question()) if hasattr(serving, "in_text") else {})
 
     def _shown(self, row: QuestionRow) -> Any:
         """The label that was asked about, or the outputs that were compared; nothing where it was left open."""
@@ -111,6 +133,23 @@ class Exports(Core):
         lines = serving.annotated(contents.task, contents.data, outputs, answers)
         name = f"{contents.kind.name}.{serving.ENDING}"
         return name, "text/plain; charset=utf-8", _bytes(lines)
+
+    def _spans(self, format: str) -> File:
+        """Texts with spans, what people said and what the model guesses, in a form that other tools read."""
+        from sparsezo.tasks.chunking.formats import write_documents
+
+        contents = self.contents
+        if not contents.has_chunks:
+            raise Refused(f"there are no spans in a session of task {contents.kind.name}", "bad-answer")
+        _, W = self._weights()
+        outputs, chances = span_chances(self.learner.problem, W)
+        answers = [_said(event, row) for event, row in self.log.answers()]
+        given = (contents.task, contents.data, outputs, chances, answers)
+        documents = contents.serving.annotated_documents(*given, apart=format == "label-studio")
+        raw = io.BytesIO()
+        write_documents(documents, format, raw)
+        ending, media_type = _ENDINGS[format]
+        return f"{contents.kind.name}{ending}", media_type, iter([raw.getvalue()])
 
     def _model(self) -> File:
         answers, W = self._weights()

@@ -27,12 +27,14 @@ from sparsezo.serve.wording import as_said, question_id, worded
 _AUDIT_SECONDS = 2.0  # between two looks at the audit set
 _LEAST_AHEAD = 100  # answers that a forecast looks ahead
 _LEAST_AUDITS = 10  # before the curve has the audit's accuracy
+_LEAST_TAUGHT, _LOOKED_AT = 100, 500  # answers before a model that tags nothing is remarkable; inputs to say so
 _WINDOW, _LEAST = 600.0, 60.0  # seconds that answers a minute are counted over
 
 
 class Reports(Core):
     _audit_seen: tuple[float, dict[str, Any] | None] = (-_AUDIT_SECONDS, None)
     _estimated = Estimated()
+    _warning: str | None = None  # for whoever runs the session
     _foreseen: tuple[Any, dict[str, Any] | None] = (None, None)
 
     def _start(self, dev: Any) -> None:
@@ -76,6 +78,7 @@ class Reports(Core):
                 "audit": audit,
                 "forecast": self._forecast(),
                 "alpha": self._estimated.alpha,
+                "warning": self._warning,
                 "labels": list(self.offered.get(("label", self.contents.settings.about), ())),
             }
 
@@ -127,8 +130,28 @@ class Reports(Core):
         for person, (e0, e1) in self._estimated.beliefs(believed).items():
             self.believe(person, e0, e1)
         self._audit_seen = -_AUDIT_SECONDS, None
+        self._warning = self._nothing_tagged()
         found = self._audited()
         return None if found is None or found["asked"] < _LEAST_AUDITS else found["accuracy"]
+
+    def _nothing_tagged(self) -> str | None:
+        """What to say where the model of many answers finds no span in any input that is looked at."""
+        contents = self.contents
+        answers, W = self._weights()
+        if not contents.has_chunks or answers < _LEAST_TAUGHT:
+            return None
+        n = len(contents.data)
+        for x in range(0, n, max(1, n // _LOOKED_AT)):
+            with self._auditing:
+                if (self._auditor.one(W, x) != len(contents.task.tags) - 1).any():
+                    return None
+        return (
+            f"After {answers:,} answers the model still finds nothing in {min(n, _LOOKED_AT):,} {contents.kind.inputs}. "
+            "Look at the answers so far (export them): were any spans said to be there? If hardly any were, the texts may "
+            "have few of these types: give texts that have more, or a list of known names with --gazetteer, or "
+            "labelled examples with --init-labels. If many were, check that people mark whole names, and the words "
+            "that --tags gives for the types."
+        )
 
     def _speed(self, person: int | None) -> tuple[int, float]:
         """(answers since midnight, answers a minute lately)."""

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, fields
 from importlib import resources
 from pathlib import Path
 from types import ModuleType
-from typing import Any, Protocol
+from typing import IO, Any, Protocol
 
 from sparsezo.errors import UsageError
 from sparsezo.options import Described, described
@@ -92,6 +92,11 @@ class TaskKind:
     def predict(self, model: Any, path: str, options: Mapping[str, Any]) -> Iterator[str]:
         lines: Iterator[str] = self._files().predict(model, path, options)
         return lines
+
+    def predict_spans(self, model: Any, path: str, options: Mapping[str, Any], target: Path | IO[bytes]) -> bool:
+        """Write texts with spans, where that is what the task and these options give; False: ``predict`` gives lines."""
+        files = self._files()
+        return hasattr(files, "predict_spans") and bool(files.predict_spans(model, path, options, target))
 
     def from_arrays(self, settings: Mapping[str, Any], arrays: Mapping[str, Any]) -> Any:
         return self._files().from_arrays(settings, arrays)

@@ -50,6 +50,8 @@ function status(now) {
   $("plot").replaceChildren(plot(now.curve, now.metric));
   $("audit").textContent = auditLine(now.audit);
   $("forecast").textContent = forecastLine(now.forecast, now.metric);
+  $("warning").textContent = now.warning ?? "";
+  $("warning").hidden = !now.warning;
   $("pause").textContent = now.paused ? "Go on" : "Pause";
   $("pause").setAttribute("aria-pressed", String(now.paused));
   $("state").dataset.state = now.paused ? "waiting" : "saved";
@@ -107,7 +109,7 @@ $("copy").addEventListener("click", async () => {
 
 for (const button of document.querySelectorAll("[data-export]")) {
   button.addEventListener("click", async () => {
-    const what = button.dataset.export;
+    const what = button.dataset.export === "spans" ? `spans-${$("format").value}` : button.dataset.export;
     button.disabled = true;
     try {
       const reply = await api.fetch(`admin/export/${what}`);

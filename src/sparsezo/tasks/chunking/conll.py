@@ -22,7 +22,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -78,6 +78,12 @@ class Source:
     def text(self, sentence: int, first: int, last: int) -> str:
         """What the tokens first to last (of the whole corpus) of a sentence cover."""
         return self.document(sentence).text[int(self.starts[first]) : int(self.ends[last])]
+
+    def where(self, sentence: int, begin: int, end: int) -> dict[str, Any]:
+        """The document's id, and the characters that the tokens begin to end (exclusive) of a sentence take in it."""
+        document = self.document(sentence)
+        name = document.id if document.id is not None else str(int(self.of_sentence[sentence]) + 1)
+        return {"document": name, "start": int(self.starts[begin]), "end": int(self.ends[end - 1])}
 
     def gaps(self, sentence: int, begin: int, end: int) -> list[str]:
         """What stands behind each token of a sentence, up to the next; nothing behind the last."""

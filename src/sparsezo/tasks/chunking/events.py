@@ -19,6 +19,7 @@ from sparsezo.kernels.jit import kernel
 
 ANYTHING = -1
 _LEAST = np.float32(1e-37)  # a probability below it is none: its inverse would not be finite
+_SMALL = np.float32(1e-9)  # below it what was kept so far is made relative to its largest
 
 
 @kernel
@@ -49,12 +50,18 @@ def shown_pairs(kind: NDArray[np.int8], chunk_type: NDArray[np.int32], n_tags: i
 
 @kernel
 def given_event(E: Any, R: Any, K: Any, start: Any, shown: Any, wanted: Any, g: Any, out: Any) -> Any:
-    """out = E's chain given the event; returns its probability. g: 2 x K room. out may hold anything where it is 0."""
+    """out = E's chain given the event; returns its probability. g: 2 x K room. out may hold anything where it is 0.
+
+    g is kept relative to its largest, so that the chain is right even where the probability itself is too small for a
+    number: all tags of a long sentence that nothing was learned of.
+    """
     here, before = 0, 1
+    chance = 1.0
     for b in range(K):
         g[here, b] = 1 if _allows(wanted[0], shown[start * K + b]) else 0
     for i in range(1, R):
         here, before = before, here
+        top = np.float32(0)
         for b in range(K):
             total = np.float32(0)
             for a in range(K):
@@ -69,6 +76,12 @@ def given_event(E: Any, R: Any, K: Any, start: Any, shown: Any, wanted: Any, g: 
             for a in range(K):
                 out[i, a * K + b] *= inverse
             g[here, b] = total
+            top = max(top, total)
+        if 0 < top < _SMALL:
+            inverse = np.float32(1) / top
+            for b in range(K):
+                g[here, b] *= inverse
+            chance *= top
     total = np.float32(0)
     for b in range(K):
         out[R, b] = E[R, b] * g[here, b]
@@ -78,7 +91,7 @@ def given_event(E: Any, R: Any, K: Any, start: Any, shown: Any, wanted: Any, g: 
     inverse = np.float32(1) / total if total > 0 else np.float32(0)
     for b in range(K):
         out[R, b] *= inverse
-    return total
+    return np.float32(chance * total)
 
 
 @kernel

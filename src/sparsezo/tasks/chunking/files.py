@@ -1,50 +1,72 @@
-"""Chunking's files: columns in, the same with a predicted tag out; CoNLL-U with its column filled; CRFsuite's."""
+"""Chunking's files: columns in, the same with a predicted tag out; CoNLL-U with its column filled; CRFsuite's; raw text
+and texts with spans in any of the formats of formats/, spans out."""
 
 from __future__ import annotations
 
 import io
+import os
 from collections.abc import Iterator, Mapping
-from typing import Any
+from dataclasses import replace
+from pathlib import Path
+from typing import IO, Any
 
-from sparsezo.errors import UsageError
+from sparsezo.errors import DataError, UsageError
 from sparsezo.options import make_options
-from sparsezo.storage.files import open_sniffed
+from sparsezo.storage.files import STANDARD_INPUT, open_sniffed
 from sparsezo.tasks.chunking.column_choice import chosen_columns
 from sparsezo.tasks.chunking.conll import Corpus, read_conll, write_conll
 from sparsezo.tasks.chunking.conllu import filled
-from sparsezo.tasks.chunking.crfsuite import looks_like_crfsuite, read_crfsuite, tagged_lines
-from sparsezo.tasks.chunking.options import AUTO, NO_CLUSTERS, ChunkingOptions, ReadingOptions
-from sparsezo.tasks.chunking.tags import understood
+from sparsezo.tasks.chunking.crfsuite import read_crfsuite, tagged_lines
+from sparsezo.tasks.chunking.documents import Document, documents_from_columns
+from sparsezo.tasks.chunking.formats import (
+    COLUMNS,
+    CRFSUITE,
+    TABLE,
+    TEXT,
+    UNKNOWN,
+    detect_format,
+    write_documents,
+)
+from sparsezo.tasks.chunking.labels import learned_labels
+from sparsezo.tasks.chunking.options import AUTO, NO_CLUSTERS, ChunkingOptions, PredictOptions, ReadingOptions
+from sparsezo.tasks.chunking.raw import (
+    corpus_of,
+    read_raw,
+    read_stream,
+    require_spans,
+    said_what_was_read,
+    tagged_documents,
+)
+from sparsezo.tasks.chunking.tags import IOB2, understood
 from sparsezo.tasks.chunking.task import Chunking
 from sparsezo.tasks.chunking.templates import read_templates
-from sparsezo.tasks.chunking.unlabelled import (
-    SNIFFED,
-    check_against,
-    looks_like_columns,
-    read_lines,
-    read_unlabelled,
-)
+from sparsezo.tasks.chunking.unlabelled import SNIFFED, check_against, read_unlabelled
 from sparsezo.tasks.loading import Data, Files, Loaded, cut, refuse_held_out
 
 _TASK = "task chunking"
+_TOKENS = (COLUMNS, CRFSUITE)  # formats that are of tokens; all others are of texts
 from_arrays = Chunking.from_arrays
 
 
 def load(files: Files) -> Loaded:
     options = make_options(ChunkingOptions, files.options, _TASK)
-    path = files.one_train("chunking")
     if options.tags is not None:
-        return _load_unlabelled(path, files, options)
-    train, dev = _read_first(path, options), None
-    scheme, train = understood(train, options.scheme)  # as a whole, before dev is cut off
+        return _load_unlabelled(files, options)
+    train, split = _read_train(files, options)
+    scheme = IOB2
+    if train.source is None:
+        scheme, train = understood(train, options.scheme)  # as a whole, before dev is cut off
+    dev = None
+    path = files.train[0]
     if (n := files.held_out()) is not None:
         cut(n, len(train), "sentences", path)
         dev, train = train[:n], train[n:]
     elif files.dev is not None:
-        dev = _read(files.dev, train.listed is not None, options.column, train.column)
-    test = _read(files.test, train.listed is not None, options.column, train.column) if files.test else None
-    task, train = Chunking.fit(train, scheme=scheme, **fit_options(options, train))
-    return Loaded(task, Data(train, task.seen(dev) if dev else None, task.seen(test) if test else None))
+        dev = _read_held(files.dev, train, options, split)
+    test = _read_held(files.test, train, options, split) if files.test else None
+    task, train = Chunking.fit(train, scheme=scheme, split=split, **fit_options(options, train))
+    loaded = Loaded(task, Data(train, task.seen(dev) if dev else None, task.seen(test) if test else None))
+    return _with_labels(loaded, options)
 
 
 def fit_options(options: ChunkingOptions, train: Corpus, *, whole: bool = True) -> dict[str, Any]:
@@ -62,36 +84,120 @@ def fit_options(options: ChunkingOptions, train: Corpus, *, whole: bool = True) 
     }
 
 
-def _load_unlabelled(path: str, files: Files, options: ChunkingOptions) -> Loaded:
+def _format_of(path: str, options: ChunkingOptions, head: bytes | None) -> str:
+    """One of the formats of spans, or columns, crfsuite, text, table."""
+    if options.format is not None:
+        return options.format
+    found = detect_format(path, head)
+    return TEXT if found == UNKNOWN else found
+
+
+def _read_train(files: Files, options: ChunkingOptions) -> tuple[Corpus, str | None]:
+    """Labelled training data, and how its texts were split where it is of texts."""
+    path = files.train[0] if files.train else files.one_train("chunking")
+    if os.path.isdir(path):
+        return _labelled_texts(files.train, options), options.split
+    with open_sniffed(path, SNIFFED) as (head, stream):
+        format = _format_of(path, options, head)
+        if format in _TOKENS:
+            files.one_train("chunking")
+            if format == CRFSUITE:
+                _refuse_templates(path, options)
+                return read_crfsuite(path, stream), None
+            return read_conll(path, column=options.column, stream=stream), None
+    if format in (TEXT, TABLE):
+        raise DataError(
+            path,
+            "looks like running text, without tags; name the types of spans to learn with `tags`, as in PER,LOC,ORG",
+        )
+    return _labelled_texts(files.train, options), options.split
+
+
+def _labelled_texts(paths: tuple[str, ...], options: ChunkingOptions) -> Corpus:
+    _refuse_column(paths[0], options.column)
+    documents = list(read_raw(paths, options.format))
+    require_spans(documents, paths[0], whole=True)
+    labelled = [document for document in documents if document.spans is not None]
+    return corpus_of(labelled, paths[0], split=options.split, labelled=True, cuts=True)
+
+
+def _read_held(path: str, train: Corpus, options: ChunkingOptions, split: str | None) -> Corpus:
+    """Labelled data to look at, like the training data."""
+    if split is not None:
+        return _held_texts(path, split)
+    return _read_tokens(path, train.listed is not None, options.column, train.column)
+
+
+def _held_texts(path: str, split: str) -> Corpus:
+    """Labelled texts; tokens are found as a prediction finds them, whatever the labels are."""
+    documents = list(read_raw([path]))
+    require_spans(documents, path, whole=True)
+    return corpus_of((each for each in documents if each.spans is not None), path, split=split, labelled=True)
+
+
+def _load_unlabelled(files: Files, options: ChunkingOptions) -> Loaded:
     """Train has no tags that anybody looks at; dev and test are files that do."""
+    path = files.train[0] if files.train else files.one_train("chunking")
     refuse_held_out(files, path)
-    train, lines = read_unlabelled(path, options)
+    train, split = _read_unlabelled(files, options)
     if train.listed is not None:
         _refuse_templates(path, options)
-    task, train = Chunking.fit(train, scheme=options.scheme, tags=options.tags, lines=lines, **fit_options(options, train))
+    how = {"scheme": options.scheme, "tags": options.tags, "split": split}
+    task, train = Chunking.fit(train, **how, **fit_options(options, train))  # type: ignore[arg-type]
     held = [task.seen(_labelled(task, each, options)) if each else None for each in (files.dev, files.test)]
     for part in held:
         if part is not None:
             check_against(task.tags, task.scheme, part)
-    return Loaded(task, Data(train, *held))
+    return _with_labels(Loaded(task, Data(train, *held)), options)
+
+
+def _read_unlabelled(files: Files, options: ChunkingOptions) -> tuple[Corpus, str | None]:
+    """Sentences without tags, and how they were split where they are of texts."""
+    path = files.train[0]
+    if not os.path.isdir(path):
+        with open_sniffed(path, SNIFFED) as (head, stream):
+            format = _format_of(path, options, head)
+            if format in _TOKENS:
+                files.one_train("chunking")
+                return read_unlabelled(path, options, stream, format == CRFSUITE), None
+            if path == STANDARD_INPUT:  # which can be read only once
+                return _raw(read_stream(path, format, head, stream), files, options), options.split
+    return _raw(read_raw(files.train, options.format), files, options), options.split
+
+
+def _raw(documents: Iterator[Document], files: Files, options: ChunkingOptions) -> Corpus:
+    _refuse_column(files.train[0], options.column)
+    corpus = corpus_of(documents, ", ".join(files.train), split=options.split)
+    said_what_was_read(corpus, options.split)
+    return corpus
+
+
+def _refuse_column(path: str, column: str | None) -> None:
+    if column is not None:
+        raise UsageError(f"{path}: text has no columns, so `column` has no place; leave it out")
+
+
+def _with_labels(loaded: Loaded, options: ChunkingOptions) -> Loaded:
+    """What somebody has labelled already is learned from first."""
+    if options.init_labels is None:
+        return loaded
+    task: Any = loaded.task
+    path = options.init_labels
+    documents = list(read_raw([path]))
+    require_spans(documents, path)
+    return Loaded(task, loaded.data, learned_labels(task, documents, path))
 
 
 def _labelled(task: Chunking, path: str, options: ChunkingOptions) -> Corpus:
+    if task.split is not None and not os.path.isdir(path):
+        with open_sniffed(path, SNIFFED) as (head, stream):
+            if detect_format(path, head) == COLUMNS:
+                return read_conll(path, n_columns=task.n_columns, column=options.column, stream=stream)
+    if task.split is not None:
+        return _held_texts(path, task.split)
     if task.listed:
         return read_crfsuite(path)
     return read_conll(path, n_columns=task.n_columns, column=options.column, trained_column=task.column)
-
-
-def _read_first(path: str, options: ChunkingOptions) -> Corpus:
-    """Training data, which says what the other files look like where no option does."""
-    with open_sniffed(path, SNIFFED) as (head, stream):
-        listed = options.format == "crfsuite"
-        if options.format is None:
-            lines, _, _ = head.decode("utf-8", "replace").rpartition("\n")
-            listed = looks_like_crfsuite(lines)
-        if listed:
-            _refuse_templates(path, options)
-        return read_crfsuite(path, stream) if listed else read_conll(path, column=options.column, stream=stream)
 
 
 def _refuse_templates(path: str, options: ChunkingOptions) -> None:
@@ -101,24 +207,83 @@ def _refuse_templates(path: str, options: ChunkingOptions) -> None:
         raise UsageError(f"{path}: lists its attributes (CRFsuite's format), so `{name}` has no place; leave it out")
 
 
-def _read(path: str, listed: bool, column: str | None, trained_column: str | None) -> Corpus:
+def _read_tokens(path: str, listed: bool, column: str | None, trained_column: str | None) -> Corpus:
     """A file like the training file."""
     return read_crfsuite(path) if listed else read_conll(path, column=column, trained_column=trained_column)
 
 
 def read(task: Chunking, path: str, options: Mapping[str, Any]) -> Corpus:
     column = make_options(ReadingOptions, options, _TASK).column
-    return task.seen(_read(path, task.listed, column, task.column))
+    if task.split is not None:
+        return task.seen(_labelled(task, path, ChunkingOptions(column=column)))
+    return task.seen(_read_tokens(path, task.listed, column, task.column))
 
 
 def predict(model: Any, path: str, options: Mapping[str, Any]) -> Iterator[str]:
-    column = make_options(ReadingOptions, options, _TASK).column
+    """Columns with the predicted tag, CoNLL-U with its column filled, or CRFsuite's labels. Of texts: JSON lines."""
+    how = make_options(PredictOptions, options, _TASK)
+    if _writes_spans(model.task, path, how):
+        text = io.StringIO()
+        write_documents(_predicted(model, path, how), how.format or "jsonl", text)
+        yield text.getvalue()
+    else:
+        yield from _predict_tokens(model, path, how.column)
+
+
+def predict_spans(model: Any, path: str, options: Mapping[str, Any], target: Path | IO[bytes]) -> bool:
+    """Write texts with spans, as they are read, where that is what ``predict`` is to give; False: it is not."""
+    how = make_options(PredictOptions, options, _TASK)
+    if not _writes_spans(model.task, path, how):
+        return False
+    format = how.format or "jsonl"
+    if format == "brat" and not isinstance(target, Path):
+        raise UsageError("`format` brat is a folder, or a .zip: name it with `output`")
+    write_documents(_predicted(model, path, how), format, target)
+    return True
+
+
+def _writes_spans(task: Chunking, path: str, how: PredictOptions) -> bool:
+    if how.format is not None:
+        return True
+    if task.split is None:
+        if how.threshold:
+            raise UsageError("`threshold` is of spans; say with `format` in which form they are to be written")
+        return False
+    return _input_format(path) not in _TOKENS
+
+
+def _input_format(path: str) -> str:
+    """Standard input is text, for who has a model of text."""
+    found = detect_format(path)
+    return TEXT if found == UNKNOWN else found
+
+
+def _predicted(model: Any, path: str, how: PredictOptions) -> Iterator[Document]:
+    """Its documents with the model's spans."""
+    task: Chunking = model.task
+    if task.listed or task.metric != "f1":
+        raise UsageError(f"`format` {how.format}: the model's tags are no spans, or its inputs no words; leave it out")
+    found = _input_format(path)
+    if task.split is None and found == COLUMNS:
+        corpus = read_conll(path, False, task.n_columns, how.column, task.column)
+        tags = task.words(model.predict(corpus), corpus.offsets)
+        documents = documents_from_columns(understood(replace(corpus, tags=tags, text=None), task.scheme)[1])
+    else:
+        given = read_raw([path], None if found != TEXT else TEXT)
+        documents = tagged_documents(task, model.W, given, how.threshold)
+    for document in documents:
+        if how.format == "label-studio":  # what a model says are predictions there
+            document = replace(document, spans=None, suggested=document.spans or ())
+        yield document
+
+
+def _predict_tokens(model: Any, path: str, column: str | None) -> Iterator[str]:
     task: Chunking = model.task
     if task.listed:
         listed = read_crfsuite(path)
         yield from tagged_lines(task.words(model.predict(listed), listed.offsets), listed.offsets)
         return
-    corpus = _to_tag(task, path, column)
+    corpus = read_conll(path, False, task.n_columns, column, task.column)
     predicted = task.words(model.predict(corpus), corpus.offsets)
     if corpus.text is not None:
         yield from filled(corpus.text, corpus.lines.tolist(), predicted, str(corpus.column))
@@ -126,17 +291,3 @@ def predict(model: Any, path: str, options: Mapping[str, Any]) -> Iterator[str]:
     text = io.StringIO()
     write_conll(text, corpus, predicted)
     yield text.getvalue()
-
-
-def _to_tag(task: Chunking, path: str, column: str | None) -> Corpus:
-    """A file like the training file, with its tags or without; running text where that was."""
-    with open_sniffed(path, SNIFFED) as (head, stream):
-        if task.lines and not _is_columns(head.decode("utf-8", "replace")):
-            return read_lines(path, stream)
-        return read_conll(path, False, task.n_columns, column, task.column, stream)
-
-
-def _is_columns(head: str) -> bool:
-    """Beside running text: words one a line, perhaps with a tag, and blank lines between sentences."""
-    first = next(filter(str.strip, head.splitlines()), "")
-    return looks_like_columns(head) and len(first.split()) <= 2 and "\n\n" in head.strip() + "\n"

@@ -17,9 +17,12 @@ from sparsezo.kernels.jit import kernel
 from sparsezo.kernels.protocol import implements
 from sparsezo.kernels.simd import LANES
 from sparsezo.tasks.chunking import chains
-from sparsezo.tasks.chunking.events import shown_pairs
+from sparsezo.tasks.chunking.events import ANYTHING, given_event, other_than, shown_pairs
 from sparsezo.tasks.chunking.expected_accuracy import expected_accuracy_gradient
 from sparsezo.tasks.chunking.expected_f1 import expected_f1, expected_f1_gradient, node_table
+
+
+MISSING = -1  # the tag of a token that nobody has said anything of
 
 
 class ChunkScratch(NamedTuple):
@@ -82,7 +85,7 @@ class ChunkGold(NamedTuple):
     """The correct tags: only the feedback sees them."""
 
     offsets: NDArray[np.int64]
-    tags: NDArray[np.int16]
+    tags: NDArray[np.int16]  # MISSING where nobody has said what it is: for rule supervised alone
 
     def check(self, problem: Any, supervised: bool) -> None:
         """Gold of these inputs; ``supervised`` learns from its tags, so they must be tags that can be predicted."""
@@ -90,7 +93,8 @@ class ChunkGold(NamedTuple):
         if not isinstance(problem.task, ChunkTask) or not np.array_equal(self.offsets, problem.output_start):
             raise UsageError("this gold is of other inputs; make it by task.gold of the problem's own data")
         bounds.array("the gold's tags", self.tags, "iu", (int(self.offsets[-1]),))
-        bounds.below("the gold's tags", self.tags, problem.task.n_tags if supervised else problem.task.kind.size)
+        known = self.tags[self.tags != MISSING] if supervised else self.tags
+        bounds.below("the gold's tags", known, problem.task.n_tags if supervised else problem.task.kind.size)
 
 
 @kernel
@@ -135,6 +139,44 @@ def _confidence(task: Any, x: Any, S: Any, y: Any) -> Any:
     return total
 
 
+@implements(protocol.span_chances, ChunkTask)
+def _span_chances(task: Any, x: Any, S: Any, y: Any, out: Any) -> Any:
+    """y = the best path; out[i] = the probability that a span with the ends and type of the one that begins at token i
+    is there, whatever the rest of the sentence is; 0 where none begins. Returns the path's score."""
+    expand(task, x, S)
+    P = S if task.order == 2 else task.scratch.P
+    R, K, room = task.tokens[x], task.n_tags, task.scratch
+    score = chains.viterbi(P, R, K, task.start, room.best, room.back, y)
+    found = False
+    for i in range(R):
+        out[i] = 0
+        found = found or task.kind[y[i]] != 0
+    if not found or not task.chunks:
+        return score
+    chains.relative(P, R, K, task.start, room.best, room.E)
+    i, before = 0, task.start
+    while i < R:
+        tag = task.shown[before * K + y[i]]
+        before = y[i]
+        if task.kind[tag] != 1:
+            i += 1
+            continue
+        last = i
+        while last + 1 < R and task.shown[y[last] * K + y[last + 1]] == tag + 1:
+            last += 1
+        for j in range(R):
+            room.wanted[j] = ANYTHING
+        room.wanted[i] = tag
+        for j in range(i + 1, last + 1):
+            room.wanted[j] = tag + 1
+        if last + 1 < R:
+            room.wanted[last + 1] = other_than(tag + 1)
+        chance = given_event(room.E, R, K, task.start, task.shown, room.wanted, room.p, room.E2)
+        out[i] = min(max(chance, np.float32(1e-37)), np.float32(1))  # a span begins here, however unlikely
+        i, before = last + 1, y[last]
+    return score
+
+
 @implements(protocol.score_gradient, ChunkTask)
 def _score_gradient(task: Any, x: Any, S: Any, y: Any, D: Any) -> None:
     _path_minus_marginals(task, x, y, D)
@@ -150,7 +192,27 @@ def _supervise(gold: Any, task: Any, x: Any, S: Any, D: Any) -> None:
     expand(task, x, S)
     P = S if task.order == 2 else task.scratch.P
     chains.relative(P, task.tokens[x], task.n_tags, task.start, task.scratch.best, task.scratch.E)
-    _path_minus_marginals(task, x, gold.tags[gold.offsets[x] : gold.offsets[x + 1]], D)
+    z = gold.tags[gold.offsets[x] : gold.offsets[x + 1]]
+    if z.min() < 0:
+        _known_minus_marginals(task, x, z, D)
+    else:
+        _path_minus_marginals(task, x, z, D)
+
+
+@kernel
+def _known_minus_marginals(task: Any, x: Any, z: Any, D: Any) -> None:
+    """D = marginals given the tags that are known, those of z that are not negative, - marginals."""
+    R, K, room = task.tokens[x], task.n_tags, task.scratch
+    DP = D if task.order == 2 else room.P
+    DP[:R] = 0
+    for i in range(R):
+        room.wanted[i] = z[i] if z[i] >= 0 else ANYTHING
+    given_event(room.E, R, K, task.start, task.shown, room.wanted, room.p, room.E2)
+    if room.E2[R, :K].max() > 0:  # else the model takes what is known to be impossible
+        chains.add_marginals(room.E2, R, K, task.start, room.p, np.float32(1), DP)
+        chains.subtract_marginals(room.E, R, K, task.start, room.p, DP)
+    if task.order == 1:
+        chains.contract(DP, R, K, task.bigram_attributes, D)
 
 
 @kernel

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sparsezo.tasks.chunking.options import ChunkingOptions, ReadingOptions
+from sparsezo.tasks.chunking.options import ChunkingOptions, PredictOptions, ReadingOptions
 from sparsezo.tasks.kind import TaskKind
 
 ASKS = ("part", "label", "span", "pair", "rate")
@@ -28,11 +28,12 @@ KIND = TaskKind(
     files="sparsezo.tasks.chunking.files",
     train_options=ChunkingOptions,
     read_options=ReadingOptions,
-    predict_options=ReadingOptions,
+    predict_options=PredictOptions,
     defaults=defaults,
     usual_step="adagrad",
     adagrad_grid=((0.3, 0.1, 0.03), (0.4, 0.2, 0.1)),
     asks=ASKS,
+    several_files=True,
     making="sparsezo.tasks.chunking.making",
     streaming="sparsezo.tasks.chunking.streaming",
     experiments={"chunking": "paper.toml", "noise": "noise.toml", "answers-chunking": "answers.toml"},

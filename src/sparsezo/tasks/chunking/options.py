@@ -9,6 +9,8 @@ from sparsezo.options import check_options, option
 from sparsezo.tasks.hash_bits import check_hash_bits, hash_bits
 
 AUTO, PLAIN = "auto", "plain"
+SPLITS = ("sentences", "lines", "spaces")  # segmentation.py knows them
+SPAN_FORMATS = ("jsonl", "brat", "spacy", "prodigy", "label-studio", "datasets")  # formats/ has them; and conll
 LEARNED, NO_CLUSTERS = "learned", "none"
 SCHEMES = (AUTO, "iob1", "iob2", "bioes", "bilou", "bmes", PLAIN)  # tags.py knows them
 _COLUMN = "The tag's column: its number from 1, or its name in CoNLL-U, such as UPOS."
@@ -22,7 +24,8 @@ class ChunkingOptions:
     scheme: str = option(AUTO, "What the tags are: chunks in one of these schemes, or plain.", choices=SCHEMES)
     tags: str | None = option(
         None,
-        "Train has no tags: learn these chunk types, as in PER,LOC; with --scheme plain these tags.",
+        "Train has no tags: learn these types of spans, as in PER,LOC or PER=person,LOC=place; with --scheme plain "
+        "these tags.",
         shown="train's",
         unlabelled=True,
     )
@@ -47,9 +50,17 @@ class ChunkingOptions:
     )
     format: str | None = option(
         None,
-        "Column files, sentences a line (with --tags), or CRFsuite's attributes.",
-        choices=("columns", "lines", "crfsuite"),
+        "What train is: columns, CRFsuite's attributes, raw text, or texts with spans in another tool's format.",
+        choices=("columns", "crfsuite", "text", *SPAN_FORMATS),
         shown="by content",
+    )
+    split: str = option(
+        "sentences",
+        "Raw text: split it into sentences and tokens; or one sentence a line; or that and tokens at white space.",
+        choices=SPLITS,
+    )
+    init_labels: str | None = option(
+        None, "Texts with spans that are labelled already, in any format of spans: learned from first.", file=True
     )
     min_count: int = option(1, "Leave out features seen less often.", least=1)
     hash_bits: int | None = hash_bits()
@@ -59,12 +70,30 @@ class ChunkingOptions:
         check_hash_bits(self.hash_bits, self.min_count)
         if self.template is not None and self.features is not None:
             raise UsageError("`template` and `features` both say what the templates are; give one of them")
-        if self.format == "lines" and self.tags is None:
-            raise UsageError("`format` lines is of sentences without tags; name the tags to learn with `tags`")
+        if self.format == "text" and self.tags is None:
+            raise UsageError("`format` text has no tags; name the types of spans to learn with `tags`, as in PER,LOC,ORG")
 
 
 @dataclass(frozen=True)
 class ReadingOptions:
-    """Of predict and evaluate."""
+    """Of evaluate."""
 
     column: str | None = option(None, _COLUMN, shown="as in training")
+
+
+@dataclass(frozen=True)
+class PredictOptions(ReadingOptions):
+    """Of predict."""
+
+    format: str | None = option(
+        None,
+        "What is written: texts with spans and their probabilities, or tokens with tags.",
+        choices=("jsonl", "conll", *SPAN_FORMATS[1:]),
+        shown="jsonl for raw text; of columns, these with the tag",
+    )
+    threshold: float = option(0.0, "Raw text: leave out spans that are less likely.")
+
+    def __post_init__(self) -> None:
+        check_options(self)
+        if not 0 <= self.threshold <= 1:
+            raise UsageError(f"`threshold` {self.threshold:g}: give a probability from 0 to 1")

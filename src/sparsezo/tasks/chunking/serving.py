@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 import itertools
+import json
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from sparsezo.errors import UsageError
 from sparsezo.questions import Question
 from sparsezo.storage.texts import joined, parted
-from sparsezo.tasks.chunking.conll import Corpus, Listed
+from sparsezo.tasks.chunking.conll import Corpus, Listed, Source
+from sparsezo.tasks.chunking.documents import Document, Span, documents_from_columns
+from sparsezo.tasks.chunking.labels import placed_spans
 from sparsezo.tasks.chunking.metric import chunks
 from sparsezo.tasks.chunking.options import PLAIN
 from sparsezo.tasks.chunking.show import choice_words, in_words
-from sparsezo.tasks.chunking.tags import OUTSIDE, in_iob2, spelled
+from sparsezo.tasks.chunking.tags import OUTSIDE, chunks_of, in_iob2, spelled
 from sparsezo.tasks.keeping import identity_of, read_inputs, write_inputs
 
 if TYPE_CHECKING:
@@ -42,6 +47,8 @@ def to_arrays(data: Corpus) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     if data.listed is not None:
         arrays["names"], arrays["names_start"] = joined(data.listed.names)
         arrays |= {f"listed.{name}": getattr(data.listed, name) for name in ("starts", "ids", "values")}
+    if data.source is not None:
+        arrays |= _source_arrays(data.source)
     return {"path": data.path, "columns": len(data.columns), "column": data.column}, arrays
 
 
@@ -66,9 +73,51 @@ def kept(folder: Path, task: Chunking) -> Corpus:
         if "names" in arrays:
             names = parted(arrays["names"], arrays["names_start"])
             listed = Listed(names, *(arrays[f"listed.{name}"] for name in ("starts", "ids", "values")))
-        return Corpus(
-            meta["path"], columns, None, arrays["offsets"], arrays["lines"], listed=listed, column=meta["column"]
+        own: dict[str, Any] = {"listed": listed, "column": meta["column"], "source": _source_of(arrays)}
+        return Corpus(meta["path"], columns, None, arrays["offsets"], arrays["lines"], **own)
+
+
+def _source_arrays(source: Source) -> dict[str, NDArray[Any]]:
+    """The texts, and beside each what else its file says of it, without anybody's labels."""
+    places = {f"source.{name}": getattr(source, name) for name in ("of_sentence", "starts", "ends")}
+    texts = [document.text.encode("utf-8", "surrogatepass").decode("utf-8", "replace") for document in source.documents]
+    if any(text != document.text for text, document in zip(texts, source.documents, strict=True)):
+        raise UsageError("a text has half of a character in it (a lone surrogate); mend it")
+    rest = [
+        json.dumps(
+            {"id": each.id, "meta": dict(each.meta), "suggested": [[s.start, s.end, s.label] for s in _suggested(each)]}
         )
+        for each in source.documents
+    ]
+    places["source.texts"], places["source.texts_start"] = joined(texts)
+    places["source.rest"], places["source.rest_start"] = joined(rest)
+    return places
+
+
+def _suggested(document: Document) -> tuple[Span, ...]:
+    """What is to be asked about first: pre-annotations, or labels that the file has, which nobody believes here."""
+    return document.suggested or document.spans or ()
+
+
+def _source_of(arrays: Mapping[str, NDArray[Any]]) -> Source | None:
+    if "source.texts" not in arrays:
+        return None
+    texts = parted(arrays["source.texts"], arrays["source.texts_start"])
+    documents = []
+    for text, rest in zip(texts, parted(arrays["source.rest"], arrays["source.rest_start"]), strict=True):
+        said = json.loads(rest)
+        spans = tuple(Span(int(start), int(end), str(label)) for start, end, label in said["suggested"])
+        documents.append(Document(text, id=said["id"], suggested=spans, meta=said["meta"]))
+    return Source(documents, *(arrays[f"source.{name}"] for name in ("of_sentence", "starts", "ends")))
+
+
+def suggested(task: Chunking, data: Corpus) -> list[tuple[int, list[int]]]:
+    """(sentence, a question's numbers) of the spans that the inputs came with: what is asked about first."""
+    if data.source is None:
+        return []
+    documents = [replace(each, suggested=_suggested(each)) for each in data.source.documents]
+    placed = placed_spans(task, replace(data, source=replace(data.source, documents=documents)), "suggested")
+    return [(x, list(numbers)) for x, numbers in placed]
 
 
 def options_of(task: Chunking) -> dict[str, Any]:
@@ -115,6 +164,65 @@ def annotated(
     task: Chunking, data: Corpus, outputs: NDArray[np.int32], answers: Sequence[tuple[Question, str, Any]]
 ) -> Iterator[str]:
     """Columns, tag, and ``answered`` or ``guess``. Where a guess contradicts an answer, the guess gives way."""
+    tags, certain = _annotation(task, data, outputs, answers)
+    if task.scheme != PLAIN:
+        tags = spelled(tags, data.offsets, task.scheme)
+    rows = zip(*data.columns, tags, (ANSWERED if each else GUESS for each in certain), strict=True)
+    ends = set(data.offsets[1:].tolist())
+    for number, row in enumerate(rows, start=1):
+        yield " ".join(row) + ("\n\n" if number in ends else "\n")
+
+
+def annotated_documents(
+    task: Chunking,
+    data: Corpus,
+    outputs: NDArray[np.int32],
+    chances: NDArray[np.float32],
+    answers: Sequence[tuple[Question, str, Any]],
+    *,
+    apart: bool = False,
+) -> Iterator[Document]:
+    """The texts with their spans: those that answers say, of probability 1, and the model's, of its own.
+
+    ``apart``: the model's are ``suggested``. Columns are texts of their words with single spaces between them.
+    """
+    tags, certain = _annotation(task, data, outputs, answers)
+    found = chunks_of(tags, data.offsets)
+    firsts, lasts = np.flatnonzero(found.starts).tolist(), np.flatnonzero(found.ends).tolist()
+    source = data.source or _pasted(data)
+    sentence = np.searchsorted(data.offsets, firsts, side="right") - 1
+    spans: dict[int, list[tuple[Span, bool]]] = {}
+    for x, first, last in zip(sentence.tolist(), firsts, lasts, strict=True):
+        said = all(certain[first : last + 1])
+        chance = 1.0 if said else round(float(chances[first]), 6) or None
+        made = Span(int(source.starts[first]), int(source.ends[last]), found.types[int(found.type_of[first])], chance)
+        spans.setdefault(int(source.of_sentence[x]), []).append((made, said))
+    firsts_of = np.searchsorted(source.of_sentence, np.arange(len(source.documents) + 1))
+    places = list(zip(source.starts.tolist(), source.ends.tolist(), strict=True))
+    for k, document in enumerate(source.documents):
+        mine = spans.get(k, [])
+        sentences = data.offsets[firsts_of[k] : firsts_of[k + 1] + 1]
+        begin, end = (int(sentences[0]), int(sentences[-1])) if len(sentences) > 1 else (0, 0)
+        yield replace(
+            document,
+            spans=tuple(span for span, said in mine if said or not apart),
+            suggested=tuple(span for span, said in mine if apart and not said),
+            tokens=tuple(places[begin:end]),
+            sentences=tuple((sentences - begin).tolist()) if len(sentences) > 1 else (0,),
+        )
+
+
+def _pasted(data: Corpus) -> Source:
+    """Where tokens stand in sentences that are pasted of their words, a document each."""
+    documents = list(documents_from_columns(replace(data, tags=None)))
+    places = np.array([place for document in documents for place in document.tokens or ()], np.int64).reshape(-1, 2)
+    return Source(documents, np.arange(len(documents)), places[:, 0], places[:, 1])
+
+
+def _annotation(
+    task: Chunking, data: Corpus, outputs: NDArray[np.int32], answers: Sequence[tuple[Question, str, Any]]
+) -> tuple[list[str], list[bool]]:
+    """(the tag of each token, whether an answer says it)"""
     tags = [task.tags[k] for k in outputs.tolist()]
     certain = [False] * len(tags)
     for question, kind, answer in answers:
@@ -123,11 +231,17 @@ def annotated(
             tags[begin + place], certain[begin + place] = tag, True
     if task.scheme != PLAIN:
         _agree(tags, certain, data.offsets.tolist())
-        tags = spelled(tags, data.offsets, task.scheme)
-    rows = zip(*data.columns, tags, (ANSWERED if each else GUESS for each in certain), strict=True)
-    ends = set(data.offsets[1:].tolist())
-    for number, row in enumerate(rows, start=1):
-        yield " ".join(row) + ("\n\n" if number in ends else "\n")
+    return tags, certain
+
+
+def in_text(data: Corpus, question: Question) -> dict[str, Any]:
+    """The words that a question is about; of raw text, the document and the characters that they take in it, too."""
+    begin, end = data.offsets[question.x : question.x + 2].tolist()
+    first, last = (0, end - begin - 1) if question.outputs else (question.numbers[0], question.numbers[2])
+    if data.source is None:
+        return {"part": " ".join(data.columns[0][begin + first : begin + last + 1]) if data.columns else None}
+    where = data.source.where(question.x, begin + first, begin + last + 1)
+    return {"part": data.source.text(question.x, begin + first, begin + last), **where}
 
 
 def _said(task: Chunking, question: Question, kind: str, answer: Any) -> list[tuple[int, str]]:
@@ -174,6 +288,8 @@ def _agree(tags: list[str], certain: list[bool], offsets: list[int]) -> None:
 
 def prompt(data: Corpus, x: int) -> str:
     begin, end = data.offsets[x : x + 2].tolist()
+    if data.source is not None:
+        return data.source.text(x, begin, end - 1)
     return " ".join(data.columns[0][begin:end]) if data.columns else f"{data.path}, sentence {x + 1}"
 
 

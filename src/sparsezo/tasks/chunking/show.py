@@ -60,13 +60,14 @@ _OF_OUTPUTS = {
 def shown(task: Chunking, data: Corpus, question: Question | Proposal) -> dict[str, Any]:
     """words, question; part, label and span: first, last (places of tokens), part, tag; others: outputs, tags of each.
 
-    Of raw text also ``gaps``: what stands behind each token in the text, and ``names``: what types are called.
+    Of raw text also ``gaps``: what stands behind each token, and ``where``: the document, and the sentence's place in it.
     """
     begin, end = data.offsets[question.x : question.x + 2].tolist()
     words = _words(data, begin, end)
     made: dict[str, Any] = {"words": words}
     if data.source is not None:
         made["gaps"] = data.source.gaps(question.x, begin, end)
+        made["where"] = data.source.where(question.x, begin, end)
     if isinstance(question, Proposal) or question.outputs:
         outputs = [in_words(task, each) for each in question.outputs]
         return {**made, "outputs": outputs, "question": _OF_OUTPUTS[len(outputs)]}

@@ -11,7 +11,7 @@ anything else (parts of speech) as they are.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -29,6 +29,7 @@ from sparsezo.tasks.base import Problem, Scores
 from sparsezo.tasks.chunking import questions_kernel  # noqa: F401  (how it is asked about)
 from sparsezo.tasks.chunking.columns import NONE, Columns
 from sparsezo.tasks.chunking.conll import Corpus
+from sparsezo.tasks.chunking.documents import Document, Span
 from sparsezo.tasks.chunking.feature_sets import usual_features
 from sparsezo.tasks.chunking.hashed import HashedListed, HashedTemplates
 from sparsezo.tasks.chunking.indices import (
@@ -39,10 +40,10 @@ from sparsezo.tasks.chunking.indices import (
     is_listed,
     make_indices,
 )
-from sparsezo.tasks.chunking.kernel import ChunkGold, chunk_task, corpus_counts
+from sparsezo.tasks.chunking.kernel import MISSING, ChunkGold, chunk_task, corpus_counts
 from sparsezo.tasks.chunking.kind import defaults
 from sparsezo.tasks.chunking.metric import counts_by_sentence, score_chunks, score_tags, tokens_by_sentence
-from sparsezo.tasks.chunking.options import AUTO, PLAIN, SCHEMES, ChunkingOptions
+from sparsezo.tasks.chunking.options import AUTO, PLAIN, SCHEMES, SPLITS, ChunkingOptions
 from sparsezo.tasks.chunking.rows import order_1
 from sparsezo.tasks.chunking.start import start_weights
 from sparsezo.tasks.chunking.tags import IOB2, OUTSIDE, keep_only, require_chunks, spelled, understood
@@ -72,7 +73,7 @@ class Chunking:
     scheme: str = IOB2  # of the training file, and of what is written; plain: no chunks
     column: str | None = None  # the training file's, for files like it
     bigrams: OfTemplates | None = None  # order 1: the attributes that go with tag bigrams
-    lines: bool = False  # the training file was raw text
+    split: str | None = None  # the training data was raw text, and this is how it was split; None: it was tokens
     type_words: Mapping[str, str] = field(default_factory=dict)  # what people call a type: PER -> person
 
     name = "chunking"
@@ -81,6 +82,8 @@ class Chunking:
     def __post_init__(self) -> None:
         if self.order not in (1, 2):
             raise UsageError(f"`order` {self.order!r}: choose from 1, 2")
+        if self.split not in (None, *SPLITS):
+            raise UsageError(f"`split` {self.split!r}: choose from {', '.join(SPLITS)}")
         if not isinstance(self.column, str | None):
             raise UsageError(f"`column` {self.column!r}: give a name or a number in text")
         if not all(isinstance(each, str) for pair in dict(self.type_words).items() for each in pair):
@@ -102,12 +105,12 @@ class Chunking:
         hash_bits: int | None = None,
         scheme: str = AUTO,
         tags: str | Sequence[str] | None = None,
-        lines: bool = False,
+        split: str | None = None,
         columns: Columns = NONE,
     ) -> tuple[Chunking, Corpus]:
         """The task of a training corpus, and that corpus with its tags as the task sees them.
 
-        ``tags``: those to learn, where the corpus does not have them (``named_tags``). ``lines``: it is running text.
+        ``tags``: those to learn, where the corpus does not have them (``named_tags``). ``split``: it is raw text, split like this.
         ``columns``: those made of the words, which templates call by name (columns.py).
         """
         given: dict[str, Any] = {"only": only, "order": order, "features": features, "scheme": scheme}
@@ -122,7 +125,7 @@ class Chunking:
         order = order or _order_for(tag_set)
         how = (features or _usual_features(train, templates), order, min_count, hash_bits, len(tag_set), columns)
         index, bigrams = make_indices(corpus, templates, *how)
-        task = cls(tag_set, order, only, len(train.columns), index, scheme, train.column, bigrams, lines, words)
+        task = cls(tag_set, order, only, len(train.columns), index, scheme, train.column, bigrams, split, words)
         if task.n_features * task.n_labels > _MOST_WEIGHTS:
             fewer = "a higher `min_count`" if hash_bits is None else "fewer `hash_bits`"
             raise UsageError(
@@ -173,8 +176,8 @@ class Chunking:
 
     def seen(self, corpus: Corpus) -> Corpus:
         """A corpus with its tags, if it has any, as the task sees them."""
-        if corpus.tags is None or self.scheme == PLAIN:
-            return corpus
+        if corpus.tags is None or self.scheme == PLAIN or corpus.source is not None:
+            return corpus if self.only is None or corpus.tags is None else keep_only(corpus, self.only, required=False)
         corpus = understood(corpus, self.scheme)[1]
         return corpus if self.only is None else keep_only(corpus, self.only, required=False)
 
@@ -243,6 +246,12 @@ class Chunking:
         tags = [number[tag] if tag in number else others.get(tag[0], K) for tag in correct]
         return ChunkGold(data.offsets, np.array(tags, np.int16))
 
+    def known(self, data: Corpus) -> ChunkGold:
+        """``gold`` for rule supervised, of which some tags may not be known, or be of types that no output has."""
+        number = {tag: k for k, tag in enumerate(self.tags)}
+        tags = [number.get(tag, number[OUTSIDE] if tag[:2] in ("B-", "I-") else MISSING) for tag in _tags(data)]
+        return ChunkGold(data.offsets, np.array(tags, np.int16))
+
     def quality(self, problem: Problem, gold: ChunkGold, outputs: NDArray[np.int32]) -> float:
         gold.check(problem, False)
         bounds.array("the outputs", outputs, "iu", (int(problem.output_start[-1]),))
@@ -279,6 +288,13 @@ class Chunking:
         """Tag names of outputs, in the training file's scheme; an I that starts a chunk (to F1 it does) as its B."""
         return spelled([self.tags[k] for k in outputs.tolist()], offsets, self.scheme)
 
+    def tag(self, W: NDArray[Any], texts: Iterable[str], threshold: float = 0.0) -> Iterator[tuple[Span, ...]]:
+        """The spans of each text, see ``Model.tag``."""
+        from sparsezo.tasks.chunking.raw import tagged_documents
+
+        for document in tagged_documents(self, W, map(Document, texts), threshold):
+            yield document.spans or ()
+
     def export(self, path: Path, W: NDArray[Any]) -> list[Path]:
         return []
 
@@ -291,7 +307,7 @@ class Chunking:
             "n_columns": self.n_columns,
             "scheme": self.scheme,
             "column": self.column,
-            **({"lines": True} if self.lines else {}),
+            **({"split": self.split} if self.split else {}),
             **({"type_words": dict(self.type_words)} if self.type_words else {}),
             **own,
         }
@@ -305,8 +321,9 @@ class Chunking:
         if n_columns != index.n_columns or not (bigrams is None or (order == 1 and bigrams.n_columns == n_columns)):
             raise ValueError("n_columns or order does not fit the templates")
         try:
-            lines, words = settings.get("lines", False) is True, settings.get("type_words", {})
-            return cls(tuple(tags), order, only, n_columns, index, scheme, column, bigrams, lines, words)
+            words = settings.get("type_words", {})
+            split = settings.get("split", "spaces" if settings.get("lines") is True else None)  # lines: of 0.1
+            return cls(tuple(tags), order, only, n_columns, index, scheme, column, bigrams, split, words)
         except UsageError as error:
             raise ValueError(str(error)) from None
 

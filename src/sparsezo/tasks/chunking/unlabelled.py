@@ -1,12 +1,10 @@
 """Sentences without tags, and the tag set that ``tags`` names in their place.
 
-    corpus, lines = read_unlabelled("raw.txt", ChunkingOptions(tags="NP"))
     named_tags("PER,LOC", "iob2")                   # ('B-PER', 'I-PER', 'B-LOC', 'I-LOC', 'O')
     named_tags("NOUN,VERB,O", "plain")              # ('NOUN', 'VERB', 'O'): the last stands before a first token
 
-A file is columns without a tag, one token a line and a blank line between sentences, or running text, one sentence a
-line, tokens parted by white space. Tags that are there all the same are not looked at: nobody could say later that an
-answer had been seen.
+A file is columns without a tag, one token a line and a blank line between sentences, or raw text (raw.py). Tags that
+are there all the same are not looked at: nobody could say later that an answer had been seen.
 """
 
 from __future__ import annotations
@@ -18,15 +16,11 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import IO
 
-import numpy as np
-
-from sparsezo.errors import DataError, UsageError, quoted
+from sparsezo.errors import UsageError, quoted
 from sparsezo.notes import say
 from sparsezo.storage import limits
-from sparsezo.storage.files import numbered_lines, open_sniffed
-from sparsezo.tasks.chunking import conllu
 from sparsezo.tasks.chunking.conll import Corpus, read_conll, split_cells
-from sparsezo.tasks.chunking.crfsuite import looks_like_crfsuite, read_crfsuite
+from sparsezo.tasks.chunking.crfsuite import read_crfsuite
 from sparsezo.tasks.chunking.options import AUTO, PLAIN, ChunkingOptions
 from sparsezo.tasks.chunking.tags import IOB2, OUTSIDE, is_chunk_tag
 from sparsezo.words import counted
@@ -77,32 +71,13 @@ def named_scheme(scheme: str) -> str:
     return IOB2 if scheme == AUTO else scheme
 
 
-def read_unlabelled(path: str | os.PathLike[str], options: ChunkingOptions) -> tuple[Corpus, bool]:
-    """(the sentences without tags, whether they are running text); says what was understood."""
-    with open_sniffed(path, SNIFFED) as (head, stream):
-        lines, _, rest = head.decode("utf-8", "replace").rpartition("\n")
-        format = options.format or _format(path, lines or rest)
-        if format == "crfsuite":
-            say(f"{path}: CRFsuite's attributes; with `tags` given, the labels before them are not looked at")
-            return replace(read_crfsuite(path, stream), tags=None), False
-        if format == "lines":
-            if options.column is not None:
-                raise UsageError(f"{path}: running text has no columns, so `column` has no place; leave it out")
-            corpus = read_lines(path, stream)
-            say(
-                f"{path}: read as running text, {counted(len(corpus), 'sentence')}, one a line, tokens at white space "
-                "(`format` columns if it is not)"
-            )
-            return corpus, True
-        corpus = read_conll(path, tagged=False, column=options.column, stream=stream)
-    return _without_tags(corpus, options), False
-
-
-def _format(path: str | os.PathLike[str], head: str) -> str:
-    if looks_like_crfsuite(head):
-        return "crfsuite"
-    first = next((line for line in head.splitlines() if line.strip() and not line.startswith("#")), "")
-    return "columns" if conllu.is_conllu(path, first) or looks_like_columns(head) else "lines"
+def read_unlabelled(path: str | os.PathLike[str], options: ChunkingOptions, stream: IO[bytes], listed: bool) -> Corpus:
+    """Sentences without tags, of columns or of CRFsuite's attributes (``listed``); says what was understood."""
+    if listed:
+        say(f"{path}: CRFsuite's attributes; with `tags` given, the labels before them are not looked at")
+        return replace(read_crfsuite(path, stream), tags=None)
+    corpus = read_conll(path, tagged=False, column=options.column, stream=stream)
+    return _without_tags(corpus, options)
 
 
 def looks_like_columns(head: str) -> bool:
@@ -114,25 +89,6 @@ def looks_like_columns(head: str) -> bool:
     width, alike = Counter(widths).most_common(1)[0]
     parted = any(not line.strip() for line in lines)
     return alike >= _ALIKE * len(widths) and (parted or (width <= _MOST_COLUMNS and len(widths) > 1))
-
-
-def read_lines(path: str | os.PathLike[str], stream: IO[bytes] | None = None) -> Corpus:
-    """Running text: one sentence a line. Blank lines mean nothing."""
-    words: list[str] = []
-    numbers: list[int] = []
-    stops = [0]
-    seen: dict[str, str] = {}
-    for number, line in numbered_lines(path, stream):
-        tokens = split_cells(line)
-        if len(tokens) > limits.TOKENS:
-            limits.refuse(f"{path}:{number}", f"{len(tokens):,} tokens in one line: is it one sentence?")
-        if tokens:
-            words.extend(map(seen.setdefault, tokens, tokens))
-            numbers.extend([number] * len(tokens))
-            stops.append(len(words))
-    if not words:
-        raise DataError(str(path), "holds no token; expected one sentence a line")
-    return Corpus(str(path), (words,), None, np.array(stops, np.int64), np.array(numbers, np.int32))
 
 
 def _without_tags(corpus: Corpus, options: ChunkingOptions) -> Corpus:

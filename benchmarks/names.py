@@ -1,0 +1,167 @@
+"""README's first command, as a user would run it: raw text made of CoNLL-2002's (or CoNLL-2000's) words, `sparsezo serve
+chunking --inputs raw.txt --tags ...` with its defaults, and somebody who answers by the correct spans, over HTTP. Then
+`sparsezo predict` of unseen raw text, and the F1 of its spans, by characters.
+
+    python benchmarks/names.py DATA [--corpus es|en] [--answers 400,2000] [--seeds 3] [-- --clusters none]
+
+Needs CoNLL-2002 (esp.train.gz, esp.testa.gz) or CoNLL-2000 and sparsezo[serve,clusters].
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import json
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+from crowd import served
+from segmentation import BRACKETS, glued
+
+CORPORA = {
+    "es": ("conll2002/esp.train.gz", "conll2002/esp.testa.gz", "PER,LOC,ORG"),
+    "en": ("conll2000/train.txt.gz", "conll2000/test.txt.gz", "NP"),
+}
+SENTENCES = 10  # of a document: one line of raw text
+
+Span = tuple[int, int, str]
+
+
+def sentences_of(path: Path) -> list[list[tuple[str, str]]]:
+    """(word, tag) of each token, sentence by sentence."""
+    with gzip.open(path, "rt", encoding="utf-8") as file:
+        blocks = file.read().split("\n\n")
+    rows = [[line.split() for line in block.split("\n") if line.strip()] for block in blocks]
+    return [[(BRACKETS.get(row[0], row[0]), row[-1]) for row in block] for block in rows if block]
+
+
+def pasted(sentences: list[list[tuple[str, str]]], types: set[str]) -> tuple[str, list[Span]]:
+    """Words put together as one would type them, and where the spans of these types stand then."""
+    text, spans = "", []
+    for sentence in sentences:
+        text += " " if text else ""
+        stick, open_span = True, None
+        for (token, after, before), (_, tag) in zip(glued([word for word, _ in sentence]), sentence, strict=True):
+            shown = {"``": '"', "''": '"', "`": "'"}.get(token, token)
+            if not (stick or after):
+                text += " "
+            start = len(text)
+            text += shown
+            stick = before
+            kind = tag[2:] if tag[2:] in types else None
+            if kind is None:
+                open_span = None
+            elif open_span is not None and tag[0] == "I" and open_span[2] == kind:
+                open_span[1] = len(text)
+            else:
+                open_span = [start, len(text), kind]
+                spans.append(open_span)
+    return text, [(start, end, kind) for start, end, kind in spans]
+
+
+def documents(path: Path, types: set[str]) -> list[tuple[str, list[Span]]]:
+    found = sentences_of(path)
+    return [pasted(found[k : k + SENTENCES], types) for k in range(0, len(found), SENTENCES)]
+
+
+class Reader:
+    """Somebody who reads a document and knows the correct spans."""
+
+    def __init__(self, gold: list[tuple[str, list[Span]]]) -> None:
+        self.gold = {str(number): spans for number, (_, spans) in enumerate(gold, start=1)}  # by the line's number
+        self.capitals = self.asked = 0
+
+    def answer(self, question: dict[str, Any]) -> Any:
+        shown = question["shown"]
+        places, at = [], shown["where"]["start"]
+        for word, gap in zip(shown["words"], shown["gaps"], strict=True):
+            places.append((at, at + len(word)))
+            at += len(word) + len(gap)
+        spans = self.gold[shown["where"]["document"]]
+        first, last = shown["first"], shown["last"]
+        begin, end = places[first][0], places[last][1]
+        found = next((span for span in sorted(spans) if span[0] < end and span[1] > begin), None)
+        if question["kind"] == "label":
+            if found is None:
+                return "O"
+            return ("B-" if begin <= found[0] < end else "I-") + found[2]
+        self.asked += 1
+        if self.asked <= 200:
+            self.capitals += any(word[:1].isupper() for word in shown["words"][first : last + 1])
+        if found is None:
+            return "O"
+        inside = [k for k, (a, b) in enumerate(places) if a < found[1] and b > found[0]]
+        if (inside[0], inside[-1]) == (first, last):
+            return "yes" if shown["tag"][2:] == found[2] else found[2]
+        return {"first": inside[0], "last": inside[-1], "label": found[2]}
+
+
+def f1(predicted: Path, gold: list[tuple[str, list[Span]]]) -> float:
+    found, right = set(), set()
+    for number, (text, spans) in enumerate(gold, start=1):
+        right |= {(str(number), *span) for span in spans}
+    for line in predicted.read_text("utf-8").splitlines():
+        document = json.loads(line)
+        text = gold[int(document["id"]) - 1][0]
+        if document["text"] != text:
+            raise SystemExit(f"document {document['id']} came back as another text")
+        found |= {(document["id"], each["start"], each["end"], each["label"]) for each in document["spans"]}
+    return 2 * len(found & right) / max(1, len(found) + len(right))
+
+
+def run(args: argparse.Namespace, seed: int) -> dict[str, Any]:
+    train, test, tags = CORPORA[args.corpus]
+    types = {each.partition("=")[0] for each in (args.tags or tags).split(",")}
+    pool, unseen = (documents(Path(args.data) / name, types) for name in (train, test))
+    reader, out = Reader(pool), {}
+    with tempfile.TemporaryDirectory() as folder:
+        place = Path(folder)
+        for name, texts in (("raw.txt", pool), ("unseen.txt", unseen)):
+            (place / name).write_text("".join(text + "\n" for text, _ in texts), "utf-8")
+        looks = sorted(int(each) for each in args.answers.split(","))
+        about = ["--inputs", str(place / "raw.txt"), "--tags", args.tags or tags, "--log", str(place / "log")]
+        given, began = 0, time.perf_counter()
+        for look in looks:
+            with served(*about, "--port", "0", "--seed", str(seed), *args.more) as (_, links, _admin):
+                from sparsezo.serve.client import RemoteLearner
+
+                link = next(iter(links), None) or links[0]
+                with RemoteLearner(link) as learner:
+                    while given < look:
+                        question = learner.ask()
+                        learner.tell(question, reader.answer(question))
+                        given += 1
+            about = ["--log", str(place / "log"), "--person", "person-1"]
+            model = place / f"{look}.szo"
+            for command in (
+                ["replay", str(place / "log"), "-o", str(model)],
+                ["predict", str(model), str(place / "unseen.txt"), "-o", str(place / "out.jsonl")],
+            ):
+                subprocess.run([sys.executable, "-m", "sparsezo", *command], check=True, stderr=subprocess.DEVNULL)
+            out[look] = round(f1(place / "out.jsonl", unseen), 4)
+    print(f"seed {seed}: {out}, {reader.capitals} of the first 200 about words with a capital, "
+          f"{time.perf_counter() - began:.0f} s", flush=True)
+    return out
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("data")
+    parser.add_argument("--corpus", choices=CORPORA, default="es")
+    parser.add_argument("--tags")
+    parser.add_argument("--answers", default="400,2000")
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("more", nargs="*", help="options of serve, behind --")
+    args = parser.parse_args()
+    found = [run(args, seed) for seed in range(args.seeds)]
+    means = {look: round(statistics.mean(each[look] for each in found), 3) for look in found[0]}
+    print(f"mean of {args.seeds}: {means}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,269 @@
+"""Raw text: documents in, sentences of tokens that know where they stand; spans out.
+
+    documents = read_raw(["news.txt"])                      # or JSON lines, brat, spaCy, Prodigy, Label Studio, ...
+    corpus = corpus_of(documents, "news.txt")               # tokens by rule, segmentation.py
+    corpus = corpus_of(documents, "gold.jsonl", labelled=True)      # with the tags that the documents' spans say
+    for document in tagged_documents(task, W, documents): ...       # with the model's spans and their probabilities
+
+A plain text file is one document, or one document a line (``segmentation.documents_of`` tells which); of a folder every
+.txt file is one.
+"""
+
+from __future__ import annotations
+
+import os
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sparsezo.decoding import span_chances
+from sparsezo.errors import DataError, UsageError
+from sparsezo.notes import say
+from sparsezo.storage.files import named, open_bytes, open_sniffed, reading
+from sparsezo.tasks.chunking.conll import Corpus, Source
+from sparsezo.tasks.chunking.documents import Document, Span, without_overlap
+from sparsezo.tasks.chunking.formats import TABLE, TEXT, UNKNOWN, detect_format, read_documents
+from sparsezo.tasks.chunking.formats.detecting import SNIFFED
+from sparsezo.tasks.chunking.segmentation import documents_of, segment
+from sparsezo.tasks.chunking.tags import OUTSIDE
+from sparsezo.words import counted
+
+if TYPE_CHECKING:
+    from sparsezo.tasks.chunking.task import Chunking
+
+MISSING_TAG = "?"  # of a token that nobody has said anything of
+_BATCH_CHARACTERS = 1 << 18  # of texts that are tagged at once
+
+
+def read_raw(paths: Sequence[str], format: str | None = None) -> Iterator[Document]:
+    """The documents of all files, one after the other, in any of the formats of spans or as plain text."""
+    for path in paths:
+        yield from _read(path, format)
+
+
+def _read(path: str, format: str | None) -> Iterator[Document]:
+    if os.path.isdir(path):
+        found = format or detect_format(path)
+        if found != TEXT:
+            yield from read_documents(path, format)
+            return
+        files = sorted(Path(path).rglob("*.txt"))
+        if not files:
+            raise DataError(path, "has no .txt file in it; name files, or a folder of .txt files")
+        for file in files:
+            with open_bytes(file) as stream, reading(file):
+                yield Document(_decoded(stream.read(), str(file)), id=str(file.relative_to(path)))
+        return
+    with open_sniffed(path, SNIFFED) as (head, stream):
+        yield from read_stream(path, format, head, stream)
+
+
+def read_stream(path: str, format: str | None, head: bytes, stream: IO[bytes]) -> Iterator[Document]:
+    """The documents of an open file of which ``head`` is the beginning."""
+    found = format or detect_format(path, head)
+    if found == TABLE:
+        raise DataError(
+            path, 'is a table; give its column of texts as JSON lines with a field "text", or as one text a line'
+        )
+    if found not in (TEXT, UNKNOWN):
+        yield from read_documents(path, found, stream)
+        return
+    with reading(path):
+        raw = stream.read()
+    yield from _of_text(_decoded(raw, path), path)
+
+
+def _decoded(raw: bytes, path: str) -> str:
+    try:
+        return raw.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = raw.count(b"\n", 0, error.start) + 1
+        raise DataError(
+            f"{path}:{line}", f"is not UTF-8 (byte {error.start}); convert it, say with iconv -f latin1 -t utf8"
+        ) from None
+
+
+def _of_text(text: str, path: str) -> Iterator[Document]:
+    name = Path(named(path)).name
+    if documents_of(text) == "file":
+        say(f"{path}: read as one document (paragraphs, or wrapped lines)")
+        yield Document(text, id=name)
+        return
+    lines = text.splitlines() if "\r" not in text else text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+    found = [(number, line) for number, line in enumerate(lines, start=1) if line.strip()]
+    say(f"{path}: read as {counted(len(found), 'document')}, one a line")
+    for number, line in found:
+        yield Document(line, id=str(number))
+
+
+def corpus_of(
+    documents: Iterable[Document], path: str, *, split: str = "sentences", labelled: bool = False, cuts: bool = False
+) -> Corpus:
+    """All sentences of the documents; each token is what stands at its place in the text.
+
+    ``split``: as ``segment`` has it. ``labelled``: tags as the documents' spans say, MISSING_TAG where that is not
+    known. A span that begins or ends inside of a token is of a type that no output has, so that it counts as missed;
+    with ``cuts`` tokens are cut there instead, to learn from it.
+    """
+    kept: list[Document] = []
+    words: list[str] = []
+    tags: list[str] = []
+    starts, ends, counts, of_sentence = [], [], [], []
+    intern: dict[str, str] = {}
+    for document in documents:
+        text = document.text
+        if document.tokens is not None and document.sentences is not None and not cuts:
+            places = np.array(document.tokens, np.int64).reshape(-1, 2)
+            found = places[:, 0], places[:, 1], np.array(document.sentences, np.int64)
+        else:
+            borders = [end for span in document.spans or () for end in (span.start, span.end)] if cuts else ()
+            found = segment(text, split=split, cuts=borders)
+        if not len(found[0]):
+            kept.append(document)
+            continue
+        row = [text[a:b] for a, b in zip(found[0].tolist(), found[1].tolist(), strict=True)]
+        words.extend(map(intern.setdefault, row, row))
+        starts.append(found[0])
+        ends.append(found[1])
+        counts.append(np.diff(found[2]))
+        of_sentence.append(np.full(len(found[2]) - 1, len(kept)))
+        if labelled:
+            tags.extend(_tags(document, *(each.tolist() for each in found)))
+        kept.append(document)
+    if not words:
+        raise DataError(path, "holds no word; expected text")
+    offsets = np.concatenate([[0], np.cumsum(np.concatenate(counts))]).astype(np.int64)
+    source = Source(kept, np.concatenate(of_sentence), np.concatenate(starts), np.concatenate(ends))
+    return Corpus(path, (words,), tags if labelled else None, offsets, source=source)
+
+
+def _tags(document: Document, starts: list[int], ends: list[int], sentences: list[int]) -> list[str]:
+    """IOB2 tags of tokens; a span over a sentence's end is two."""
+    known = document.spans is not None and not document.missing
+    tags = [OUTSIDE if known else MISSING_TAG] * len(starts)
+    for span in without_overlap(document.spans or ())[0]:
+        first = bisect_left(ends, span.start + 1)
+        last = bisect_left(starts, span.end) - 1
+        if first > last:
+            continue
+        exact = starts[first] == span.start and ends[last] == span.end
+        name = span.label if exact else f"{span.label} inside of a token"
+        tags[first : last + 1] = [f"B-{name}", *[f"I-{name}"] * (last - first)]
+    for at in sentences[:-1]:
+        if tags[at][:2] == "I-":
+            tags[at] = "B" + tags[at][1:]
+    return tags
+
+
+def said_what_was_read(corpus: Corpus, split: str) -> None:
+    """One line on what was understood of raw text."""
+    how = {
+        "sentences": "split into sentences and tokens by rule (`split` lines or spaces if they are split already)",
+        "lines": "one sentence a line, tokens by rule",
+        "spaces": "one sentence a line, tokens at white space",
+    }
+    documents = len(corpus.source.documents) if corpus.source is not None else 0
+    say(
+        f"{corpus.path}: raw text, {counted(documents, 'document')}, {counted(len(corpus), 'sentence')}, "
+        f"{counted(corpus.n_tokens, 'token')}, {how[split]}"
+    )
+
+
+def tagged_documents(
+    task: Chunking, W: NDArray[Any], documents: Iterable[Document], threshold: float = 0.0
+) -> Iterator[Document]:
+    """The documents with the model's spans in place of whatever spans they had, their tokens and sentences.
+
+    A span's probability is that of the event "a span with this label begins and ends here", whatever the rest is;
+    spans less likely than ``threshold`` are left out. Documents are read as they are needed, in batches.
+    """
+    if not 0 <= threshold <= 1:
+        raise UsageError(f"`threshold` {threshold:g}: give a probability from 0 to 1")
+    if task.n_columns != 1 or task.listed:
+        raise UsageError(
+            "this model reads more than words (parts of speech, say, or attributes), which raw text does not have; "
+            "train it on words alone"
+        )
+    for batch in _batches(documents):
+        yield from _tagged(task, W, batch, threshold)
+
+
+def _batches(documents: Iterable[Document]) -> Iterator[list[Document]]:
+    batch: list[Document] = []
+    size = 0
+    for document in documents:
+        batch.append(document)
+        size += len(document.text) + 1
+        if size >= _BATCH_CHARACTERS:
+            yield batch
+            batch, size = [], 0
+    if batch:
+        yield batch
+
+
+def _tagged(task: Chunking, W: NDArray[Any], batch: list[Document], threshold: float) -> Iterator[Document]:
+    try:
+        corpus = corpus_of(batch, "text", split=task.split or "sentences")
+    except DataError:  # nothing but white space
+        yield from (replace(document, spans=(), tokens=(), sentences=(0,)) for document in batch)
+        return
+    source = corpus.source
+    if source is None:
+        raise UsageError("raw text without its places")
+    outputs, chances = span_chances(task.problem(corpus, learn=False), W)
+    spans = _spans(task, corpus, outputs, chances, threshold)
+    firsts = np.searchsorted(source.of_sentence, np.arange(len(batch) + 1))
+    tokens = list(zip(source.starts.tolist(), source.ends.tolist(), strict=True))
+    for number, document in enumerate(batch):
+        sentences = corpus.offsets[firsts[number] : firsts[number + 1] + 1]
+        begin, end = (int(sentences[0]), int(sentences[-1])) if len(sentences) > 1 else (0, 0)
+        yield replace(
+            document,
+            spans=tuple(spans.get(number, ())),
+            suggested=(),
+            rejected=(),
+            missing=False,
+            tokens=tuple(tokens[begin:end]),
+            sentences=tuple((sentences - begin).tolist()) if len(sentences) > 1 else (0,),
+        )
+
+
+def _spans(
+    task: Chunking, corpus: Corpus, outputs: NDArray[np.int32], chances: NDArray[np.float32], threshold: float
+) -> dict[int, list[Span]]:
+    """By document."""
+    source = corpus.source
+    if source is None or not chances.any():
+        return {}
+    firsts = np.flatnonzero(chances > 0)
+    sentence = np.searchsorted(corpus.offsets, firsts, side="right") - 1
+    inside = np.array([tag[0] == "I" for tag in task.tags])
+    begins = (chances > 0) | ~inside[outputs]
+    begins[corpus.offsets[:-1]] = True
+    stops = np.append(np.flatnonzero(begins), len(outputs))
+    lasts = stops[np.searchsorted(stops, firsts, side="right")] - 1
+    starts, ends = source.starts[firsts].tolist(), source.ends[lasts].tolist()
+    labels = [task.tags[k][2:] for k in outputs[firsts].tolist()]
+    found: dict[int, list[Span]] = {}
+    rows = zip(source.of_sentence[sentence].tolist(), starts, ends, labels, chances[firsts].tolist(), strict=True)
+    for number, start, end, label, chance in rows:
+        if chance >= threshold:
+            found.setdefault(number, []).append(Span(start, end, label, round(chance, 6)))
+    return found
+
+
+def require_spans(documents: Sequence[Document], path: str, *, whole: bool = False) -> None:
+    """Where spans are what a file is read for; ``whole``: all of them, so that the rest is known to be outside."""
+    if whole and any(document.missing for document in documents):
+        raise DataError(
+            path,
+            "is not labelled throughout: in Prodigy's format what no span covers is unknown, not outside; give it as "
+            "`init_labels`, to start from",
+        )
+    if all(document.spans is None for document in documents):
+        raise DataError(path, "has no spans in it; give a file that has, such as JSON lines with \"spans\"")
