@@ -73,7 +73,7 @@ def segment(text: str, *, split: str = "sentences", cuts: Iterable[int] = (), la
     if split == "spaces":
         starts, ends = np.array([m.span() for m in _NO_SPACE.finditer(text)], np.int64).reshape(-1, 2).T
     else:
-        starts, ends = _tokens(text, kinds)
+        starts, ends, kinds = _tokens(text, kinds)
         speech = _Speech(text, starts, ends, language)
         starts, ends = _cut(starts, ends, _apostrophes(text, speech))
     last: NDArray[np.bool_] = np.zeros(len(starts), bool)  # of its sentence
@@ -97,11 +97,12 @@ def segment(text: str, *, split: str = "sentences", cuts: Iterable[int] = (), la
 def looks_wrapped(text: str) -> bool:
     """Whether line ends inside of paragraphs are there for a page's width only, as in e-mails and in Gutenberg's books.
 
-    The lines looked at are those that are followed by another and end without a period or its like. They are wrapped
-    lines if they are at least two fifths of all that another follows, if for three of five the next line's first word
-    would not have fit into the width (that of the 98th of 100 lines by length, 30 to 200 characters) and they fill
-    three quarters of it, and if (where letters have case) one next line in seven begins with a small letter; where
-    fewer than five lines are there to look at, at least every other. Headlines, lists, verse and one text a line
+    The lines looked at are those that another follows and that end without a period or its like, but for headings,
+    items and signatures: lines of less than three fifths of the width before one that begins with no small letter. They
+    are wrapped if they are at least three tenths of all that another follows, if for three of five the next line's
+    first word would not have fit into the width (that of the 98th of 100 lines by length, 30 to 200 characters) and
+    they fill three quarters of it, and if (where letters have case) one next line in seven begins with a small letter;
+    where fewer than five lines are there to look at, at least every other. Headlines, lists, verse and one text a line
     have lines of all lengths, or lines that begin with capitals.
     """
     return _wrapped(_lines(*_classes(text)))
@@ -149,7 +150,7 @@ _SPECIAL = {
     "j": "\u200d",  # joins emoji
     "r": "".join(map(chr, range(0x1F1E6, 0x1F200))),  # two are a flag
     ".": ".",
-    "!": "!?。！？｡．।॥։።፧؟۔‽⁇⁈⁉‼။។།᠃᠉՞՜\u037e",
+    "!": "!?。！？｡．।॥։።፧؟۔‽⁇⁈⁉‼။។།᠃᠉\u037e",
     "e": "…⋯",
     ",": ",،、，՝፣٫٬",
     ";": ";؛；፤",
@@ -159,7 +160,7 @@ _SPECIAL = {
     '"': '"＂',
     "(": "„‚⹂¿¡",
     "-": "-\u2010\u2011\u058a\u05be",
-    "c": "·\u2027\u05f3\u05f4\u055b",  # stand inside of words: Catalan col·lecció, Hebrew צה״ל, Armenian stress
+    "c": "·\u2027\u05f3\u05f4՛՜՞",  # stand inside of words: Catalan col·lecció, Hebrew צה״ל, Armenian ինչպե՞ս
     "%": "%‰٪％",
     "+": "+−±",
     "q": "=",
@@ -230,8 +231,8 @@ _ELISIONS = {
 }
 
 
-def _tokens(text: str, kinds: NDArray[np.uint8]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Starts and ends; no period is part of an abbreviation yet."""
+def _tokens(text: str, kinds: NDArray[np.uint8]) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.uint8]]:
+    """Starts, ends, and the classes with addresses as letters; no period is part of an abbreviation yet."""
     # Addresses are words whatever is in them, and so are 't and 'em.
     words = [m.span() for m in _ADDRESS.finditer(text)] if "://" in text or "www." in text else []
     if "@" in text:
@@ -250,7 +251,7 @@ def _tokens(text: str, kinds: NDArray[np.uint8]) -> tuple[NDArray[np.int64], NDA
     ends = np.cumsum(np.fromiter(map(len, pieces), np.int64, len(pieces)))
     starts = np.concatenate([_ZERO, ends[:-1]]) if len(ends) else ends
     tokens = ~_among(_GAPS)[kinds[starts]]
-    return starts[tokens], ends[tokens]
+    return starts[tokens], ends[tokens], kinds
 
 
 def _cut(
@@ -352,8 +353,9 @@ def _width(lines: _Lines) -> float:
 def _wrapped(lines: _Lines) -> bool:
     """See ``looks_wrapped``."""
     pairs, width = _followed(lines), _width(lines)
-    open_ = pairs[~lines.finished[pairs]]
-    if not len(open_) or len(open_) < 0.4 * len(pairs) or not 30 <= width <= 200:
+    short = (lines.length[pairs] < 0.6 * width) & (lines.first[pairs + 1] != ord("a"))
+    open_ = pairs[~lines.finished[pairs] & ~short]
+    if not len(open_) or len(open_) < 0.3 * len(pairs) or not 30 <= width <= 200:
         return False
     length = lines.length[open_]
     full = (length + 1 + lines.word[open_ + 1] > width) & (length >= 0.75 * width)
@@ -428,7 +430,7 @@ def _periods(
     stops |= (first == ord(".")) & (kinds[ends - 1] != ord("0"))  # .5 is a number
     greek = np.flatnonzero(first == ord(";"))  # a question mark, after Greek letters
     for i in greek.tolist():
-        stops[i] = 0x370 <= ord(text[starts[i] - 1]) < 0x400 if starts[i] else False
+        stops[i] = starts[i] > 0 and "\u0370" <= text[starts[i] - 1] < "\u0400"
     candidates = np.flatnonzero(stops).tolist()
     if not candidates:
         return starts, ends, last
@@ -479,15 +481,18 @@ class _Walk:
         while begin in "(\"'`" and word + 1 < n and not last[word] and not self.clitic(word):
             word += 1
             begin = kinds[word]
-        after_word = i > 0 and starts[i] == ends[i - 1]
-        if kinds[i] == "." and ends[i] - starts[i] == 1 and after_word:
+        after_word = i > 0 and starts[i] == ends[i - 1] and kinds[i - 1] in "aAx0~j"
+        if after_word and self.text[starts[i] : ends[i]] == ".":
             part, end = self.abbreviation(i, k, begin, word, gap)
         else:
             self.doubled(i)
             part, end = False, self.ends_here(i, begin, gap)
-        if begin in "-d" and word == k and not part and k + 1 < n and not last[k] and starts[k + 1] > ends[k]:
+        dash = self.text[starts[k] : ends[k]] if begin in "-d" and word == k else ""
+        if dash in _DASHES and not part and (k + 1 == n or last[k]):
+            end = True
+        elif dash in _DASHES and not part and (starts[k + 1] > ends[k] or not gap):
             end = kinds[k + 1] in "AxhE(\"'`" or self.caseless
-            if end and sentences and self.text[starts[k] : ends[k]] in ("-", "–"):
+            if end and sentences and dash in "-–":
                 last[k] = True  # Madrid (EFE).- El
         if end and sentences:
             last[k - 1] = True
@@ -507,7 +512,7 @@ class _Walk:
 
     def doubled(self, i: int) -> None:
         """U.S.. at a sentence's end: the first period is the abbreviation's."""
-        if self.kinds[i] == "." and self.ends[i] - self.starts[i] == 2 and i and self.starts[i] == self.ends[i - 1]:
+        if self.text[self.starts[i] : self.ends[i]] == ".." and i and self.starts[i] == self.ends[i - 1]:
             word = self.text[self.starts[i - 1] : self.ends[i - 1]]
             if len(word) == 1 or "." in word or word.lower() in _LISTED:
                 self.ends[i - 1] += 1
@@ -539,16 +544,15 @@ class _Walk:
                 return bool(known) or (short and kind in "aA") or dotted, False
             joined = bool(known) or (end - start == 1 and kind in "aA") or dotted or self.clitic(k)
             return joined and k == i + 1, not joined and begin == "A" and kind in "aA" and before[-1].islower()
-        if (
-            end - start == 1 and kind in "aA"
-        ):  # an initial, as in J. Smith; or a word of one letter, as in many languages
+        if end - start == 1 and kind in "aA":  # an initial (J. Smith), or a word, if it is a vowel
             known = "" if before in _VOWELS and begin == "A" and not (i > 1 and self.kinds[i - 2] == ".") else "other"
         elif kind == "0" and before.isdigit():
             return self.ordinal(i, begin, word)
         elif dotted:
             known = "other"
         if small:
-            return bool(known) or end - start <= 4 or ("." in before and end - start < 8), False
+            short = end - start <= (7 if "." in before else 4) and kind in "aAx"
+            return bool(known) or short, False
         if not known or known.lower() == "number":
             if known and (begin in "0#" or _ROMAN.match(after)):
                 return True, False
@@ -581,6 +585,7 @@ class _Walk:
 
 
 _DOTTED = re.compile(r"(?:[^\W\d_]+-)?[^\W\d_][^.\d]?(?:\.[^\W\d_][^.\d]?)+\Z")
+_DASHES = ("-", "–", "—", "--")
 _ROMAN = re.compile(r"[IVXLC]+\Z")
 _VOWELS = "aeiouyáéíóúàèìòùâêôäöü"
 
