@@ -205,8 +205,9 @@ def _classes(text: str) -> tuple[NDArray[np.uint32], NDArray[np.uint8]]:
 
 _WORD = "[aAx0~j]+"
 _JOINED = rf"""(?:
-    (?: z+ | [-&/c'] | (?<=x)"(?=x) | (?<=0)[.,:](?=0) | \.(?=a) | (?<=A):(?=a)   # O'Brien, רה"מ, 1.500, a.com, EU:n
-      | (?<=A)\.(?=A(?!a)) | (?<=\.a)\.(?=A) | (?<=[aA])\.-(?=a) | (?<=A)\.-(?=A)   # EE.UU, S.p.A, Calif.-based
+    (?: z+ | [-&/c'] | (?<=x)"(?=x) | (?<=0)[.,:](?=0) | \.(?=a) | (?<=A):(?=a)       # O'Brien, רה"מ, 1.500, a.com, EU:n
+      | (?<=A)\.(?=A(?!a)) | (?<=[ \n(]Aa)\.(?=A[., ]) | (?<=\.a)\.(?=A)             # EE.UU, Ph.D, S.p.A
+      | (?<=[aA])\.-(?=a) | (?<=A)\.-(?=A)                                           # Calif.-based, U.S.-Mexico
     ) {_WORD} )*"""
 _PIECES = re.compile(
     rf"""[ \nz]+
@@ -224,7 +225,7 @@ _ADDRESS = re.compile(r"(?:\b[a-zA-Z][a-zA-Z+.-]{1,15}://|\bwww\.)[^\s<>\"«»�
 _AT = re.compile(r"@[\w-]+(?:\.[\w-]+)+")
 _BEFORE_AT = re.compile(r"[\w.+-]+\Z")
 _SHORTENED = re.compile(r"(?<!\S)['’](?:[stnkmd]|re|ve|ll|em|til|cause)(?!\w)", re.IGNORECASE)  # 't, 's-Hertogenbosch
-_CLITIC = re.compile(r"['’´](?:[smd]|re|ve|ll|(t))(?![\w'’´-])", re.IGNORECASE)
+_CLITIC = re.compile(r"['’´](?:[smd]|re|ve|ll|(t))(?!-|['’´]?\w)", re.IGNORECASE)
 _ELISIONS = {
     "fr": re.compile(r"\b(?!D['’][A-Z])(?:[ljmntscdLJMNTSCD]|[Qq]u|(?:[Jj]us|[Ll]ors|[Pp]uis|[Qq]uoi)qu)['’](?=\w)"),
     "it": re.compile(r"\b(?!D['’][A-Z])[^\W\d_]{1,7}['’](?=\w)"),
@@ -469,9 +470,9 @@ class _Walk:
         """Token i is a period or its like: marks a sentence's end; True if it is part of the word before it."""
         kinds, starts, ends, last = self.kinds, self.starts, self.ends, self.last
         n = len(kinds)
-        k = i + 1  # behind what closes here: quotes and brackets right after the period
-        while k < n and not last[k - 1] and starts[k] == ends[k - 1] and kinds[k] in ")\"'" and not self.clitic(k):
-            k += 1
+        k = i + 1  # behind what closes here: quotes and brackets right after the period, and a note's number [1]
+        while k < n and not last[k - 1] and kinds[k] in ")\"'(" and (many := self.closing(k)):
+            k += many
         if last[k - 1] or k == n:  # a paragraph's end
             self.doubled(i)
             return False
@@ -499,6 +500,15 @@ class _Walk:
         if part:
             ends[i - 1] = ends[i]
         return part
+
+    def closing(self, k: int) -> int:
+        """How many tokens from k on belong to what is before: a quote or bracket, [1], or a French » behind a blank."""
+        starts, ends, text = self.starts, self.ends, self.text
+        if starts[k] > ends[k - 1]:
+            return int(text[starts[k]] == "»" and (k + 1 == len(starts) or starts[k + 1] > ends[k]))
+        if self.kinds[k] == "(":
+            return 3 if text[starts[k]] == "[" and _NOTE.match(text, starts[k]) and not any(self.last[k : k + 2]) else 0
+        return int(not self.clitic(k))
 
     def clitic(self, i: int) -> bool:
         return self.kinds[i] == "'" and self.text[self.ends[i] - 1].isalnum()
@@ -533,7 +543,7 @@ class _Walk:
         small = begin == "a" and not self.caseless
         known = _LISTED.get(before.lower(), "") if end - start < 12 else ""
         after = self.text[self.starts[word] : self.ends[word]]
-        if known.isupper() and kind != "A":  # only with a capital
+        if known.isupper() and kind != "A" and begin != "0":  # only with a capital
             known = ""
         if known and end - start > 1 and before.isupper() and not after.isupper():  # SR. is no Sr.
             known = ""
@@ -544,16 +554,21 @@ class _Walk:
                 return bool(known) or (short and kind in "aA") or dotted, False
             joined = bool(known) or (end - start == 1 and kind in "aA") or dotted or self.clitic(k)
             return joined and k == i + 1, not joined and begin == "A" and kind in "aA" and before[-1].islower()
-        if end - start == 1 and kind in "aA":  # an initial (J. Smith), or a word, if it is a vowel
+        letter = end - start == 1 and (
+            kind in "aA" or (kind == "x" and not "\uac00" <= before <= "\ud7a3")
+        )  # no Hangul
+        if letter:  # an initial (J. Smith), or a word, if it is a vowel
             known = "" if before in _VOWELS and begin == "A" and not (i > 1 and self.kinds[i - 2] == ".") else "other"
         elif kind == "0" and before.isdigit():
             return self.ordinal(i, begin, word)
         elif dotted:
             known = "other"
         if small:
-            short = end - start <= (7 if "." in before else 4) and kind in "aAx"
+            short = end - start <= (7 if "." in before else 3) and kind in "aAx"
             return bool(known) or short, False
         if not known or known.lower() == "number":
+            if not known and begin == "0" and kind == "a" and end - start <= 3 and before not in _LITTLE_WORDS:
+                return True, False
             if known and (begin in "0#" or _ROMAN.match(after)):
                 return True, False
             return False, begin not in ",;:)/%."
@@ -585,6 +600,7 @@ class _Walk:
 
 
 _DOTTED = re.compile(r"(?:[^\W\d_]+-)?[^\W\d_][^.\d]?(?:\.[^\W\d_][^.\d]?)+\Z")
+_NOTE = re.compile(r"\[[0-9]{1,4}\]")
 _DASHES = ("-", "–", "—", "--")
 _ROMAN = re.compile(r"[IVXLC]+\Z")
 _VOWELS = "aeiouyáéíóúàèìòùâêôäöü"
@@ -612,7 +628,8 @@ for _kind, _words in {
     "name": """
         mr mrs dr drs prof sr sra sres srta dña herr frl dipl dhr mevr sig dott avv excmo excma exmo exma ilmo ilma
         gral mons fdo mlle mme messrs bzw ca evtl ggf inkl exkl sog vgl zzgl bzgl cf viz approx bijv bv resp aprox avda
-        vs dra profa prov ej mgr env zgn incl excl evt ds mej sigg np tzw tzv např ул пл обл им проф акад гл""",
+        vs dra profa prov ej mgr env zgn incl excl evt ds mej sigg np tzw tzv např ул пл обл им проф акад гл ul ur tj
+        dep tis""",
     "NAME": """
         ms gen sen sens rep reps gov lt col capt cmdr sgt maj rev hon st ste mt ft sta sto fr mm mw pres amb insp supt
         adm brig cpl tte cnel av ctra pza geb arch lic hr ing eng mgr str""",
