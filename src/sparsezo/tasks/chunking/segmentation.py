@@ -98,12 +98,12 @@ def looks_wrapped(text: str) -> bool:
     """Whether line ends inside of paragraphs are there for a page's width only, as in e-mails and in Gutenberg's books.
 
     The lines looked at are those that another follows and that end without a period or its like, but for headings,
-    items and signatures: lines of less than three fifths of the width before one that begins with no small letter. They
-    are wrapped if they are at least three tenths of all that another follows, if for three of five the next line's
-    first word would not have fit into the width (that of the 98th of 100 lines by length, 30 to 200 characters) and
-    they fill three quarters of it, and if (where letters have case) one next line in seven begins with a small letter;
-    where fewer than five lines are there to look at, at least every other. Headlines, lists, verse and one text a line
-    have lines of all lengths, or lines that begin with capitals.
+    items and signatures: lines of less than three fifths of the width before one that begins with no small letter.
+    They are wrapped if they are at least three tenths of all that another follows, if for three of five the next
+    line's first word would not have fit into the width (that of the 98th of 100 lines by length, 30 to 200 characters)
+    and they fill three quarters of it, and if (where letters have case) one next line in seven begins with a small
+    letter; where fewer than five lines are there to look at, every other, and a width of 50. Headlines, lists, verse
+    and one text a line have lines of all lengths, or lines that begin with capitals.
     """
     return _wrapped(_lines(*_classes(text)))
 
@@ -205,7 +205,7 @@ def _classes(text: str) -> tuple[NDArray[np.uint32], NDArray[np.uint8]]:
 
 _WORD = "[aAx0~j]+"
 _JOINED = rf"""(?:
-    (?: z+ | [-&/c'] | (?<=x)"(?=x) | (?<=0)[.,:](?=0) | \.(?=a) | (?<=A):(?=a)       # O'Brien, רה"מ, 1.500, a.com, EU:n
+    (?: z+ | [-&/c'] | (?<=x)"(?=x) | (?<=0)[.,:](?=0) | \.(?=a) | (?<=A):(?=a)    # O'Brien, רה"מ, 1.500, a.com, EU:n
       | (?<=A)\.(?=A(?!a)) | (?<=[ \n(]Aa)\.(?=A[., ]) | (?<=\.a)\.(?=A)             # EE.UU, Ph.D, S.p.A
       | (?<=[aA])\.-(?=a) | (?<=A)\.-(?=A)                                           # Calif.-based, U.S.-Mexico
     ) {_WORD} )*"""
@@ -363,7 +363,7 @@ def _wrapped(lines: _Lines) -> bool:
     begin = lines.first[open_ + 1]
     small, capital = np.count_nonzero(begin == ord("a")), np.count_nonzero(begin == ord("A"))
     few = len(open_) < 5
-    if few and small + capital == 0:
+    if few and (small + capital == 0 or width < 50):
         return False
     return bool(full.mean() >= 0.6 and small >= (0.5 if few else 1 / 7) * (small + capital))
 
