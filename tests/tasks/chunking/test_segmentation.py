@@ -278,13 +278,27 @@ def test_cuts_are_borders_of_tokens() -> None:
     assert shown("ab cd", split="spaces", cuts=[1]) == ["a b cd"]
 
 
+def test_no_sentence_ends_inside_of_a_labelled_span() -> None:
+    text = "Ana works at Yahoo! Inc. The rest of us don't. Bo lives in San\nSebastián."
+    yahoo, city = (13, 24), (text.index("San\n"), len(text) - 1)
+    assert text[slice(*yahoo)] == "Yahoo! Inc."
+    assert shown(text)[0] == "Ana works at Yahoo !"
+    assert shown(text, spans=[city, (13, 18), yahoo, (13, 14)]) == [
+        "Ana works at Y ahoo ! Inc .",
+        "The rest of us do n't .",
+        "Bo lives in San Sebastián .",
+    ]
+
+
 def test_what_is_refused() -> None:
     with pytest.raises(UsageError, match=r"`split` is 'words'; choose sentences, lines or spaces"):
         segment("a", split="words")
-    with pytest.raises(UsageError, match=r"`cuts` is 4; this text has places from 0 to 3"):
+    with pytest.raises(UsageError, match=r"`cuts` or `spans` is 4; this text has places from 0 to 3"):
         segment("abc", cuts=[1, 4])
-    with pytest.raises(UsageError, match="`cuts` is -1"):
+    with pytest.raises(UsageError, match="is -1"):
         segment("abc", cuts=[-1])
+    with pytest.raises(UsageError, match="is 5"):
+        segment("abc", spans=[(0, 5)])
 
 
 @pytest.mark.parametrize(
@@ -371,6 +385,18 @@ def test_cuts_are_kept_and_change_nothing_else(text: str, data: st.DataObject, s
     assert borders <= set(found.starts.tolist()) | set(found.ends.tolist())
     last = [s.ends[s.sentences[1:] - 1].tolist() for s in (before, found)]
     assert last[0] == last[1]
+
+
+@settings(max_examples=200, deadline=None)
+@given(texts, st.data())
+def test_labelled_spans_stay_in_one_sentence(text: str, data: st.DataObject) -> None:
+    place = st.integers(0, len(text))
+    spans = data.draw(st.lists(st.tuples(place, place).map(sorted).map(tuple), max_size=4))
+    before, found = segment(text), segment(text, spans=spans)
+    _check_shape(text, found)
+    last = [s.ends[s.sentences[1:] - 1].tolist() for s in (before, found)]
+    inside = {place for place in last[0] for a, b in spans if a < place < b}
+    assert set(last[1]) - set(last[0][-1:]) == set(last[0][:-1]) - inside
 
 
 @settings(max_examples=200, deadline=None)

@@ -53,25 +53,35 @@ class Segments(NamedTuple):
     sentences: NDArray[np.int64]  # sentences + 1: sentence s is tokens sentences[s]:sentences[s + 1], never none
 
 
-def segment(text: str, *, split: str = "sentences", cuts: Iterable[int] = (), language: str | None = None) -> Segments:
+def segment(
+    text: str,
+    *,
+    split: str = "sentences",
+    cuts: Iterable[int] = (),
+    spans: Iterable[tuple[int, int]] = (),
+    language: str | None = None,
+) -> Segments:
     """The tokens and sentences of one document.
 
     ``split``: "sentences", both are found by rule; "lines", every line is a sentence and tokens are found by rule;
     "spaces", every line is a sentence and tokens are what white space parts. ``cuts``: places where a token must end
-    or begin, whatever the rules say (borders of labelled spans). ``language``: one of ``LANGUAGES``, or "" for another;
-    told by the text's little words where it is None, and looked at for apostrophes and ordinals only.
+    or begin, whatever the rules say. ``spans``: labelled ones, (start, end): their borders are cuts, and no sentence
+    ends inside of one (Yahoo! Inc). ``language``: a code such as "de", or ""; told by the text's little words where it
+    is None, and looked at for apostrophes and ordinals only (of ``LANGUAGES``; others have no rules of their own).
 
     A sentence of more than ``limits.TOKENS`` tokens is cut, at a semicolon, colon, dash or comma where there is one.
     """
     if split not in SPLITS:
         raise UsageError(f"`split` is {split!r}; choose {', '.join(SPLITS[:-1])} or {SPLITS[-1]}")
-    places = np.array(sorted(set(cuts)), np.int64)
+    whole = sorted((start, end) for start, end in spans)
+    places = np.array(sorted({*cuts, *(place for span in whole for place in span)}), np.int64)
     if len(places) and not 0 <= places[0] <= places[-1] <= len(text):
         wrong = places[0] if places[0] < 0 else places[-1]
-        raise UsageError(f"a place in `cuts` is {wrong}; this text has places from 0 to {len(text)}")
+        raise UsageError(f"a place in `cuts` or `spans` is {wrong}; this text has places from 0 to {len(text)}")
     codes, kinds = _classes(text)
     if split == "spaces":
-        starts, ends = np.array([m.span() for m in _NO_SPACE.finditer(text)], np.int64).reshape(-1, 2).T
+        found = np.array([m.span() for m in _NO_SPACE.finditer(text)], np.int64).reshape(-1, 2)
+        starts, ends = found[:, 0].copy(), found[:, 1].copy()
     else:
         starts, ends, kinds = _tokens(text, kinds)
         speech = _Speech(text, starts, ends, language)
@@ -83,7 +93,7 @@ def segment(text: str, *, split: str = "sentences", cuts: Iterable[int] = (), la
     if split != "spaces":
         starts, ends, last = _periods(text, kinds, starts, ends, last, speech, split == "sentences")
     if len(places):
-        finals = ends[last]
+        finals = _outside(ends[last], whole)
         starts, ends = _cut(starts, ends, places)
         last = np.zeros(len(starts), bool)
         last[np.searchsorted(ends, finals)] = True
@@ -265,6 +275,16 @@ def _cut(
     inside = (token >= 0) & (places > starts[token]) & (places < ends[token])
     token, places = token[inside], places[inside]
     return np.insert(starts, token + 1, places), np.insert(ends, token, places)
+
+
+def _outside(places: NDArray[np.int64], spans: list[tuple[int, int]]) -> NDArray[np.int64]:
+    """The places that are not inside of a span; these are sorted, and may overlap."""
+    if not spans:
+        return places
+    starts, ends = np.array(spans, np.int64).T
+    reach = np.maximum.accumulate(ends)  # of the spans up to each
+    before = np.searchsorted(starts, places) - 1  # the last that starts before the place
+    return places[(before < 0) | (reach[before] <= places)]
 
 
 def _apostrophes(text: str, speech: _Speech) -> NDArray[np.int64]:
