@@ -53,27 +53,37 @@ class Segments(NamedTuple):
     sentences: NDArray[np.int64]  # sentences + 1: sentence s is tokens sentences[s]:sentences[s + 1], never none
 
 
-def segment(text: str, *, split: str = "sentences", cuts: Iterable[int] = (), language: str | None = None) -> Segments:
+def segment(
+    text: str,
+    *,
+    split: str = "sentences",
+    cuts: Iterable[int] = (),
+    spans: Iterable[tuple[int, int]] = (),
+    language: str | None = None,
+) -> Segments:
     """The tokens and sentences of one document.
 
     ``split``: "sentences", both are found by rule; "lines", every line is a sentence and tokens are found by rule;
     "spaces", every line is a sentence and tokens are what white space parts. ``cuts``: places where a token must end
-    or begin, whatever the rules say (borders of labelled spans). ``language``: one of ``LANGUAGES``, or "" for another;
-    told by the text's little words where it is None, and looked at for apostrophes and ordinals only.
+    or begin, whatever the rules say. ``spans``: labelled ones, (start, end): their borders are cuts, and no sentence
+    ends inside of one (Yahoo! Inc). ``language``: a code such as "de", or ""; told by the text's little words where it
+    is None, and looked at for apostrophes and ordinals only (of ``LANGUAGES``; others have no rules of their own).
 
     A sentence of more than ``limits.TOKENS`` tokens is cut, at a semicolon, colon, dash or comma where there is one.
     """
     if split not in SPLITS:
         raise UsageError(f"`split` is {split!r}; choose {', '.join(SPLITS[:-1])} or {SPLITS[-1]}")
-    places = np.array(sorted(set(cuts)), np.int64)
+    whole = sorted((start, end) for start, end in spans)
+    places = np.array(sorted({*cuts, *(place for span in whole for place in span)}), np.int64)
     if len(places) and not 0 <= places[0] <= places[-1] <= len(text):
         wrong = places[0] if places[0] < 0 else places[-1]
-        raise UsageError(f"a place in `cuts` is {wrong}; this text has places from 0 to {len(text)}")
+        raise UsageError(f"a place in `cuts` or `spans` is {wrong}; this text has places from 0 to {len(text)}")
     codes, kinds = _classes(text)
     if split == "spaces":
-        starts, ends = np.array([m.span() for m in _NO_SPACE.finditer(text)], np.int64).reshape(-1, 2).T
+        found = np.array([m.span() for m in _NO_SPACE.finditer(text)], np.int64).reshape(-1, 2)
+        starts, ends = found[:, 0].copy(), found[:, 1].copy()
     else:
-        starts, ends = _tokens(text, kinds)
+        starts, ends, kinds = _tokens(text, kinds)
         speech = _Speech(text, starts, ends, language)
         starts, ends = _cut(starts, ends, _apostrophes(text, speech))
     last: NDArray[np.bool_] = np.zeros(len(starts), bool)  # of its sentence
@@ -83,7 +93,7 @@ def segment(text: str, *, split: str = "sentences", cuts: Iterable[int] = (), la
     if split != "spaces":
         starts, ends, last = _periods(text, kinds, starts, ends, last, speech, split == "sentences")
     if len(places):
-        finals = ends[last]
+        finals = _outside(ends[last], whole)
         starts, ends = _cut(starts, ends, places)
         last = np.zeros(len(starts), bool)
         last[np.searchsorted(ends, finals)] = True
@@ -97,12 +107,13 @@ def segment(text: str, *, split: str = "sentences", cuts: Iterable[int] = (), la
 def looks_wrapped(text: str) -> bool:
     """Whether line ends inside of paragraphs are there for a page's width only, as in e-mails and in Gutenberg's books.
 
-    The lines looked at are those that are followed by another and end without a period or its like. They are wrapped
-    lines if they are at least two fifths of all that another follows, if for three of five the next line's first word
-    would not have fit into the width (that of the 98th of 100 lines by length, 30 to 200 characters) and they fill
-    three quarters of it, and if (where letters have case) one next line in seven begins with a small letter; where
-    fewer than five lines are there to look at, at least every other. Headlines, lists, verse and one text a line
-    have lines of all lengths, or lines that begin with capitals.
+    The lines looked at are those that another follows and that end without a period or its like, but for headings,
+    items and signatures: lines of less than three fifths of the width before one that begins with no small letter.
+    They are wrapped if they are at least three tenths of all that another follows, if for three of five the next
+    line's first word would not have fit into the width (that of the 98th of 100 lines by length, 30 to 200 characters)
+    and they fill three quarters of it, and if (where letters have case) one next line in seven begins with a small
+    letter; where fewer than five lines are there to look at, every other, and a width of 50. Headlines, lists, verse
+    and one text a line have lines of all lengths, or lines that begin with capitals.
     """
     return _wrapped(_lines(*_classes(text)))
 
@@ -149,7 +160,7 @@ _SPECIAL = {
     "j": "\u200d",  # joins emoji
     "r": "".join(map(chr, range(0x1F1E6, 0x1F200))),  # two are a flag
     ".": ".",
-    "!": "!?。！？｡．।॥։።፧؟۔‽⁇⁈⁉‼။។།᠃᠉՞՜\u037e",
+    "!": "!?。！？｡．।॥։።፧؟۔‽⁇⁈⁉‼။។།᠃᠉\u037e",
     "e": "…⋯",
     ",": ",،、，՝፣٫٬",
     ";": ";؛；፤",
@@ -159,7 +170,7 @@ _SPECIAL = {
     '"': '"＂',
     "(": "„‚⹂¿¡",
     "-": "-\u2010\u2011\u058a\u05be",
-    "c": "·\u2027\u05f3\u05f4\u055b",  # stand inside of words: Catalan col·lecció, Hebrew צה״ל, Armenian stress
+    "c": "·\u2027\u05f3\u05f4՛՜՞",  # stand inside of words: Catalan col·lecció, Hebrew צה״ל, Armenian ինչպե՞ս
     "%": "%‰٪％",
     "+": "+−±",
     "q": "=",
@@ -204,8 +215,9 @@ def _classes(text: str) -> tuple[NDArray[np.uint32], NDArray[np.uint8]]:
 
 _WORD = "[aAx0~j]+"
 _JOINED = rf"""(?:
-    (?: z+ | [-&/c'] | (?<=x)"(?=x) | (?<=0)[.,:](?=0) | \.(?=a) | (?<=A):(?=a)   # O'Brien, רה"מ, 1.500, a.com, EU:n
-      | (?<=A)\.(?=A(?!a)) | (?<=\.a)\.(?=A) | (?<=[aA])\.-(?=a) | (?<=A)\.-(?=A)   # EE.UU, S.p.A, Calif.-based
+    (?: z+ | [-&/c'] | (?<=x)"(?=x) | (?<=0)[.,:](?=0) | \.(?=a) | (?<=A):(?=a)    # O'Brien, רה"מ, 1.500, a.com, EU:n
+      | (?<=A)\.(?=A(?!a)) | (?<=[ \n(]Aa)\.(?=A[., ]) | (?<=\.a)\.(?=A)             # EE.UU, Ph.D, S.p.A
+      | (?<=[aA])\.-(?=a) | (?<=A)\.-(?=A)                                           # Calif.-based, U.S.-Mexico
     ) {_WORD} )*"""
 _PIECES = re.compile(
     rf"""[ \nz]+
@@ -223,15 +235,15 @@ _ADDRESS = re.compile(r"(?:\b[a-zA-Z][a-zA-Z+.-]{1,15}://|\bwww\.)[^\s<>\"«»�
 _AT = re.compile(r"@[\w-]+(?:\.[\w-]+)+")
 _BEFORE_AT = re.compile(r"[\w.+-]+\Z")
 _SHORTENED = re.compile(r"(?<!\S)['’](?:[stnkmd]|re|ve|ll|em|til|cause)(?!\w)", re.IGNORECASE)  # 't, 's-Hertogenbosch
-_CLITIC = re.compile(r"['’´](?:[smd]|re|ve|ll|(t))(?![\w'’´-])", re.IGNORECASE)
+_CLITIC = re.compile(r"['’´](?:[smd]|re|ve|ll|(t))(?!-|['’´]?\w)", re.IGNORECASE)
 _ELISIONS = {
     "fr": re.compile(r"\b(?!D['’][A-Z])(?:[ljmntscdLJMNTSCD]|[Qq]u|(?:[Jj]us|[Ll]ors|[Pp]uis|[Qq]uoi)qu)['’](?=\w)"),
     "it": re.compile(r"\b(?!D['’][A-Z])[^\W\d_]{1,7}['’](?=\w)"),
 }
 
 
-def _tokens(text: str, kinds: NDArray[np.uint8]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Starts and ends; no period is part of an abbreviation yet."""
+def _tokens(text: str, kinds: NDArray[np.uint8]) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.uint8]]:
+    """Starts, ends, and the classes with addresses as letters; no period is part of an abbreviation yet."""
     # Addresses are words whatever is in them, and so are 't and 'em.
     words = [m.span() for m in _ADDRESS.finditer(text)] if "://" in text or "www." in text else []
     if "@" in text:
@@ -250,7 +262,7 @@ def _tokens(text: str, kinds: NDArray[np.uint8]) -> tuple[NDArray[np.int64], NDA
     ends = np.cumsum(np.fromiter(map(len, pieces), np.int64, len(pieces)))
     starts = np.concatenate([_ZERO, ends[:-1]]) if len(ends) else ends
     tokens = ~_among(_GAPS)[kinds[starts]]
-    return starts[tokens], ends[tokens]
+    return starts[tokens], ends[tokens], kinds
 
 
 def _cut(
@@ -263,6 +275,16 @@ def _cut(
     inside = (token >= 0) & (places > starts[token]) & (places < ends[token])
     token, places = token[inside], places[inside]
     return np.insert(starts, token + 1, places), np.insert(ends, token, places)
+
+
+def _outside(places: NDArray[np.int64], spans: list[tuple[int, int]]) -> NDArray[np.int64]:
+    """The places that are not inside of a span; these are sorted, and may overlap."""
+    if not spans:
+        return places
+    starts, ends = np.array(spans, np.int64).T
+    reach = np.maximum.accumulate(ends)  # of the spans up to each
+    before = np.searchsorted(starts, places) - 1  # the last that starts before the place
+    return places[(before < 0) | (reach[before] <= places)]
 
 
 def _apostrophes(text: str, speech: _Speech) -> NDArray[np.int64]:
@@ -352,15 +374,16 @@ def _width(lines: _Lines) -> float:
 def _wrapped(lines: _Lines) -> bool:
     """See ``looks_wrapped``."""
     pairs, width = _followed(lines), _width(lines)
-    open_ = pairs[~lines.finished[pairs]]
-    if not len(open_) or len(open_) < 0.4 * len(pairs) or not 30 <= width <= 200:
+    short = (lines.length[pairs] < 0.6 * width) & (lines.first[pairs + 1] != ord("a"))
+    open_ = pairs[~lines.finished[pairs] & ~short]
+    if not len(open_) or len(open_) < 0.3 * len(pairs) or not 30 <= width <= 200:
         return False
     length = lines.length[open_]
     full = (length + 1 + lines.word[open_ + 1] > width) & (length >= 0.75 * width)
     begin = lines.first[open_ + 1]
     small, capital = np.count_nonzero(begin == ord("a")), np.count_nonzero(begin == ord("A"))
     few = len(open_) < 5
-    if few and small + capital == 0:
+    if few and (small + capital == 0 or width < 50):
         return False
     return bool(full.mean() >= 0.6 and small >= (0.5 if few else 1 / 7) * (small + capital))
 
@@ -428,7 +451,7 @@ def _periods(
     stops |= (first == ord(".")) & (kinds[ends - 1] != ord("0"))  # .5 is a number
     greek = np.flatnonzero(first == ord(";"))  # a question mark, after Greek letters
     for i in greek.tolist():
-        stops[i] = 0x370 <= ord(text[starts[i] - 1]) < 0x400 if starts[i] else False
+        stops[i] = starts[i] > 0 and "\u0370" <= text[starts[i] - 1] < "\u0400"
     candidates = np.flatnonzero(stops).tolist()
     if not candidates:
         return starts, ends, last
@@ -467,9 +490,9 @@ class _Walk:
         """Token i is a period or its like: marks a sentence's end; True if it is part of the word before it."""
         kinds, starts, ends, last = self.kinds, self.starts, self.ends, self.last
         n = len(kinds)
-        k = i + 1  # behind what closes here: quotes and brackets right after the period
-        while k < n and not last[k - 1] and starts[k] == ends[k - 1] and kinds[k] in ")\"'" and not self.clitic(k):
-            k += 1
+        k = i + 1  # behind what closes here: quotes and brackets right after the period, and a note's number [1]
+        while k < n and not last[k - 1] and kinds[k] in ")\"'(" and (many := self.closing(k)):
+            k += many
         if last[k - 1] or k == n:  # a paragraph's end
             self.doubled(i)
             return False
@@ -479,21 +502,33 @@ class _Walk:
         while begin in "(\"'`" and word + 1 < n and not last[word] and not self.clitic(word):
             word += 1
             begin = kinds[word]
-        after_word = i > 0 and starts[i] == ends[i - 1]
-        if kinds[i] == "." and ends[i] - starts[i] == 1 and after_word:
+        after_word = i > 0 and starts[i] == ends[i - 1] and kinds[i - 1] in "aAx0~j"
+        if after_word and self.text[starts[i] : ends[i]] == ".":
             part, end = self.abbreviation(i, k, begin, word, gap)
         else:
             self.doubled(i)
             part, end = False, self.ends_here(i, begin, gap)
-        if begin in "-d" and word == k and not part and k + 1 < n and not last[k] and starts[k + 1] > ends[k]:
+        dash = self.text[starts[k] : ends[k]] if begin in "-d" and word == k else ""
+        if dash in _DASHES and not part and (k + 1 == n or last[k]):
+            end = True
+        elif dash in _DASHES and not part and (starts[k + 1] > ends[k] or not gap):
             end = kinds[k + 1] in "AxhE(\"'`" or self.caseless
-            if end and sentences and self.text[starts[k] : ends[k]] in ("-", "–"):
+            if end and sentences and dash in "-–":
                 last[k] = True  # Madrid (EFE).- El
         if end and sentences:
             last[k - 1] = True
         if part:
             ends[i - 1] = ends[i]
         return part
+
+    def closing(self, k: int) -> int:
+        """How many tokens from k on belong to what is before: a quote or bracket, [1], or a French » behind a blank."""
+        starts, ends, text = self.starts, self.ends, self.text
+        if starts[k] > ends[k - 1]:
+            return int(text[starts[k]] == "»" and (k + 1 == len(starts) or starts[k + 1] > ends[k]))
+        if self.kinds[k] == "(":
+            return 3 if text[starts[k]] == "[" and _NOTE.match(text, starts[k]) and not any(self.last[k : k + 2]) else 0
+        return int(not self.clitic(k))
 
     def clitic(self, i: int) -> bool:
         return self.kinds[i] == "'" and self.text[self.ends[i] - 1].isalnum()
@@ -507,7 +542,7 @@ class _Walk:
 
     def doubled(self, i: int) -> None:
         """U.S.. at a sentence's end: the first period is the abbreviation's."""
-        if self.kinds[i] == "." and self.ends[i] - self.starts[i] == 2 and i and self.starts[i] == self.ends[i - 1]:
+        if self.text[self.starts[i] : self.ends[i]] == ".." and i and self.starts[i] == self.ends[i - 1]:
             word = self.text[self.starts[i - 1] : self.ends[i - 1]]
             if len(word) == 1 or "." in word or word.lower() in _LISTED:
                 self.ends[i - 1] += 1
@@ -528,7 +563,7 @@ class _Walk:
         small = begin == "a" and not self.caseless
         known = _LISTED.get(before.lower(), "") if end - start < 12 else ""
         after = self.text[self.starts[word] : self.ends[word]]
-        if known.isupper() and kind != "A":  # only with a capital
+        if known.isupper() and kind != "A" and begin != "0":  # only with a capital
             known = ""
         if known and end - start > 1 and before.isupper() and not after.isupper():  # SR. is no Sr.
             known = ""
@@ -539,17 +574,21 @@ class _Walk:
                 return bool(known) or (short and kind in "aA") or dotted, False
             joined = bool(known) or (end - start == 1 and kind in "aA") or dotted or self.clitic(k)
             return joined and k == i + 1, not joined and begin == "A" and kind in "aA" and before[-1].islower()
-        if (
-            end - start == 1 and kind in "aA"
-        ):  # an initial, as in J. Smith; or a word of one letter, as in many languages
+        letter = end - start == 1 and (
+            kind in "aA" or (kind == "x" and not "\uac00" <= before <= "\ud7a3")
+        )  # no Hangul
+        if letter:  # an initial (J. Smith), or a word, if it is a vowel
             known = "" if before in _VOWELS and begin == "A" and not (i > 1 and self.kinds[i - 2] == ".") else "other"
         elif kind == "0" and before.isdigit():
             return self.ordinal(i, begin, word)
         elif dotted:
             known = "other"
         if small:
-            return bool(known) or end - start <= 4 or ("." in before and end - start < 8), False
+            short = end - start <= (7 if "." in before else 3) and kind in "aAx"
+            return bool(known) or short, False
         if not known or known.lower() == "number":
+            if not known and begin == "0" and kind == "a" and end - start <= 3 and before not in _LITTLE_WORDS:
+                return True, False
             if known and (begin in "0#" or _ROMAN.match(after)):
                 return True, False
             return False, begin not in ",;:)/%."
@@ -581,6 +620,8 @@ class _Walk:
 
 
 _DOTTED = re.compile(r"(?:[^\W\d_]+-)?[^\W\d_][^.\d]?(?:\.[^\W\d_][^.\d]?)+\Z")
+_NOTE = re.compile(r"\[[0-9]{1,4}\]")
+_DASHES = ("-", "–", "—", "--")
 _ROMAN = re.compile(r"[IVXLC]+\Z")
 _VOWELS = "aeiouyáéíóúàèìòùâêôäöü"
 
@@ -607,7 +648,8 @@ for _kind, _words in {
     "name": """
         mr mrs dr drs prof sr sra sres srta dña herr frl dipl dhr mevr sig dott avv excmo excma exmo exma ilmo ilma
         gral mons fdo mlle mme messrs bzw ca evtl ggf inkl exkl sog vgl zzgl bzgl cf viz approx bijv bv resp aprox avda
-        vs dra profa prov ej mgr env zgn incl excl evt ds mej sigg np tzw tzv např ул пл обл им проф акад гл""",
+        vs dra profa prov ej mgr env zgn incl excl evt ds mej sigg np tzw tzv např ул пл обл им проф акад гл ul ur tj
+        dep tis""",
     "NAME": """
         ms gen sen sens rep reps gov lt col capt cmdr sgt maj rev hon st ste mt ft sta sto fr mm mw pres amb insp supt
         adm brig cpl tte cnel av ctra pza geb arch lic hr ing eng mgr str""",
