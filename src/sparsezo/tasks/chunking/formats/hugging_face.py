@@ -74,7 +74,7 @@ def _table(path: str | os.PathLike[str], stream: IO[bytes], head: bytes, remarks
                 return
             batch.validate(full=True)
             names, rows = _class_names(batch.schema), batch.to_pylist()
-        except (pa.ArrowException, OSError, ValueError, OverflowError, UnicodeDecodeError) as error:
+        except (pa.ArrowException, OSError, ValueError, OverflowError, MemoryError) as error:
             raise DataError(str(path), f"is no whole file of Parquet or Arrow ({error}); write it anew") from None
         for row in rows:
             number += 1
