@@ -129,3 +129,4 @@ def test_an_open_stream(tmp_path):
     path.write_text(json.dumps({"text": "a"}))
     with open(path, "rb") as stream:
         assert [each.text for each in read_documents("-", stream=stream)] == ["a"]
+        assert not stream.closed

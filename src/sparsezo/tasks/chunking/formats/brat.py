@@ -244,7 +244,8 @@ def _file_name(document: Document, number: int, taken: set[str], remarks: Remark
 def _is_name(name: str) -> bool:
     parts = PurePosixPath(name).parts
     return (
-        "/".join(parts) == name
+        bool(parts)
+        and "/".join(parts) == name
         and not name.startswith("/")
         and not any(_UNSAFE.search(part) or len(part.encode()) > _LONGEST for part in parts)
         and len(parts) < 10

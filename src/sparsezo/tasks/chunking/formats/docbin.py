@@ -24,7 +24,8 @@ from sparsezo.tasks.chunking.formats.remarks import Remarks
 
 _OWN = "sparsezo"  # the key of user_data
 _ATTRIBUTES = ["ENT_IOB", "ENT_TYPE", "SENT_START"]
-_MISSING = 0  # ent_iob of a token that nobody said anything of
+_MISSING = 0  # ENT_IOB of a token that nobody said anything of
+_BEGINS = 1  # SENT_START of a sentence's first token
 
 
 def read_docbin(path: str | os.PathLike[str], stream: IO[bytes], remarks: Remarks) -> Iterator[Document]:
@@ -61,18 +62,18 @@ def _no_docbin(path: str | os.PathLike[str], error: Exception) -> DataError:
 
 def _plain(doc: Any) -> Document:
     """What a Doc itself says."""
-    places = [(token.idx, token.idx + len(token.text)) for token in doc]
-    tokens = words_among(doc.text, places)
+    starts, lengths, states, begins = doc.to_array(["IDX", "LENGTH", "ENT_IOB", "SENT_START"]).T
+    text = doc.text
+    tokens = words_among(text, list(zip(starts.tolist(), (starts + lengths).tolist(), strict=True)))
     spans = tuple(Span(ent.start_char, ent.end_char, ent.label_) for ent in doc.ents)
-    states = {token.ent_iob for token in doc}
+    known = states != _MISSING
     sentences = None
     if len(doc) and doc.has_annotation("SENT_START"):
-        starts = [token.idx for token in doc if token.is_sent_start]
-        sentences = _sentences(tokens, starts)
+        sentences = _sentences(tokens, starts[begins == _BEGINS].tolist())
     return Document(
-        doc.text,
-        spans=None if states == {_MISSING} else spans,
-        missing=_MISSING in states and len(states) > 1,
+        text,
+        spans=spans if known.any() or not len(doc) else None,
+        missing=bool(known.any() and not known.all()),
         tokens=tokens,
         sentences=sentences,
     )

@@ -83,12 +83,27 @@ def _reading(path: str | os.PathLike[str], format: str | None, stream: IO[bytes]
             else:
                 with reading(path):
                     head = stream.read(SNIFFED)
-                stream = with_head(head, stream)
+                stream = with_head(head, cast(IO[bytes], _Lent(stream)))
             found = format or detect_format(path, head)
             if found in _REFUSED:
                 raise DataError(str(path), _REFUSED[found])
             yield from _READERS[found](path, stream, remarks)
     remarks.say()
+
+
+class _Lent(io.RawIOBase):
+    """A stream that somebody else opened, and closes."""
+
+    def __init__(self, stream: IO[bytes]) -> None:
+        self._stream = stream
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        found = self._stream.read(len(buffer))
+        buffer[: len(found)] = found
+        return len(found)
 
 
 def _is_beside(path: str | os.PathLike[str], format: str | None) -> bool:

@@ -74,7 +74,7 @@ def _table(path: str | os.PathLike[str], stream: IO[bytes], head: bytes, remarks
                 return
             batch.validate(full=True)
             names, rows = _class_names(batch.schema), batch.to_pylist()
-        except (pa.ArrowException, OSError, ValueError, OverflowError, UnicodeDecodeError) as error:
+        except (pa.ArrowException, OSError, ValueError, OverflowError, MemoryError) as error:
             raise DataError(str(path), f"is no whole file of Parquet or Arrow ({error}); write it anew") from None
         for row in rows:
             number += 1
@@ -113,11 +113,11 @@ def _class_names(schema: Any) -> list[str] | None:
 
 def _document(row: dict[str, Any], names: list[str] | None, where: str, remarks: Remarks) -> Document:
     rest = dict(row)
-    words = rest.pop(next((name for name in TOKENS if name in row), ""), None)
+    words = _taken(rest, TOKENS)
     if not isinstance(words, list) or not all(isinstance(each, str) for each in words):
         have = ", ".join(f"'{quoted(key)}'" for key in list(row)[:20])
         raise DataError(where, f"has no 'tokens', a list of words; it has {have or 'nothing'}")
-    tags = rest.pop(next((name for name in TAGS if name in row), ""), None)
+    tags = _taken(rest, TAGS)
     kept = [i for i, word in enumerate(words) if word]
     remarks.count("empty token", "left out", len(words) - len(kept))
     text, tokens = pasted([words[i] for i in kept])
@@ -141,6 +141,11 @@ def _document(row: dict[str, Any], names: list[str] | None, where: str, remarks:
         sentences=(0, len(tokens)) if tokens else (0,),
         meta=rest,
     )
+
+
+def _taken(rest: dict[str, Any], names: tuple[str, ...]) -> Any:
+    """The first of these fields that is there, taken out of a row."""
+    return next((rest.pop(name) for name in names if name in rest), None)
 
 
 def _tag(tag: Any, names: list[str] | None, where: str) -> str | None:
