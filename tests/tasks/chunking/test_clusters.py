@@ -116,7 +116,7 @@ def test_the_packages_table(tmp_path, monkeypatch):
     found = packaged("de")
     assert len(found) == 3
     assert found.paths_of(["Hund", "Katze", "der", "x"]) == ["01100", "01101", "10000", ""]
-    with pytest.raises(DataError, match="es_lexeme_cluster.json.gz: cannot be read"):
+    with pytest.raises(DataError, match=r"es_lexeme_cluster\.json\.gz: cannot be read"):
         packaged("es")
 
 
@@ -182,7 +182,7 @@ def test_rare_words_are_left_out():
 
 
 def test_too_little_to_learn_from():
-    with pytest.raises(DataError, match="f.txt: `clusters` learned: too little text"):
+    with pytest.raises(DataError, match=r"f\.txt: `clusters` learned: too little text"):
         learned(corpus_of(["a b c"]))
 
 
@@ -318,7 +318,10 @@ def test_named_clusters(tmp_path):
 @pytest.mark.parametrize(
     ("how", "message"),
     [
-        (("fr", None), "`clusters` fr: there is no such file; name one, or choose from auto, en, de, es, learned, none"),
+        (
+            ("fr", None),
+            "`clusters` fr: there is no such file; name one, or choose from auto, en, de, es, learned, none",
+        ),
         (("es", None, None, "chunking"), "`clusters` es: no template reads them; use `features` ner, or a `template` "),
         (("none", ("LOC=x",), None, "chunking"), "`gazetteer` LOC=x: no template reads it; use `features` ner, or "),
     ],
@@ -364,7 +367,7 @@ def test_words_alone_get_the_features_for_names():
 
 @pytest.mark.data
 def test_clusters_help_with_names(real_data):
-    """CoNLL-2002, words alone, 300 sentences with labels: 0.60 without, 0.65 with the Spanish table (docs/features.md)."""
+    """CoNLL-2002, words alone, 300 sentences with labels: 0.60 without, 0.65 with the Spanish table."""
     from dataclasses import replace
 
     from sparsezo.tasks.chunking.conll import read_conll

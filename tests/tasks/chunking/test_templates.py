@@ -79,8 +79,8 @@ def test_derived_columns_have_names():
 
 def test_a_column_of_another_name():
     assert refused("U1:%x[0,0]", "U2:%x[0,pos]") == (
-        "my.template:2: 'U2:%x[0,pos]': there is no column 'pos'; they have numbers from 0, and those that are made the "
-        "names cluster and list"
+        "my.template:2: 'U2:%x[0,pos]': there is no column 'pos'; they have numbers from 0, and those that are made "
+        "the names cluster and list"
     )
 
 

@@ -68,7 +68,9 @@ def _load_unlabelled(path: str, files: Files, options: ChunkingOptions) -> Loade
     train, lines = read_unlabelled(path, options)
     if train.listed is not None:
         _refuse_templates(path, options)
-    task, train = Chunking.fit(train, scheme=options.scheme, tags=options.tags, lines=lines, **fit_options(options, train))
+    task, train = Chunking.fit(
+        train, scheme=options.scheme, tags=options.tags, lines=lines, **fit_options(options, train)
+    )
     held = [task.seen(_labelled(task, each, options)) if each else None for each in (files.dev, files.test)]
     for part in held:
         if part is not None:
