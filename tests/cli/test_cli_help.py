@@ -43,6 +43,8 @@ OF_TASK = {
         "--order",
         "--template",
         "--features",
+        "--clusters",
+        "--gazetteer",
         "--format",
         "--min-count",
         "--hash-bits",

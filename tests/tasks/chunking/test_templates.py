@@ -6,6 +6,7 @@ import pytest
 
 from sparsezo import notes
 from sparsezo.errors import DataError
+from sparsezo.tasks.chunking.columns import NAMES
 from sparsezo.tasks.chunking.feature_sets import CHUNKING, NER, built_in
 from sparsezo.tasks.chunking.templates import Part, Source, Template, check_columns, parse_templates, read_templates
 
@@ -59,9 +60,56 @@ def test_parses_names_texts_and_parts(tmp_path):
 
 def test_lines_come_back():
     for name, text in (("chunking", CHUNKING), ("ner", NER)):
-        templates = built_in(name, 3)
+        templates = built_in(name, 3, NAMES)
         assert parse_templates(map(str, templates), "again") == templates
         assert [str(t) for t in templates] == [x for x in text.splitlines() if x and x[0] in "Uu"]
+
+
+# Derived columns
+
+
+def test_derived_columns_have_names():
+    (template,) = parse_templates(['u:%x[-1,cluster]/%m[ @1 , list ,"^B"]'], "my.template")
+    assert template.parts == (Part(-1, Source("cluster")), Part(1, Source("list", "m", "^B"), absolute=True))
+    assert [str(part) for part in template.parts] == ["%x[-1,cluster]", '%m[@1,list,"^B"]']
+    assert template.text == "u:%/%"
+    assert template.fill(["0110", "B"]) == "u:0110/B"
+    check_columns([template], 1, "train.txt", ("cluster", "list"))
+
+
+def test_a_column_of_another_name():
+    assert refused("U1:%x[0,0]", "U2:%x[0,pos]") == (
+        "my.template:2: 'U2:%x[0,pos]': there is no column 'pos'; they have numbers from 0, and those that are made "
+        "the names cluster and list"
+    )
+
+
+@pytest.mark.parametrize(
+    ("line", "names", "remedy"),
+    [
+        ("U1:%x[0,cluster]", ("list",), "give `clusters`"),
+        ('u:%m[1,list,"^B"]', ("cluster",), "give `gazetteer`"),
+        ("U1:%x[0,0]/%x[0,list]", (), "give `gazetteer`"),
+    ],
+)
+def test_a_derived_column_that_is_not_made(line, names, remedy):
+    (template,) = parse_templates([line], "my.template")
+    part = template.parts[-1]
+    with pytest.raises(DataError) as error:
+        check_columns([template], 3, "train.txt", names)
+    assert str(error.value) == (
+        f"my.template:1: {part} reads the column '{part.source.column}', which is not made; {remedy}"
+    )
+
+
+def test_built_in_templates_of_derived_columns_are_there_where_these_are():
+    def read(*names: str) -> set[int | str]:
+        return {part.source.column for template in built_in("ner", 1, names) for part in template.parts}
+
+    assert read() == {0}
+    assert read("cluster") == {0, "cluster"}
+    assert read("list") == {0, "list"}
+    assert read("cluster", "list") == {0, "cluster", "list"}
 
 
 # CRF++

@@ -96,7 +96,7 @@ def _reduced(association: Any, dimensions: int, seed: int) -> NDArray[np.float64
 
 
 def _k_means(vectors: NDArray[np.float64], k: int, count: Count) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """(each vector's cluster, the centres). The most frequent words, which come first, are the centres to start from."""
+    """(each vector's cluster, the centres). The most frequent words, which come first, are the centres at first."""
     from scipy import sparse
 
     centres = vectors[:k].copy()

@@ -1,9 +1,8 @@
 """Clusters of words: which words are used alike, as a bit string for each word.
 
-The strings are paths in a binary tree, as in Brown et al., "Class-Based n-gram Models of Natural Language" (1992): words
-whose paths begin alike are alike, so a prefix is a coarser cluster (Miller et al. 2004 use 8, 12, 16 and 20 bits for
-names; Ratinov and Roth 2009 use 4, 6, 10 and all). They come from a package, from a file, or from the raw text itself
-(cluster_learning.py).
+The strings are paths in a binary tree, as in Brown et al., "Class-Based n-gram Models of Natural Language" (1992):
+words whose paths begin alike are alike, so a prefix is a coarser cluster (Ratinov and Roth 2009 use 4, 6 and 10 bits
+for names). They come from a package, from a file, or from the raw text itself (cluster_learning.py).
 
     clusters = packaged("es")               # 0.5 million words; the package is the extra `clusters`
     clusters = read_clusters("paths.gz")    # bits TAB word [TAB count], what Brown's own program writes

@@ -24,7 +24,7 @@ from sparsezo.tasks.chunking.languages import guess_language
 from sparsezo.tasks.chunking.options import AUTO, LEARNED, NO_CLUSTERS
 from sparsezo.tasks.chunking.templates import Template
 
-_ENOUGH = 100_000  # words of text from which on learned clusters help: chosen on CoNLL-2002
+_ENOUGH = 50_000  # words of text from which on learned clusters help: chosen on CoNLL-2002 (docs/features.md)
 _GAIN = "0.04 to 0.05"  # F1 of 1,000 labelled sentences or answers, CoNLL-2002 (docs/features.md)
 
 

@@ -1,7 +1,8 @@
 """The built-in sets of templates, which the option ``features`` chooses from.
 
 ``chunking`` is CRF++'s own for CoNLL-2000: with it, chunking has the 2.8 million weights of DESIGN's Sec. 2. ``ner``
-is for names: affixes and shapes besides words. Templates of a column that the data does not have are left out.
+is for names: affixes and shapes besides words, clusters of words and lists of names (columns.py). Templates of a column
+that the data does not have are left out.
 """
 
 from __future__ import annotations
@@ -92,7 +93,7 @@ u:third-1=%x[-1,2]
 u:third=%x[0,2]
 u:third+1=%x[1,2]
 
-# clusters: the first 4, 6 and 10 bits of the path, and all of it
+# clusters: the first 4, 6 and 10 bits of the path (all of it adds nothing), and pairs
 u:cluster4-2=%m[-2,cluster,"^.?.?.?.?"]
 u:cluster4-1=%m[-1,cluster,"^.?.?.?.?"]
 u:cluster4=%m[0,cluster,"^.?.?.?.?"]
@@ -108,11 +109,8 @@ u:cluster10-1=%m[-1,cluster,"^.?.?.?.?.?.?.?.?.?.?"]
 u:cluster10=%m[0,cluster,"^.?.?.?.?.?.?.?.?.?.?"]
 u:cluster10+1=%m[1,cluster,"^.?.?.?.?.?.?.?.?.?.?"]
 u:cluster10+2=%m[2,cluster,"^.?.?.?.?.?.?.?.?.?.?"]
-u:cluster-2=%x[-2,cluster]
-u:cluster-1=%x[-1,cluster]
-u:cluster=%x[0,cluster]
-u:cluster+1=%x[1,cluster]
-u:cluster+2=%x[2,cluster]
+u:clusters-1=%m[-1,cluster,"^.?.?.?.?.?.?"]/%m[0,cluster,"^.?.?.?.?.?.?"]
+u:clusters+1=%m[0,cluster,"^.?.?.?.?.?.?"]/%m[1,cluster,"^.?.?.?.?.?.?"]
 
 # lists of names
 u:list-1=%x[-1,list]

@@ -11,7 +11,6 @@ matter how the text was cut into tokens ("U.S." or "U.S" and "."); a match begin
 
 from __future__ import annotations
 
-import os
 import re
 import unicodedata
 from collections.abc import Iterable, Mapping
@@ -70,15 +69,17 @@ class Gazetteer:
         begins = np.concatenate([[0], np.cumsum(np.fromiter(map(lengths.__getitem__, words), np.int64, len(words)))])
         token_at = np.full(len(pieces) + 1, -1, np.int64)
         token_at[begins] = np.arange(len(words) + 1)
-        first = {word: bool(each) and small[each[0]] in self._by_first for word, each in cut.items()}
-        likely = np.flatnonzero(np.fromiter(map(first.__getitem__, words), bool, len(words)))
+        # how many pieces the entries have that may begin with a word, the longest first
+        sizes = {word: self._sizes(each[0], small[each[0]]) if each else [] for word, each in cut.items()}
+        some = {word: bool(each) for word, each in sizes.items()}
+        likely = np.flatnonzero(np.fromiter(map(some.__getitem__, words), bool, len(words)))
         ends = begins[corpus.offsets[1:]][np.searchsorted(corpus.offsets[1:], likely, side="right")]
         token_of = token_at.tolist()
         free = 0
         for token, at, end in zip(likely.tolist(), begins[likely].tolist(), ends.tolist(), strict=True):
             if token < free:
                 continue
-            for n in self._by_first[lower[at]]:  # the longest first
+            for n in sizes[words[token]]:
                 if at + n > end or token_of[at + n] < 0:
                     continue
                 spelled = self._spellings.get(" ".join(lower[at : at + n]))
@@ -96,13 +97,21 @@ class Gazetteer:
                 found.setdefault(_lower(entry), []).append((entry, kind))
         return found
 
+    def _sizes(self, first: str, lower: str) -> list[int]:
+        """How many pieces the entries have whose first one fits, falling."""
+        spelled = self._by_first.get(lower, {})
+        fitting = [sizes for entry, sizes in spelled.items() if entry == first or _fits(entry, first)]
+        return sorted(set().union(*fitting), reverse=True)
+
     @cached_property
-    def _by_first(self) -> dict[str, list[int]]:
-        """First pieces of entries, in lower case: how many pieces the entries have, falling."""
-        lengths: dict[str, set[int]] = {}
-        for entry in self._spellings:
-            lengths.setdefault(entry.partition(" ")[0], set()).add(entry.count(" ") + 1)
-        return {first: sorted(each, reverse=True) for first, each in lengths.items()}
+    def _by_first(self) -> dict[str, dict[str, set[int]]]:
+        """First pieces of entries, in lower case: how they are spelt, and how many pieces the entries have."""
+        found: dict[str, dict[str, set[int]]] = {}
+        for entries in self.entries:
+            for entry in entries:
+                first = entry.partition(" ")[0]
+                found.setdefault(first.lower(), {}).setdefault(first, set()).add(entry.count(" ") + 1)
+        return found
 
     def to_arrays(self) -> dict[str, NDArray[Any]]:
         types, types_start = joined(self.types)

@@ -43,7 +43,7 @@ def make_indices(
     n_tags: int,
     columns: Columns = NONE,
 ) -> tuple[Index, OfTemplates | None]:
-    """``columns``: the derived ones, which templates call by name. In order 2 every label is a tag bigram, so that all attributes go with labels."""
+    """In order 2 every label is a tag bigram, so that all attributes go with labels. ``columns``: the derived ones."""
     if corpus.listed is not None:
         return (ListedIndex.fit(corpus, min_count) if hash_bits is None else HashedListed(hash_bits)), None
     if templates is None:

@@ -30,18 +30,18 @@ _WORDS = {
     "quando muito nos já está eu também só pelo pela até isso ela entre foi são tem às você",
     "nl": "de van het een en in is dat op te zijn met voor niet aan er om ook als dan maar bij nog uit wordt door naar "
     "heeft hij werd ze deze worden over geen kan hebben zich meer wel was had of tot haar hun wij ik je",
-    "ca": "de la i a que el en les els per un una amb no del és va al dels ha com més es o seva seu aquest aquesta però "
-    "també són molt quan fins tot ja pel pels als sense això hi han ens ser perquè",
+    "ca": "de la i a que el en les els per un una amb no del és va al dels ha com més es o seva seu aquest aquesta "
+    "però també són molt quan fins tot ja pel pels als sense això hi han ens ser perquè",
     "gl": "de a o que e do da en os un para con non unha se as no dos por na á máis ao como das polo foi súa seu pola "
     "nos ou pero tamén ten está esta este hai é xa moi",
     "ro": "de și în a la cu pe că nu din o se care pentru este un mai sunt au fost sau prin după fi ce al ale unei cel "
     "dar aceasta acest lui ca însă",
-    "da": "og i at det er en til på de der med af for den ikke som har et var han jeg fra vi om også men kan blev efter "
-    "ved skal hvor hun være mere eller sig",
+    "da": "og i at det er en til på de der med af for den ikke som har et var han jeg fra vi om også men kan blev "
+    "efter ved skal hvor hun være mere eller sig",
     "no": "og i det er på som en til av for at med de har ikke den et om var han jeg fra vi også men kan ble etter ved "
     "skal hvor hun være mer eller seg",
-    "sv": "och i att det som en på är av för med den till inte har de ett om var han jag från vi också men kan efter vid "
-    "ska där hon vara mer eller sig så",
+    "sv": "och i att det som en på är av för med den till inte har de ett om var han jag från vi också men kan efter "
+    "vid ska där hon vara mer eller sig så",
     "fi": "ja on ei se että oli hän mutta ovat joka kun niin myös kuin sen mukaan tai jo vain ole hänen",
     "pl": "w i na z do się nie to że jest o od po za przez jak dla który są ale oraz jego był tym które może tak",
     "cs": "a v se na je že s z do o to jako za i pro po ve by od jsou byl které který ale podle také jeho",
