@@ -12,6 +12,7 @@ from sparsezo.errors import NotInstalledError
 
 EXTRAS = {  # pip's name of the extra -> the modules that it brings
     "text": ("scipy", "sklearn"),
+    "vectors": ("wordllama",),
     "rerank": ("sacrebleu",),
     "report": ("matplotlib", "jinja2"),
     "data": ("pooch",),
@@ -35,4 +36,9 @@ def need(*extras: str | None) -> None:
     if missing:
         packages = ", ".join(_PACKAGES.get(each, each) for _, each in missing)
         names = ",".join(dict.fromkeys(name for name, _ in missing))
-        raise NotInstalledError(f"this needs {packages}; install with: pip install 'sparsezo[{names}]'")
+        raise NotInstalledError(f"this needs {packages}; install with: {pip_install(names)}")
+
+
+def pip_install(names: str) -> str:
+    """The command that brings extras."""
+    return f"pip install 'sparsezo[{names}]'"
