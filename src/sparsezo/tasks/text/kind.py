@@ -11,7 +11,7 @@ ASKS = ("label", "part", "pair", "rate")  # naming a class says most: it is what
 def defaults(rule: str, step: str, perturb: str | None) -> tuple[float, float]:
     """The more weights move, the smaller their steps (docs/results)."""
     if rule in ASKS:
-        return (1.0 if rule in ("label", "part") else 0.3), 1.0
+        return {"label": 0.6, "part": 1.0}.get(rule, 0.3), 1.0
     if perturb is None:
         return (0.3 if rule == "pairwise" else 1.0), 1.0
     return (0.3 if step == "adagrad" else {"all": 1e-3, "active": 0.01}.get(perturb, 0.1)), 1.0

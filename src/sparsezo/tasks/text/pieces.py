@@ -35,12 +35,12 @@ _NORMALISER = {
         {"type": "Replace", "pattern": {"String": " "}, "content": BLANK},
     ],
 }
-_MODEL = {"type": "BPE", "dropout": None, "continuing_subword_prefix": None, "end_of_word_suffix": None}
+_MODEL: dict[str, Any] = {"type": "BPE", "dropout": None, "continuing_subword_prefix": None, "end_of_word_suffix": None}
 _MODEL |= {"byte_fallback": True, "ignore_merges": False}
 
 
 class Pieces:
-    """A vocabulary (with all 256 bytes in it), the pairs that may be merged, best first, and names of special pieces."""
+    """A vocabulary (all 256 bytes are in it), the pairs that may be merged, best first, and its special pieces."""
 
     def __init__(self, vocabulary: Sequence[str], merges: NDArray[np.int32], special: Sequence[str] = ()) -> None:
         """``merges``: the numbers of each pair. ValueError where these do not make an encoding."""

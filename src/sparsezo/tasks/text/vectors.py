@@ -27,7 +27,7 @@ from sparsezo.tasks.text.tfidf import TextVectoriser
 from sparsezo.tasks.text.word_vectors import WORDLLAMA, WordVectors, installed, read_vectors, wordllama
 
 AUTO, NONE = "auto", "none"
-SCALE = 0.3
+SCALE = 0.4
 RARE = 1e-3  # a, above
 _MOST_BY_ITSELF = 500_000  # documents: with more, `auto` does not take 2 GB for their vectors unasked
 _OWN = "vectors."  # what the arrays of vectors are called in a model
@@ -73,8 +73,9 @@ class DocumentVectors:
         weighted = csr_array((values, places, counts.indptr), shape=(counts.shape[0], len(used)))
         total = weighted.sum(axis=1)
         known = total > 0
-        sums = np.asarray(weighted @ self.words.table[used].astype(np.float32), np.float32)
-        return sums / np.where(known, total, 1)[:, None].astype(np.float32), known
+        sums: NDArray[np.float32] = weighted @ self.words.table[used].astype(np.float32)
+        sums /= np.where(known, total, 1).astype(np.float32)[:, None]
+        return sums, known
 
 
 class WithVectors:

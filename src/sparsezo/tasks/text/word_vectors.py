@@ -197,13 +197,19 @@ def read_vectors(path: str, lowercase: bool, wanted: Collection[str]) -> WordVec
 
 
 def _numbers(fields: Sequence[str], where: str) -> array[float]:
+    """As float32; DataError where one is no number, or not finite."""
     try:
         row = array("f", map(float, fields))
-    except ValueError as error:
-        raise DataError(where, f"a vector's numbers must be numbers ({error})") from None
-    if not all(map(math.isfinite, row)):
-        wrong = next(each for each in fields if not math.isfinite(array("f", [float(each)])[0]))
-        raise DataError(
-            where, f"'{quoted(wrong)}' is no finite number in float32; a vector's numbers must be"
-        ) from None
+    except ValueError:
+        row = array("f")
+    if len(row) != len(fields) or not all(map(math.isfinite, row)):
+        wrong = next(each for each in fields if not _is_number(each))
+        raise DataError(where, f"'{quoted(wrong)}' is no number, or too large a one for float32; write word v1 v2 ...")
     return row
+
+
+def _is_number(text: str) -> bool:
+    try:
+        return math.isfinite(array("f", [float(text)])[0])
+    except ValueError:
+        return False
