@@ -14,6 +14,7 @@ from sparsezo.errors import NotInstalledError
 EXTRAS = {  # pip's name of the extra -> the modules that it brings
     "text": ("scipy", "sklearn"),
     "clusters": ("spacy_lookups_data", "scipy"),
+    "vectors": ("wordllama",),
     "rerank": ("sacrebleu",),
     "report": ("matplotlib", "jinja2"),
     "data": ("pooch",),
@@ -40,4 +41,9 @@ def need(*extras: str | None, only: Collection[str] | None = None) -> None:
     if missing:
         packages = ", ".join(_PACKAGES.get(each, each) for _, each in missing)
         names = ",".join(dict.fromkeys(name for name, _ in missing))
-        raise NotInstalledError(f"this needs {packages}; install with: pip install 'sparsezo[{names}]'")
+        raise NotInstalledError(f"this needs {packages}; install with: {pip_install(names)}")
+
+
+def pip_install(names: str) -> str:
+    """The command that brings extras."""
+    return f"pip install 'sparsezo[{names}]'"

@@ -33,6 +33,7 @@ class Option:
     positive: bool = False  # a finite number above 0
     least: int | None = None
     file: bool = False  # names a file (or several) that is read: part of what the data is
+    words: tuple[str, ...] = ()  # values that name no file, where others do
     unlabelled: bool = False  # says what to learn where train has no labels
     place: bool = False  # names a place to write to: no part of it
     word: Callable[[Any], str | None] = lambda value: None  # in a learner's name; None: not worth a word

@@ -11,6 +11,7 @@ import pytest
 from array_mutations import Members, damaged_zip, npy
 from mutations import Anything, cases, damaged, endure, in_file
 
+from sparsezo import notes
 from sparsezo.errors import DamagedError
 from sparsezo.learner import Learner
 from sparsezo.model import Model, load_model
@@ -22,7 +23,9 @@ from sparsezo.tasks.chunking.task import Chunking
 from sparsezo.tasks.loading import Data
 from sparsezo.tasks.rerank.task import Reranking
 from sparsezo.tasks.text.documents import read_documents
+from sparsezo.tasks.text.pieces import Pieces
 from sparsezo.tasks.text.task import TextClassification
+from sparsezo.tasks.text.word_vectors import WordVectors
 from sparsezo.training import Training
 
 anything = lambda data: Anything  # noqa: E731
@@ -91,11 +94,25 @@ def test_crafted_models(n, model_file):
     endure(read, raw, crafted, n, reference=anything)
 
 
+def small_vectors(kind):
+    """Of words, of pieces of words, or none."""
+    table = np.arange(12, dtype=np.float16).reshape(6, 2) - 5
+    if kind == "words":
+        return WordVectors("x", table, ["red", "fox", "grey", "wolf", "the", "cat"])
+    if kind == "pieces":
+        words = ["<s>", *(f"<0x{byte:02X}>" for byte in range(256)), "▁", "r", "e", "d", "re", "red"]
+        merges = np.array([(258, 259), (261, 260)], np.int32)
+        return WordVectors("x", np.resize(table, (len(words), 2)), Pieces(words, merges, ["<s>"]))
+    return None
+
+
 @pytest.mark.parametrize("n", cases(120))
-def test_crafted_models_of_text(n, tmp_path):
-    (tmp_path / "train.tsv").write_text("x\ta red fox\ny\ta grey wolf\nx\tthe red cat\n")
+@pytest.mark.parametrize("vectors", [None, "words", "pieces"])
+def test_crafted_models_of_text(n, vectors, tmp_path):
+    (tmp_path / "train.tsv").write_text("x\ta red fox\ny\ta grey wolf\nx\tthe red cat<s>\n")
     documents = read_documents(tmp_path / "train.tsv")
-    task, _ = TextClassification.fit(documents)
+    with notes.gathered():
+        task, _ = TextClassification.fit(documents, vectors=small_vectors(vectors))
     raw = saved(Model(task, np.ones((task.n_features, 2), np.float32), {}, {}), tmp_path)
 
     def read(path):

@@ -9,10 +9,11 @@ import re
 import numpy as np
 import pytest
 from delivery import agree, agree_packed, delivered, plain_lines
-from mutations import cases, damaged_json
+from mutations import Anything, cases, damaged, damaged_json, endure
 
 from sparsezo.tasks.text.documents import detect_format, read_documents
 from sparsezo.tasks.text.tables import Columns
+from sparsezo.tasks.text.word_vectors import read_tensor, read_vectors
 
 TSV = (
     "Sport\tZürich  won 3:0,\u00a0again\r\n 99999999999999999999 \t日本語 text\twith a tab\n"
@@ -303,3 +304,64 @@ def test_damaged_topics(n, tmp_path):
     read = lambda path: reader(format="lyrl", topics=path)(tmp_path / "x.dat")  # noqa: E731
     plain = lambda data: plain_lyrl(LYRL, plain_topics(data))  # noqa: E731
     agree(delivered(tmp_path / "topics", read), QRELS, n, plain)
+
+
+# Vectors of words
+
+VECTORS = (
+    "4 3\nthe 0.25 -1.5e-2 3\nZürich 1 2.5 1e30\r\nnew york\t0 0 -0.125 \n\n"
+    "日本 12345678901234567890 .5 +1\nthe 1 1 1\n1e5 7 8 9\n"
+).encode()
+
+
+def plain_vectors(data):
+    """(words, numbers): of a word that is there twice the first."""
+    found, columns = {}, None
+    for number, line in enumerate(plain_lines(data), 1):
+        fields = line.split()
+        if not fields or (number == 1 and len(fields) == 2 and all(re.fullmatch("[0-9]+", each) for each in fields)):
+            continue
+        columns = len(fields) - 1 if columns is None else columns
+        if not columns or len(fields) <= columns:
+            raise ValueError("too few")
+        word = " ".join(fields[:-columns])
+        if word in found:
+            continue
+        row = np.array([float(each) for each in fields[-columns:]])
+        if not (np.abs(row) < 2.0**128 - 2.0**103).all():
+            raise ValueError("not finite")
+        found[word] = row.astype(np.float32)
+    if not found:
+        raise ValueError("no vector")
+    return list(found), [[float(each) for each in row] for row in _halved(np.array(list(found.values())))]
+
+
+def _halved(table):
+    """The largest between 2^3 and 2^4, as float16."""
+    largest = np.abs(table.astype(np.float64)).max()
+    scale = 2.0 ** (4 - np.frexp(largest)[1]) if largest else 1.0
+    return (table.astype(np.float64) * scale).astype(np.float32).astype(np.float16)
+
+
+def vectors_of(path):
+    words = read_vectors(str(path), False, ())
+    return list(words.names), words.table.astype(float).tolist()
+
+
+@pytest.mark.parametrize("n", cases(300))
+def test_damaged_vectors_of_words(n, tmp_path):
+    agree(delivered(tmp_path / "v.txt", vectors_of), VECTORS, n, plain_vectors)
+
+
+@pytest.mark.parametrize("n", cases(60))
+@pytest.mark.parametrize("ending", [".gz", ".xz"])
+def test_damaged_packed_vectors_of_words(n, ending, tmp_path):
+    agree_packed(tmp_path / ("v.txt" + ending), vectors_of, VECTORS, n, plain_vectors)
+
+
+@pytest.mark.parametrize("n", cases(200))
+def test_damaged_tensors(n):
+    """One line, or finite numbers of some shape."""
+    head = json.dumps({"w": {"dtype": "F16", "shape": [2, 3], "data_offsets": [0, 12]}}).encode()
+    raw = len(head).to_bytes(8, "little") + head + np.arange(6, dtype="<f2").tobytes()
+    endure(lambda data: float(read_tensor(data, "w", "x").sum()), raw, damaged, n, reference=lambda data: Anything)

@@ -75,7 +75,9 @@ def option_of(each: Described, panel: str | None = None, shown: str | None = Non
         return typer.Option(each.flag, help=each.about.help, rich_help_panel=panel, show_default=False)
     default = shown or each.about.shown or _default_text(each)
     choices = each.about.choices
-    metavar = "|".join(map(str, choices)) if choices is not None else ("FILE" if each.about.file else None)
+    metavar = "|".join(map(str, choices)) if choices is not None else None
+    if each.about.file:
+        metavar = "|".join((*each.about.words, "FILE"))
     return typer.Option(
         each.flag, help=each.about.help, rich_help_panel=panel, show_default=default or False, metavar=metavar
     )

@@ -71,7 +71,7 @@ def _parameters(kind: TaskKind) -> list[inspect.Parameter]:
         *parameters(_OPTIONS, SESSION),
         parameter("open", bool | None, browser),
         *parameters(learner, "Learner", texts),
-        *parameters(own, f"Task {kind.name}"),
+        *parameters(own, f"Task {kind.name}", kind.serve_defaults),
         insist_parameter(),
     ]
 
@@ -175,10 +175,10 @@ def _loaded(kind: TaskKind, values: Mapping[str, Any]) -> tuple[Contents, Any]:
     from sparsezo.tasks.loading import Files
     from sparsezo.warm_start import joined
 
-    options = given(values, kind.options)
+    options = {**kind.serve_defaults, **given(values, kind.options)}
     model = load_model(values["model"], kind.name) if values["model"] else None
     if model is not None:
-        options = {**serving(kind).options_of(model.task), **options}
+        options = {**kind.serve_defaults, **serving(kind).options_of(model.task), **given(values, kind.options)}
     loaded = kind.load(Files(tuple(values["inputs"]), values["dev"], None, options))
     W = loaded.W if model is None else joined(model, loaded.task).W
     settings = _settings(kind, values, loaded.task)

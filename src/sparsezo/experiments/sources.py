@@ -40,7 +40,7 @@ class Source:
         """A hash of the files' content and of the options that say how they are read."""
         parts = [[role, _content(Path(path))] for role, path in self._files()]
         elsewhere = (*self._named(file=True), *self._named(place=True))
-        options = {name: self.options[name] for name in self.options if name not in elsewhere}
+        options = {name: self.options[name] for name in self.options if name not in elsewhere or self._is_word(name)}
         known_by = {"task": self.task, "parts": parts, "options": options, "dev": self.held_out}
         return hashlib.blake2b(json.dumps(known_by, sort_keys=True).encode(), digest_size=16).hexdigest()
 
@@ -57,7 +57,13 @@ class Source:
             if beside is not None and f"{role}_ref" not in self.options:
                 yield from ((f"{role}_ref", beside(path)) for path in paths)
         for name in self._named(file=True):
-            yield from ((name, path) for path in _listed(self.options.get(name)))
+            if not self._is_word(name):
+                yield from ((name, path) for path in _listed(self.options.get(name)))
+
+    def _is_word(self, name: str) -> bool:
+        """Whether an option that may name a file has one of its words that name none."""
+        known = kind(self.task).options
+        return name in known and self.options.get(name) in known[name].about.words
 
     def _named(self, **wanted: bool) -> list[str]:
         """The task's options that name files, or places."""
@@ -117,7 +123,7 @@ def _placed(plan: Experiment, folder: Path) -> Source:
     known = kind(plan.task).options
     options: dict[str, Any] = {
         name: ([place(v) for v in value] if isinstance(value, list) else place(value))
-        if name in known and known[name].about.file
+        if name in known and known[name].about.file and value not in known[name].about.words
         else value
         for name, value in data.options.items()
     }
@@ -163,6 +169,6 @@ def _content(path: Path) -> str:
 def _refuse_files(source: Source) -> None:
     """Weights to start from can be generated; other files that options name cannot."""
     known = kind(source.task).options
-    for name in source.options:
-        if name in known and known[name].about.file and name != "init":
+    for name, value in source.options.items():
+        if name in known and known[name].about.file and name != "init" and value not in known[name].about.words:
             raise UsageError(f"{name} names a file, and there is no generator for it; use `data` DIR")

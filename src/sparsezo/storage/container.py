@@ -38,7 +38,7 @@ _HEAD, _ENDING = "meta", ".npy"
 _ARRAYS, _SUM = "arrays", "sum"  # in the head: of each array [type, shape, check sum]; the check sum of the head itself
 _ENCRYPTED = 1  # a flag of a zip's member
 _BLOCK = 1 << 20
-_TYPES = {f"{kind}{size}" for kind in "iu" for size in (1, 2, 4, 8)} | {"b1", "f4", "f8"}
+_TYPES = {f"{kind}{size}" for kind in "iu" for size in (1, 2, 4, 8)} | {"b1", "f2", "f4", "f8"}
 _NPY = re.compile(  # what NumPy writes for arrays of plain numbers
     rb"\x93NUMPY\x01\x00..\{'descr': '([<>|])(\w\d+)', 'fortran_order': (True|False), "
     rb"'shape': \(((?:\d{1,18}, ?)*(?:\d{1,18})?)\), \} *\n",

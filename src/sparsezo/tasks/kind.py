@@ -53,6 +53,7 @@ class TaskKind:
     predict_options: type
     defaults: Callable[[str, str, str | None], tuple[float, float]]  # (rule, step, perturb) -> (h, mu)
     usual_step: str = "constant"  # where nothing else is said, and not all weights are perturbed
+    serve_defaults: Mapping[str, Any] = field(default_factory=dict)  # of its options, where people answer
     asks: tuple[str, ...] = ()  # rules that learn from answers which it offers, as its problems do
     making: str | None = None
     streaming: str | None = None  # the module that reads files larger than memory; None: there is none

@@ -54,6 +54,14 @@ class HashedVectoriser:
     def vocabulary(self) -> list[str]:
         raise UsageError("with `hash_bits` features have no names")
 
+    @property
+    def lowercase(self) -> bool:
+        return self._words.lowercase
+
+    def analyser(self, kind: str) -> Callable[[str], list[str]]:
+        """What cuts a document of this kind into words."""
+        return self._words.analyser(kind)
+
     def fit_transform(self, documents: Documents) -> Any:
         """Learn from the training documents and give their vectors, CSR float32."""
         if len(documents) == 0:

@@ -39,6 +39,13 @@ class TextOptions:
     raw_tf: bool = option(False, "tf-idf with tf as it is, not 1 + log tf.")
     min_count: int = option(1, "Leave out words, or indices, of fewer documents.", least=1)
     hash_bits: int | None = hash_bits()
+    vectors: str | None = option(
+        None,
+        "Words' vectors, as dense columns beside tf-idf: of the package wordllama, or of a file (word v1 v2 ...).",
+        file=True,
+        words=("wordllama", "auto", "none"),
+        shown="none; auto with --classes",
+    )
 
     def __post_init__(self) -> None:
         check_options(self)

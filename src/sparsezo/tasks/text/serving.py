@@ -15,6 +15,8 @@ from sparsezo.storage.texts import joined, parted
 from sparsezo.tasks.keeping import identity_of, read_inputs, write_inputs
 from sparsezo.tasks.text.documents import Documents
 from sparsezo.tasks.text.task import Prepared
+from sparsezo.tasks.text.vectors import WithVectors
+from sparsezo.tasks.text.word_vectors import WORDLLAMA
 
 if TYPE_CHECKING:
     from sparsezo.tasks.text.task import TextClassification
@@ -62,7 +64,10 @@ def kept(folder: Path, task: TextClassification) -> Prepared:
 
 def options_of(task: TextClassification) -> dict[str, Any]:
     """That make a task of the same classes from inputs without any."""
-    return {"classes": ",".join(task.classes)}
+    options = {"classes": ",".join(task.classes)}
+    if isinstance(task.vectoriser, WithVectors) and task.vectoriser.vectors.words.source.startswith(WORDLLAMA):
+        options["vectors"] = WORDLLAMA
+    return options
 
 
 def audit_parts(

@@ -15,6 +15,7 @@ from sparsezo.tasks.text.documents import Documents, document_parts, joined, rea
 from sparsezo.tasks.text.hashed import HashedVectoriser
 from sparsezo.tasks.text.options import TextOptions
 from sparsezo.tasks.text.task import Prepared, TextClassification
+from sparsezo.tasks.text.vectors import NONE
 
 _READING = ("format", "text_column", "label_column")
 
@@ -24,6 +25,8 @@ def load_stream(files: Files, window: int) -> Streamed:
     check_streamed(files.train, options.hash_bits)
     if options.classes is not None:
         raise UsageError("`classes`: a `stream` learns from labels that are there; leave one of them out")
+    if options.vectors not in (None, NONE):
+        raise UsageError(f"`vectors` {options.vectors}: a `stream` has columns of words alone; leave one of them out")
     if any(Path(path).is_dir() for path in files.train):
         raise UsageError("`train` with RCV1's folder is no `stream`; name files, or leave `stream` out")
     held_out, name = files.held_out() or 0, ", ".join(files.train)

@@ -35,6 +35,8 @@ from sparsezo.tasks.text.metric import score_classes
 from sparsezo.tasks.text.options import TextOptions
 from sparsezo.tasks.text.tfidf import TOKEN_PATTERN, TextVectoriser
 from sparsezo.tasks.text.unlabelled import named_classes
+from sparsezo.tasks.text.vectors import WithVectors, chosen
+from sparsezo.tasks.text.word_vectors import WordVectors
 
 _MOST_WEIGHTS = 2**31  # of a dense table of features x labels
 _ADAGRAD_START = 0.01  # a document has length 1, so its words' values are small: with 1, steps would hardly shrink
@@ -60,7 +62,7 @@ class TextClassification:
     """Classes, and the vectoriser that was fitted on train."""
 
     classes: tuple[str, ...]
-    vectoriser: TextVectoriser | HashedVectoriser
+    vectoriser: TextVectoriser | HashedVectoriser | WithVectors
 
     name = "text"
     metric = "accuracy"
@@ -77,19 +79,23 @@ class TextClassification:
         token_pattern: str = TOKEN_PATTERN,
         hash_bits: int | None = None,
         classes: str | Sequence[str] | None = None,
+        vectors: str | WordVectors | None = None,
     ) -> tuple[TextClassification, Prepared]:
         """The task of training documents, and these with their vectors.
 
-        ``classes``: those to learn, where the documents do not have them.
+        ``classes``: those to learn, where the documents do not have them. ``vectors``: of words, as dense columns
+        beside these: ``wordllama``, a file's name, ``auto`` (wordllama where it is installed) or ``none``.
         """
         classes = tuple(classes_of(train)) if classes is None else named_classes(classes)
         check_hash_bits(hash_bits, min_count)
         words: dict[str, Any] = {"sublinear_tf": sublinear_tf, "lowercase": lowercase, "token_pattern": token_pattern}
-        vectoriser: TextVectoriser | HashedVectoriser
+        vectoriser: TextVectoriser | HashedVectoriser | WithVectors
         if hash_bits is None:
             vectoriser = TextVectoriser(min_count=min_count, **words)
         else:
             vectoriser = HashedVectoriser(hash_bits, **words)
+        if (columns := vectors if isinstance(vectors, WordVectors) else chosen(vectors, train)) is not None:
+            vectoriser = WithVectors(vectoriser, columns)
         task = cls(classes, vectoriser)
         prepared = Prepared(train, vectoriser.fit_transform(train))
         task.check_size()
@@ -108,7 +114,8 @@ class TextClassification:
     @property
     def hash_bits(self) -> int | None:
         """Rows are hashes of words, of so many bits; None: each word has its own."""
-        return self.vectoriser.bits if isinstance(self.vectoriser, HashedVectoriser) else None
+        words = self.vectoriser.words if isinstance(self.vectoriser, WithVectors) else self.vectoriser
+        return words.bits if isinstance(words, HashedVectoriser) else None
 
     @property
     def n_features(self) -> int:
@@ -191,9 +198,11 @@ class TextClassification:
             raise ValueError("classes are not a list of names")
         if len(set(classes)) != len(classes) or len(classes) < 2:
             raise ValueError(f"{len(classes)} classes, {len(set(classes))} of them different")
-        how = settings["vectoriser"]
+        how = dict(settings["vectoriser"])
+        vectors = how.pop("vectors", None)
         kind = HashedVectoriser if "hash_bits" in how else TextVectoriser
-        return cls(tuple(classes), kind.from_arrays(arrays, how))
+        words = kind.from_arrays(arrays, how)
+        return cls(tuple(classes), words if vectors is None else WithVectors.from_arrays(words, arrays, vectors))
 
 
 def _documents(data: Documents | Prepared) -> Documents:
