@@ -161,7 +161,7 @@ def _markdown(sections: Sequence[Mapping[str, Any]]) -> str:
             (f"Answers needed ({quality})", "needed"),
             (f"Minutes needed ({quality}), by a model: {section['seconds']}", "minutes"),
             (f"Wrong answers ({quality})", "noise"),
-            ("Vowpal Wabbit on the same documents, a right or wrong for each", "wabbit"),
+            ("Vowpal Wabbit on the same documents, each once, a right or wrong for each", "wabbit"),
         ):
             if section[key] is not None:
                 parts += [f"### {heading}", "", *_rows(section[key]), ""]

@@ -46,12 +46,13 @@ def wabbit_part(experiment: ReportedExperiment, shown: Sequence[Line]) -> Wabbit
         return WabbitPart(gaps=[f"{error}."])
     if found is None:
         return WabbitPart(
-            gaps=["There is nothing of Vowpal Wabbit: it was not installed (sparsezo[bench]), or failed."]
+            gaps=["There is nothing of Vowpal Wabbit: it was not installed (pip install vowpalwabbit), or failed."]
         )
     looks: list[int] = found["looks"]
+    rates: dict[str, float] = found["rates"]
     theirs = [
         _Row(
-            name,
+            f"{name}, -l {rates[name]:g}" if name in rates else name,
             [Spread(tuple(run["average_loss"][k] for run in runs)) for k in range(len(looks))],
             Spread(tuple(run["test"] for run in runs)) if runs[0]["test"] is not None else None,
         )
@@ -64,7 +65,7 @@ def wabbit_part(experiment: ReportedExperiment, shown: Sequence[Line]) -> Wabbit
     ]
     head = ("learner", *(f"average loss at {look:,}" for look in looks[-_COLUMNS:]), "test accuracy at the end")
     rows = [*_texts("sparsezo", ours), *_texts(f"Vowpal Wabbit {found['version']}", theirs)]
-    return WabbitPart(PlainTable(head, rows), list(_findings(ours, theirs, looks[-1])))
+    return WabbitPart(PlainTable(head, rows), _findings(ours, theirs, looks[-1], found["documents"], bool(rates)))
 
 
 def _comparable(shown: Sequence[Line]) -> list[Line]:
@@ -81,12 +82,16 @@ def _texts(whose: str, rows: Sequence[_Row]) -> list[tuple[str, ...]]:
     ]
 
 
-def _findings(ours: Sequence[_Row], theirs: Sequence[_Row], documents: int) -> list[str]:
+def _findings(
+    ours: Sequence[_Row], theirs: Sequence[_Row], shown: int, documents: int, tuned: bool
+) -> list[str]:
     mine, best = (rows[0].last if rows else None for rows in (ours, theirs))
     if mine is None or best is None or not best.mean:
         return []
+    which = f"In one pass over {documents:,} documents" if shown == documents else f"Over the first {shown:,} documents"
+    how = ", each with its best learning rate in other orders of them" if tuned else ""
     return [
-        f"Over {documents:,} documents, a right or wrong for each and none passed over, {ours[0].name} has an average "
-        f"loss of {spread_text(mine)} and Vowpal Wabbit's best ({theirs[0].name}) {spread_text(best)}: "
-        f"{mine.mean / best.mean:.2f} times."
+        f"{which}, each shown once, a right or wrong for each and none passed over, {ours[0].name} has an average loss "
+        f"of {spread_text(mine)}; of {len(theirs)} ways of Vowpal Wabbit{how}, the best on these ({theirs[0].name}) "
+        f"has {spread_text(best)}: {mine.mean / best.mean:.2f} times."
     ]
