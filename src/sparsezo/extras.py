@@ -1,6 +1,8 @@
 """Libraries that only some of the work needs, asked for before it starts.
 
 need("rerank", "report")            # NotInstalledError with the line that installs them, where one is not there
+
+The line names the packages themselves, so it works wherever sparsezo came from.
 """
 
 from __future__ import annotations
@@ -31,8 +33,7 @@ _PACKAGES = {"sklearn": "scikit-learn", "grpc": "grpcio"}
 def need(*extras: str | None) -> None:
     """Each once; None asks for nothing."""
     wanted = [name for name in dict.fromkeys(extras) if name is not None]
-    missing = [(name, each) for name in wanted for each in EXTRAS[name] if find_spec(each) is None]
+    modules = dict.fromkeys(each for name in wanted for each in EXTRAS[name])
+    missing = [_PACKAGES.get(each, each) for each in modules if find_spec(each) is None]
     if missing:
-        packages = ", ".join(_PACKAGES.get(each, each) for _, each in missing)
-        names = ",".join(dict.fromkeys(name for name, _ in missing))
-        raise NotInstalledError(f"this needs {packages}; install with: pip install 'sparsezo[{names}]'")
+        raise NotInstalledError(f"this needs {', '.join(missing)}; install with: pip install {' '.join(missing)}")

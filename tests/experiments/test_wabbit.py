@@ -129,7 +129,7 @@ def test_without_it_nothing_is_written_and_one_line_said(monkeypatch, tmp_path):
     said = []
     write_wabbit(PLAN, lambda: pytest.fail("it loads"), tmp_path, "data", said.append)
     assert len(said) == 1
-    assert "pip install 'sparsezo[bench]'" in said[0]
+    assert "pip install vowpalwabbit" in said[0]
     assert read_wabbit(tmp_path) is None
 
 

@@ -54,7 +54,7 @@ def write_wabbit(
 ) -> None:
     """What is there already, for the same data, looks and options, is not done again."""
     if not installed():
-        say("Vowpal Wabbit is not installed, so the report goes without it: pip install 'sparsezo[bench]'")
+        say("Vowpal Wabbit is not installed, so the report goes without it: pip install vowpalwabbit")
         return
     known_by = _known_by(plan, identity)
     if (read_wabbit(out) or {}).get("known_by") == known_by:
