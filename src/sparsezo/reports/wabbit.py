@@ -2,12 +2,14 @@
 
 part = wabbit_part(experiment, lines(experiment))
 part.table, part.findings, part.gaps                # no table, and a gap that says why, where it was not run
+part.records                                        # for programs: a row for each of its ways and each look
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from sparsezo.errors import DamagedError
 from sparsezo.experiments.wabbit import read_wabbit
@@ -16,6 +18,7 @@ from sparsezo.reports.render import PlainTable
 from sparsezo.reports.results import ReportedExperiment, Spread
 from sparsezo.reports.tables import spread_text
 
+RIVAL = "Vowpal Wabbit:"  # what titles of its records begin with
 _COLUMNS = 3  # looks that the table shows, the last ones
 
 
@@ -24,6 +27,7 @@ class WabbitPart:
     table: PlainTable | None = None
     findings: list[str] = field(default_factory=list)
     gaps: list[str] = field(default_factory=list)
+    records: list[dict[str, Any]] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -65,7 +69,26 @@ def wabbit_part(experiment: ReportedExperiment, shown: Sequence[Line]) -> Wabbit
     ]
     head = ("learner", *(f"average loss at {look:,}" for look in looks[-_COLUMNS:]), "test accuracy at the end")
     rows = [*_texts("sparsezo", ours), *_texts(f"Vowpal Wabbit {found['version']}", theirs)]
-    return WabbitPart(PlainTable(head, rows), _findings(ours, theirs, looks[-1], found["documents"], bool(rates)))
+    return WabbitPart(
+        PlainTable(head, rows),
+        _findings(ours, theirs, looks[-1], found["documents"], bool(rates)),
+        records=[_record(row, look, k, len(looks)) for row in theirs for k, look in enumerate(looks)],
+    )
+
+
+def _record(row: _Row, look: int, k: int, looks: int) -> dict[str, Any]:
+    """Test is known at the last look alone."""
+    loss, test = row.losses[k], row.test if k == looks - 1 else None
+    return {
+        "learner": f"vowpalwabbit {row.name}",
+        "title": f"{RIVAL} {row.name}",
+        "answers": look,
+        "test_mean": test.mean if test else None,
+        "test_sd": test.sd if test else None,
+        "average_loss_mean": loss.mean if loss else None,
+        "average_loss_sd": loss.sd if loss else None,
+        "seeds": len(loss.values) if loss else None,
+    }
 
 
 def _comparable(shown: Sequence[Line]) -> list[Line]:
