@@ -61,6 +61,7 @@ def table_row(data: Path, plan: Experiment) -> dict[str, Any]:
     dev, train = whole[:held_out], whole[held_out:]
     return {
         "columns": "parts of speech",
+        "features": str(len(set(train.columns[1]))),
         "learner": TABLE,
         "answers": 0,
         "dev_mean": from_table(train, dev),

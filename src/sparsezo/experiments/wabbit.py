@@ -3,11 +3,11 @@
     write_wabbit(plan, loaded, out, identity)       # OUT/wabbit.json, for each of the plan's rivals and each seed
     read_wabbit(out)                                # None where it was not run
 
-Each document comes once and gives one right or wrong for the class that was chosen, as in the first pass of rule ``part``
-with ``ask`` random. The loss is the average of the classes chosen on the way, exploration included; on test the best
-class is taken, no other (ways to explore that cannot be told to take it have no test). Where the plan has
+Each document comes once and gives one right or wrong for the class that was chosen, as in the first pass of rule
+``part`` with ``ask`` random. The loss is the average of the classes chosen on the way, exploration included; on test
+the best class is taken, no other (ways to explore that cannot be told to take it have no test). Where the plan has
 ``rival_rates``, each rival gets the learning rate (-l) with the least average loss over the plan's tuning seeds: other
-orders of the same documents. Without it, or where it fails, nothing is written, and the report says so.
+orders of the same documents. Without Vowpal Wabbit, or where it fails, nothing is written, and the report says so.
 """
 
 from __future__ import annotations

@@ -105,9 +105,7 @@ def _texts(whose: str, rows: Sequence[_Row]) -> list[tuple[str, ...]]:
     ]
 
 
-def _findings(
-    ours: Sequence[_Row], theirs: Sequence[_Row], shown: int, documents: int, tuned: bool
-) -> list[str]:
+def _findings(ours: Sequence[_Row], theirs: Sequence[_Row], shown: int, documents: int, tuned: bool) -> list[str]:
     mine, best = (rows[0].last if rows else None for rows in (ours, theirs))
     if mine is None or best is None or not best.mean:
         return []
