@@ -109,6 +109,7 @@ ANSWERS = [
     *(point("label", n, mean, n / 5) for n, mean in ((0, 0.1), (1000, 0.8), (5000, 0.9))),
     *(point(LEAST_SURE, n, mean, n / 50) for n, mean in ((1000, 0.8), (10_000, 0.96))),
     *(point(AT_RANDOM, n, mean, n / 50) for n, mean in ((1000, 0.7), (10_000, 0.86))),
+    *(point("first-order with baseline", n, mean, n) for n, mean in ((0, 0.1), (1000, 0.5), (5000, 0.85))),
     *(point("preference score", n, mean, n) for n, mean in ((0, 0.1), (1000, 0.2), (5000, 0.3))),
     point("part asked at random", 40, 0.8, 1, "text", 0.1),
     point("part asked at random", 80, 0.8, 1, "text", 0.08),
@@ -127,6 +128,7 @@ def test_costs_are_in_answers_and_in_minutes():
         "| label | 2,200 (450 min) | 5,000 (1,000 min) | more than 5,000 |",
         "| whole sentences labelled, least sure first | 2,100 (41 min) | 4,200 (84 min) | 6,500 (130 min) |",
         "| whole sentences labelled, at random | 8,700 (170 min) | more than 10,000 | more than 10,000 |",
+        "| first-order with baseline | 5,000 (5,000 min) | more than 5,000 | more than 5,000 |",
         "| preference score | more than 5,000 | more than 5,000 | more than 5,000 |",
     ]
 

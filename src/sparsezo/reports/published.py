@@ -137,7 +137,7 @@ def _claims(claims: Iterable[Mapping[str, Any]]) -> list[str]:
 
 _ASKER = "part"
 _LEAST_SURE, _AT_RANDOM = "whole sentences labelled, least sure first", "whole sentences labelled, at random"
-_COMPARED = (_ASKER, "label", _LEAST_SURE, _AT_RANDOM, "preference score")
+_COMPARED = (_ASKER, "label", _LEAST_SURE, _AT_RANDOM, "first-order with baseline", "preference score")
 _QUALITIES = (0.85, 0.90, 0.93)  # of chunking
 _LOOKS = (1000, 5000)  # numbers of answers that sentences are about
 _ONE_PASS = "part asked at random"
