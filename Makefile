@@ -50,6 +50,7 @@ results: .venv/installed
 	$(BIN)/sparsezo reproduce scaling -o docs/results/scaling
 	for what in moments rates; do $(BIN)/python benchmarks/theory.py $$what "$(SPARSEZO_DATA)" || exit 1; done
 	$(BIN)/python benchmarks/samples.py "$(SPARSEZO_DATA)"
+	$(BIN)/python benchmarks/words.py "$(SPARSEZO_DATA)"
 	$(MAKE) findings
 
 # What README.md and docs/results/README.md say of the results, from docs/results; a test sees where they differ.

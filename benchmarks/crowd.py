@@ -1,5 +1,5 @@
 """A simulated crowd teaches `sparsezo serve`, over HTTP: how good the model gets, whether what it says of itself is
-true, and how much traffic it stands. Needs CoNLL-2000 (train.txt.gz) and sparsezo[serve].
+true, and how much traffic it stands. Needs CoNLL-2000 (train.txt.gz) and the extra serve (pip install '.[serve]').
 
     python benchmarks/crowd.py teach conll2000/train.txt.gz --answers 6000 -o cold.json
     python benchmarks/crowd.py teach conll2000/train.txt.gz --answers 6000 --warm 100 -o warm.json

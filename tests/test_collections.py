@@ -215,7 +215,7 @@ def test_no_network(machine, monkeypatch):
 
 def test_without_pooch(monkeypatch):
     monkeypatch.setitem(sys.modules, "pooch", None)
-    with pytest.raises(UsageError, match=r"pip install 'sparsezo\[data\]'"):
+    with pytest.raises(UsageError, match=r"pip install pooch"):
         fetch("conll2000")
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from sparsezo.experiments.plan import builtin
 from sparsezo.reports.published import PAGES, blocks, update
 from sparsezo.storage.sealed import read_sealed
 
@@ -114,6 +115,37 @@ def test_what_is_said_of_answers_is_in_their_table():
         assert words.format(found) in said, words
     thousand = float(rows["chunking", "part", "1000"]["test_mean"])
     assert f"A thousand yes/no answers make a noun-phrase chunker of F1 {thousand:.3f}" in README
+
+
+def test_the_clock_that_readme_states_is_the_plans():
+    """The minutes beside the answers rest on it."""
+    seconds = builtin("answers-chunking").seconds
+    said = " ".join(README.split())
+    for name, words in (
+        ("read", "{} s to read a sentence"),
+        ("yes_no", "{} s for a yes or no"),
+        ("label", "{} s to name a tag"),
+        ("pair", "{} s to choose between two"),
+        ("rate", "{} s for a rating"),
+        ("token", "{} s a token of a sentence labelled as a whole"),
+    ):
+        assert words.format(f"{seconds[name]:g}") in said
+
+
+def test_headline_and_strongest_rival_stand_together():
+    """Answers beside whole sentences, least sure first; with parts of speech beside words alone."""
+    for name in ("answers-cost", "answers-minutes", "answers-words"):
+        assert f"<!-- {name}: written by make findings -->" in README
+    for who in ("Tsuboi", "Tomanek and Hahn", "Marcheggiani and Artières", "Hu et al."):
+        assert who in README
+        assert who in (ROOT / "docs" / "deviations.md").read_text("utf-8")
+
+
+def test_nothing_is_installed_by_a_name_that_no_index_has():
+    """The package is installed from a clone: pip install '.[serve]'."""
+    pages = [ROOT / "README.md", *(ROOT / "docs").rglob("*.md"), *(ROOT / "src").rglob("*.py")]
+    wrong = [str(page) for page in pages if re.search(r"pip install '?sparsezo", page.read_text("utf-8"))]
+    assert not wrong
 
 
 def test_only_passes_are_said_to_be_flat_in_n():

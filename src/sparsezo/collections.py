@@ -2,7 +2,7 @@
 
     folder = find("conll2000", Path("../data"))    # the folder with train.txt.gz, or None: --data, SPARSEZO_DATA, cache
     print(describe("rcv1"))                         # what it is, its files, licence and where it comes from
-    fetch("conll2000").folder                       # into the user's cache; needs sparsezo[data] and a network
+    fetch("conll2000").folder                       # into the user's cache; needs pooch and a network
 
 Every place that is looked at has the same layout: ``DIR/conll2000/train.txt.gz`` and so on (docs/data.md).
 """
@@ -257,4 +257,4 @@ def _pooch() -> ModuleType:
     try:
         return importlib.import_module("pooch")
     except ImportError:
-        raise UsageError("data get needs pooch: pip install 'sparsezo[data]'") from None
+        raise UsageError("data get needs pooch: pip install pooch") from None

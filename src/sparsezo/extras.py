@@ -1,6 +1,8 @@
 """Libraries that only some of the work needs, asked for before it starts.
 
 need("rerank", "report")            # NotInstalledError with the line that installs them, where one is not there
+
+The line names the packages themselves, so it works wherever sparsezo came from.
 """
 
 from __future__ import annotations
@@ -36,14 +38,12 @@ _PACKAGES = {"sklearn": "scikit-learn", "grpc": "grpcio", "spacy_lookups_data": 
 def need(*extras: str | None, only: Collection[str] | None = None) -> None:
     """Each once; None asks for nothing. ``only``: these modules of the extras, where not all of them are needed."""
     wanted = [name for name in dict.fromkeys(extras) if name is not None]
-    modules = [(name, each) for name in wanted for each in EXTRAS[name] if only is None or each in only]
-    missing = [(name, each) for name, each in modules if find_spec(each) is None]
+    modules = dict.fromkeys(each for name in wanted for each in EXTRAS[name] if only is None or each in only)
+    missing = [_PACKAGES.get(each, each) for each in modules if find_spec(each) is None]
     if missing:
-        packages = ", ".join(_PACKAGES.get(each, each) for _, each in missing)
-        names = ",".join(dict.fromkeys(name for name, _ in missing))
-        raise NotInstalledError(f"this needs {packages}; install with: {pip_install(names)}")
+        raise NotInstalledError(f"this needs {', '.join(missing)}; install with: pip install {' '.join(missing)}")
 
 
-def pip_install(names: str) -> str:
-    """The command that brings extras."""
-    return f"pip install 'sparsezo[{names}]'"
+def pip_install(name: str) -> str:
+    """The command that brings an extra, wherever sparsezo came from."""
+    return f"pip install {' '.join(_PACKAGES.get(each, each) for each in EXTRAS[name])}"

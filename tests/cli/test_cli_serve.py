@@ -156,7 +156,7 @@ def test_what_is_not_installed_is_named_in_one_line(served, monkeypatch):
     monkeypatch.setitem(sys.modules, "fastapi", None)
     code, _, err = served("chunking", "--inputs", "raw.txt", "--tags", "NP")
     assert code == 2
-    assert "pip install 'sparsezo[serve]'" in err.splitlines()[-1]
+    assert "needs fastapi; install with: pip install fastapi" in err.splitlines()[-1]
 
 
 def test_replay_of_what_is_no_session_is_one_line(program, tmp_path):

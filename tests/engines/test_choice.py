@@ -57,7 +57,7 @@ def test_without_ray_one_line_says_what_to_install(program, monkeypatch, tmp_pat
     monkeypatch.chdir(tmp_path)
     for name in extras.EXTRAS["ray"]:
         monkeypatch.setitem(sys.modules, name, None)
-    line = "this needs ray, grpcio; install with: pip install 'sparsezo[ray]'"
+    line = "this needs ray, grpcio; install with: pip install ray grpcio"
     with pytest.raises(NotInstalledError) as caught:
         Where("ray")
     assert str(caught.value) == line

@@ -75,6 +75,8 @@ def test_a_plan_with_looks_is_written_and_read_again():
         ("read = 5.0", "reed = 5.0", "seconds.reed: known are read, yes_no"),
         ("read = 5.0", "read = -1", "must be a number of seconds"),
         ("[seconds]", '[rivals]\na = "--epsilon 1"\n[seconds]', "rivals do not belong to task chunking"),
+        ("test_looks = true", "test_looks = true\nrival_rates = [0.5]", "rival_rates goes with rivals"),
+        ("test_looks = true", "test_looks = true\nrival_rates = [0.0]", "rival_rates: must be numbers above 0"),
         ('start = "labels:100"', 'labels = "random"', "labels belong to rule supervised, not to part"),
     ],
 )
@@ -134,4 +136,5 @@ def test_the_built_in_three_have_the_numbers_that_people_ask_about():
         assert {("flip:0.1", "0"), ("flip:0.1", "0.1"), ("flip:0.2", "0"), ("flip:0.2", "0.2")} <= wrong
         assert {each.figure for each in plan.learners} - {None}
     assert {each.labels for each in plans["chunking"].learners} == {None, "random", "least-confident"}
-    assert replace(plans["text"], rivals={}).rivals == {}
+    assert replace(plans["text"], rivals={}, rival_rates=()).rivals == {}
+    assert 8_650 in plans["text"].looks  # one pass, which Vowpal Wabbit is compared over

@@ -389,8 +389,8 @@ def test_a_learners_own_settings_come_before_the_common_ones():
             "seeds = 2",
             "seed = 2",
             "unknown key 'seed'; known are data, fixed, grid, task, looks, answers, name, learner, iterations, "
-            "test_looks, keep_best, thresholds, seconds, rivals, seeds, tuning_seeds, evaluate_every, init, bounds, "
-            "origin, identity, note, title, phases",
+            "test_looks, keep_best, thresholds, seconds, rivals, rival_rates, seeds, tuning_seeds, evaluate_every, "
+            "init, bounds, origin, identity, note, title, phases",
         ),
         ("dev = 10", "develop = 10", "unknown key 'data.develop'; known are instead, dev, train, test, split, options"),
         ("h = 0.01\nmu = 0.1", "h = 0.01\nmu = 0.1\nnu = 1", "unknown key 'fixed.nu'; known are h, mu, step"),

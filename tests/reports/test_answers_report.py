@@ -258,18 +258,34 @@ def test_without_vowpal_wabbit_the_page_says_so(tmp_path):
     assert "There is nothing of Vowpal Wabbit" in page
 
 
+def write_rivals(out, looks, documents, rates):
+    runs = [{"seed": seed, "average_loss": [0.9, 0.8, 0.99 + seed / 100], "test": 0.7} for seed in range(3)]
+    bags = [{"seed": seed, "average_loss": [1.0, 1.0, 1.01], "test": None} for seed in range(3)]
+    found = {"known_by": "x", "version": "9.9", "looks": looks, "documents": documents, "rates": rates}
+    write_sealed(out / FILE, {**found, "rivals": {"bag": bags, "square": runs}})
+
+
 def test_vowpal_wabbits_best_stands_beside_ours(tmp_path):
     out = write_results(tmp_path / "r", "text", RIVALS)
-    runs = [{"seed": seed, "average_loss": [0.9, 0.8, 0.99 + seed / 100], "test": 0.7} for seed in range(3)]
-    found = {"known_by": "x", "version": "9.9", "looks": list(LOOKS), "rivals": {"square": runs, "worse": runs}}
-    write_sealed(out / FILE, found)
+    write_rivals(out, list(LOOKS), LOOKS[-1], {"square": 0.25, "bag": 3.0})
     write_report([out], tmp_path / "report")
     text = (tmp_path / "report/table.md").read_text()
-    assert (
-        "| Vowpal Wabbit 9.9: square | 0.9000 ± 0.0000 | 0.8000 ± 0.0000 | 1.0000 ± 0.0100 | 0.7000 ± 0.0000 |" in text
-    )
+    cells = "0.9000 ± 0.0000 | 0.8000 ± 0.0000 | 1.0000 ± 0.0100 | 0.7000 ± 0.0000 |"
+    assert f"| Vowpal Wabbit 9.9: square, -l 0.25 | {cells}" in text
+    assert "| Vowpal Wabbit 9.9: bag, -l 3 | 1.0000 ± 0.0000 | 1.0000 ± 0.0000 | 1.0100 ± 0.0000 | - |" in text
     assert "| sparsezo: part asked at random | 0.5000" in text
-    assert "Vowpal Wabbit's best (square) 1.0000 ± 0.0100: 0.50 times." in text
+    assert f"- In one pass over {LOOKS[-1]:,} documents, each shown once" in text
+    assert "of 2 ways of Vowpal Wabbit, each with its best learning rate in other orders of them, the best" in text
+    assert "the best on these (square, -l 0.25) has 1.0000 ± 0.0100: 0.50 times." in text
+
+
+def test_less_than_a_pass_is_not_called_one(tmp_path):
+    out = write_results(tmp_path / "r", "text", RIVALS)
+    write_rivals(out, list(LOOKS), LOOKS[-1] + 1, {})
+    write_report([out], tmp_path / "report")
+    text = (tmp_path / "report/table.md").read_text()
+    assert f"- Over the first {LOOKS[-1]:,} documents, each shown once" in text
+    assert "of 2 ways of Vowpal Wabbit, the best on these (square) has" in text
 
 
 def test_names_at_the_ends_of_lines_keep_apart_and_inside():

@@ -1,7 +1,7 @@
 """bench text: examples a second on documents of RCV1's shape, beside Vowpal Wabbit's ``--cbify 4`` on the same ones.
 
 Vowpal Wabbit reads its own cache file, and runs with the threads it starts by itself; its start-up is taken off. Both
-learn from bandit feedback from nothing, one example a step. Without it (pip install 'sparsezo[bench]') only ours runs.
+learn from bandit feedback from nothing, one example a step. Without it (pip install vowpalwabbit) only ours runs.
 """
 
 from __future__ import annotations

@@ -64,6 +64,7 @@ class Experiment:
     thresholds: tuple[float, ...] = ()  # of quality: the report says how many answers each takes
     seconds: Mapping[str, float] = field(default_factory=dict)  # a model of a person's time: SECONDS -> seconds
     rivals: Mapping[str, str] = field(default_factory=dict)  # text: name -> Vowpal Wabbit's options (wabbit.py)
+    rival_rates: tuple[float, ...] = ()  # learning rates, of which each rival gets the best; none: its own default
 
     @property
     def from_zero(self) -> bool:
@@ -116,7 +117,7 @@ class Experiment:
     def _check_looks(self) -> None:
         looks, offered = self.looks, kind(self.task).asks
         if not looks:
-            of_looks = ("test_looks", "keep_best", "thresholds", "seconds", "rivals")
+            of_looks = ("test_looks", "keep_best", "thresholds", "seconds", "rivals", "rival_rates")
             lonely = next((name for name in of_looks if getattr(self, name)), None)
             _require(lonely is None, f"{lonely} goes with looks; give both")
             lonely = next((each.name for each in self.learners if each.labels or each.start), None)
@@ -134,6 +135,9 @@ class Experiment:
             _require(number and 0 <= value < math.inf, f"seconds.{name}: must be a number of seconds")
         _require(all(isinstance(each, str) for each in self.rivals.values()), "rivals: give name = options")
         _require(not self.rivals or self.task == "text", f"rivals do not belong to task {self.task}")
+        rates = all(0 < rate < math.inf for rate in self.rival_rates)
+        _require(rates, "rival_rates: must be numbers above 0")
+        _require(bool(self.rivals) or not self.rival_rates, "rival_rates goes with rivals; give both")
         for each in self.learners:
             whole = each.labels is not None or each.start is not None
             _require(not whole or "label" in offered, f"task {self.task} has no labels to give for '{each.name}'")
@@ -233,7 +237,7 @@ _TOP = (
     "tuning_seeds",
     "init",
 )
-_OF_LOOKS = ("looks", "test_looks", "keep_best", "thresholds")
+_OF_LOOKS = ("looks", "test_looks", "keep_best", "thresholds", "rival_rates")
 SECONDS = ("read", "yes_no", "label", "pair", "rate", "token")  # an input; an answer of each kind; a label of many
 
 
@@ -314,6 +318,7 @@ def parse_experiment(text: str, where: str, name: str | None = None) -> Experime
             "thresholds": top.numbers("thresholds"),
             "seconds": top.table("seconds").all(),
             "rivals": top.table("rivals").all(),
+            "rival_rates": top.numbers("rival_rates"),
             "seeds": _either(_seeds(top, "seeds"), Experiment.seeds),
             "tuning_seeds": _seeds(top, "tuning_seeds", FIRST_TUNING_SEED),
             "evaluate_every": top.whole("evaluate_every"),

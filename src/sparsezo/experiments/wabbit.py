@@ -3,9 +3,11 @@
     write_wabbit(plan, loaded, out, identity)       # OUT/wabbit.json, for each of the plan's rivals and each seed
     read_wabbit(out)                                # None where it was not run
 
-Each document gives one right or wrong for the class that was chosen, as with rule ``part`` and ``ask`` random. The loss
-is the average of the classes chosen on the way, exploration included; on test the best class is taken, no other.
-Without it (pip install 'sparsezo[bench]'), or where it fails, nothing is written, and the report says so.
+Each document comes once and gives one right or wrong for the class that was chosen, as in the first pass of rule
+``part`` with ``ask`` random. The loss is the average of the classes chosen on the way, exploration included; on test
+the best class is taken, no other (ways to explore that cannot be told to take it have no test). Where the plan has
+``rival_rates``, each rival gets the learning rate (-l) with the least average loss over the plan's tuning seeds: other
+orders of the same documents. Without Vowpal Wabbit, or where it fails, nothing is written, and the report says so.
 """
 
 from __future__ import annotations
@@ -23,6 +25,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sparsezo.errors import SparsezoError, one_line
 from sparsezo.experiments.plan import Experiment
@@ -34,7 +37,8 @@ from sparsezo.tasks.loading import Loaded
 FILE = "wabbit.json"
 COMMAND = [sys.executable, "-m", "vowpalwabbit"]
 _BITS = "20"  # of its table of weights
-_GREEDY = {"--squarecb": "--gamma_exponent 8", "--softmax": "--lambda 1e6", "--epsilon": "--epsilon 0"}  # on test
+_GREEDY = {"--squarecb": "--gamma_exponent 8", "--softmax": "--lambda 1e6"}  # on test; of others --epsilon 0
+_NEVER_GREEDY = ("--bag", "--cover", "--first", "--regcb", "--regcbopt", "--rnd", "--synthcover")  # go on exploring
 
 
 def installed() -> bool:
@@ -50,7 +54,7 @@ def write_wabbit(
 ) -> None:
     """What is there already, for the same data, looks and options, is not done again."""
     if not installed():
-        say("Vowpal Wabbit is not installed, so the report goes without it: pip install 'sparsezo[bench]'")
+        say("Vowpal Wabbit is not installed, so the report goes without it: pip install vowpalwabbit")
         return
     known_by = _known_by(plan, identity)
     if (read_wabbit(out) or {}).get("known_by") == known_by:
@@ -61,29 +65,51 @@ def write_wabbit(
     except SparsezoError as error:
         say(str(error))  # all runs of ours are there: the report goes without it
         return
-    what = {"known_by": known_by, "version": version("vowpalwabbit"), "looks": list(plan.looks), "rivals": found}
-    write_sealed(out / FILE, what)
+    write_sealed(out / FILE, {"known_by": known_by, "version": version("vowpalwabbit"), **found})
 
 
-def _learned(plan: Experiment, loaded: Loaded) -> dict[str, list[dict[str, Any]]]:
-    found: dict[str, list[dict[str, Any]]] = {name: [] for name in plan.rivals}
+def _learned(plan: Experiment, loaded: Loaded) -> dict[str, Any]:
+    """Looks within one pass; the rates chosen; for each rival a run of each seed."""
+    documents = len(loaded.data.train)
+    looks = [look for look in plan.looks if look <= documents]
+    if not looks:
+        raise SparsezoError(
+            f"{plan.name}: Vowpal Wabbit sees every document once, and the first of looks, {plan.looks[0]:,}, is more "
+            f"than the {documents:,} documents; the report goes without it"
+        )
+    runs: dict[str, list[dict[str, Any]]] = {name: [] for name in plan.rivals}
     with tempfile.TemporaryDirectory() as folder:
+        rates = _chosen_rates(plan, loaded, looks, Path(folder))
         for seed in plan.seeds:
-            stream = _Stream(loaded, seed, plan.looks, Path(folder))
+            stream = _Stream(loaded, seed, looks, Path(folder))
             for name, options in plan.rivals.items():
-                found[name].append({"seed": seed, **stream.learned(options)})
-    return found
+                runs[name].append({"seed": seed, **stream.learned(options, rates.get(name))})
+    return {"documents": documents, "looks": looks, "rates": rates, "rivals": runs}
+
+
+def _chosen_rates(plan: Experiment, loaded: Loaded, looks: list[int], folder: Path) -> dict[str, float]:
+    """For each rival the learning rate with the least average loss, over orders that no result is of."""
+    if not plan.rival_rates:
+        return {}
+    tried = {name: dict.fromkeys(plan.rival_rates, 0.0) for name in plan.rivals}  # sums over seeds
+    for seed in plan.search_seeds:
+        stream = _Stream(loaded, seed, looks, folder)
+        for name, options in plan.rivals.items():
+            for rate in plan.rival_rates:
+                tried[name][rate] += stream.average_losses(options, rate)[-1]
+    return {name: min(losses, key=lambda rate: losses[rate]) for name, losses in tried.items()}
 
 
 def _known_by(plan: Experiment, identity: str) -> str:
     known = [identity, list(plan.looks), list(plan.seeds), dict(plan.rivals), version("vowpalwabbit")]
+    known += [list(plan.rival_rates), list(plan.search_seeds), "one pass"]
     return hashlib.blake2b(json.dumps(known).encode(), digest_size=10).hexdigest()
 
 
 class _Stream:
-    """The documents of one seed, and the test set, as Vowpal Wabbit reads them."""
+    """The documents in the order of one seed, each once, and the test set, as Vowpal Wabbit reads them."""
 
-    def __init__(self, loaded: Loaded, seed: int, looks: tuple[int, ...], folder: Path) -> None:
+    def __init__(self, loaded: Loaded, seed: int, looks: list[int], folder: Path) -> None:
         task, data = loaded.task, loaded.data
         self.looks, self.folder, self.classes = np.array(looks), folder, task.n_labels
         lines, N = list(_lines(task, data.train)), len(data.train)
@@ -95,16 +121,25 @@ class _Stream:
         self.test = np.array([int(line.partition(" ")[0]) for line in tested])
         (folder / "test").write_text("".join(tested))
 
-    def learned(self, options: str) -> dict[str, Any]:
+    def learned(self, options: str, rate: float | None = None) -> dict[str, Any]:
         """Its average loss at every look, and its accuracy on test in the end."""
-        model, words = str(self.folder / "model"), shlex.split(options)
-        said = self._run("train", "--cbify", str(self.classes), "-b", _BITS, *words, "-f", model)
-        losses = np.cumsum(said != self.gold)[self.looks - 1] / self.looks
+        losses, words = self.average_losses(options, rate), shlex.split(options)
         test = None
-        if self.test.size:
-            greedy = next((_GREEDY[word] for word in words if word in _GREEDY), _GREEDY["--epsilon"])
-            test = float(np.mean(self._run("test", "-t", "-i", model, *shlex.split(greedy)) == self.test))
+        if self.test.size and not any(word in _NEVER_GREEDY for word in words):
+            greedy = next((_GREEDY[word] for word in words if word in _GREEDY), "--epsilon 0")
+            test = float(np.mean(self._run("test", "-t", "-i", self._model, *shlex.split(greedy)) == self.test))
         return {"average_loss": losses.tolist(), "test": test}
+
+    def average_losses(self, options: str, rate: float | None) -> NDArray[np.float64]:
+        """At every look; the model is left in the folder."""
+        words = shlex.split(options) + ([] if rate is None else ["-l", f"{rate:g}"])
+        said = self._run("train", "--cbify", str(self.classes), "-b", _BITS, *words, "-f", self._model)
+        losses: NDArray[np.float64] = np.cumsum(said != self.gold)[self.looks - 1] / self.looks
+        return losses
+
+    @property
+    def _model(self) -> str:
+        return str(self.folder / "model")
 
     def _run(self, part: str, *options: str) -> Any:
         """The classes that it chose."""

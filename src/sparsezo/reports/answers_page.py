@@ -132,12 +132,13 @@ def _notes(experiment: ReportedExperiment, shown: Sequence[Line]) -> Iterator[st
 
 
 def _records(experiment: ReportedExperiment) -> Iterator[dict[str, Any]]:
-    for line in lines(experiment):
+    shown = lines(experiment)
+    about = {"experiment": experiment.name, "task": experiment.task, "metric": experiment.metric}
+    for line in shown:
         times = minutes(line, experiment)
         curve = line.curve("dev")
         for k, look in enumerate([] if curve is None else curve.at.tolist()):
-            record: dict[str, Any] = {"experiment": experiment.name, "task": experiment.task}
-            record |= {"metric": experiment.metric, "learner": line.learner.name, "title": line.title, "answers": look}
+            record: dict[str, Any] = {**about, "learner": line.learner.name, "title": line.title, "answers": look}
             for column in ("test", "dev", "average_loss"):
                 spread = line.at(column, look)
                 values = spread.values if spread else ()
@@ -149,6 +150,7 @@ def _records(experiment: ReportedExperiment) -> Iterator[dict[str, Any]]:
                 "minutes": None if times is None else float(times[k]),
                 "seeds": len(line.learner.runs(PHASE)),
             }
+    yield from (about | record for record in wabbit_part(experiment, shown).records)
 
 
 def _markdown(sections: Sequence[Mapping[str, Any]]) -> str:
@@ -161,7 +163,7 @@ def _markdown(sections: Sequence[Mapping[str, Any]]) -> str:
             (f"Answers needed ({quality})", "needed"),
             (f"Minutes needed ({quality}), by a model: {section['seconds']}", "minutes"),
             (f"Wrong answers ({quality})", "noise"),
-            ("Vowpal Wabbit on the same documents, a right or wrong for each", "wabbit"),
+            ("Vowpal Wabbit on the same documents, each once, a right or wrong for each", "wabbit"),
         ):
             if section[key] is not None:
                 parts += [f"### {heading}", "", *_rows(section[key]), ""]

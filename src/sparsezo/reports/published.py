@@ -4,8 +4,8 @@
     blocks(Path("docs/results"))["chunking-claims"]     # the text of one
 
 A block stands between ``<!-- NAME: written by make findings -->`` and ``<!-- end of NAME -->``. Its text is made from
-table.csv, verdicts.json and scaling.csv in docs/results, which the reports write, so that no sentence can say what the
-tables do not. A test compares them.
+table.csv, verdicts.json, scaling.csv and words.csv in docs/results, which the reports and benchmarks/words.py write, so
+that no sentence can say what the tables do not. A test compares them.
 """
 
 from __future__ import annotations
@@ -17,10 +17,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sparsezo.errors import DataError
+from sparsezo.reports.answers import needed
 from sparsezo.reports.comparisons import FAILS, HOLDS, UNDECIDED
-from sparsezo.reports.results import RULE_ORDER
+from sparsezo.reports.results import RULE_ORDER, MeanCurve
+from sparsezo.reports.wabbit import RIVAL
 from sparsezo.storage.files import write_text
 from sparsezo.storage.sealed import read_sealed
 
@@ -46,6 +49,13 @@ def blocks(results: Path) -> dict[str, str]:
             found[f"{name}-claims"] = "\n".join([" ".join(verdicts["summary"]), "", *_claims(verdicts["claims"])])
     if (results / "scaling" / "scaling.csv").exists():
         found["scaling"] = scaling(_rows(results / "scaling" / "scaling.csv"))
+    if (results / "answers" / "table.csv").exists():
+        answers = _rows(results / "answers" / "table.csv")
+        found["answers-cost"] = answers_cost(answers)
+        found["answers-minutes"] = answers_minutes(answers)
+        found["answers-one-pass"] = one_pass(answers)
+        if (results / "words" / "words.csv").exists():
+            found["answers-words"] = from_words(answers, _rows(results / "words" / "words.csv"))
     tables = {name: results / name / "table.csv" for name, digits in EXPERIMENTS.items() if digits}
     return found | {"seeds": seeds({name: _rows(path) for name, path in tables.items() if path.exists()})}
 
@@ -121,6 +131,95 @@ def in_short(claims: Iterable[Mapping[str, Any]]) -> str:
 
 def _claims(claims: Iterable[Mapping[str, Any]]) -> list[str]:
     return [f"- **{each['verdict']}**: {each['title']} ({each['source']}): {each['words']}." for each in claims]
+
+
+# Answers
+
+_ASKER = "part"
+_LEAST_SURE, _AT_RANDOM = "whole sentences labelled, least sure first", "whole sentences labelled, at random"
+_COMPARED = (_ASKER, "label", _LEAST_SURE, _AT_RANDOM, "first-order with baseline", "preference score")
+_QUALITIES = (0.85, 0.90, 0.93)  # of chunking
+_LOOKS = (1000, 5000)  # numbers of answers that sentences are about
+_ONE_PASS = "part asked at random"
+
+
+def _curve(rows: Sequence[Row], title: str, task: str = "chunking") -> tuple[MeanCurve, NDArray[np.float64]]:
+    """Test quality of a learner at every look, and the minutes there."""
+    mine = [row for row in rows if (row["task"], row["title"]) == (task, title) and row["test_mean"]]
+    if not mine:
+        raise DataError("docs/results/answers/table.csv", f"has no '{title}' of task {task}; run reproduce answers")
+    looks, means, minutes = (
+        np.array([float(row[name]) for row in mine]) for name in ("answers", "test_mean", "minutes")
+    )
+    return MeanCurve(looks.astype(np.int64), means, None), minutes
+
+
+def answers_cost(rows: Sequence[Row]) -> str:
+    """For each quality the answers, or labelled tokens, that it takes, and the minutes."""
+    lines = [_line("test F1", [f"{value:.2f}" for value in _QUALITIES]), "|---" * (len(_QUALITIES) + 1) + "|"]
+    for title in _COMPARED:
+        curve, minutes = _curve(rows, title)
+        pairs = [(needed(curve, value), needed(curve, value, minutes)) for value in _QUALITIES]
+        lines.append(
+            _line(title, [f"{count}" if count.at is None else f"{count} ({time} min)" for count, time in pairs])
+        )
+    return "\n".join(lines)
+
+
+def _after(curve: MeanCurve, places: NDArray[np.float64], at: float) -> float:
+    """Between looks by the straight line on the log axis, as ``needed`` has it."""
+    known = places > 0
+    return float(np.interp(np.log(at), np.log(places[known]), curve.mean[known]))
+
+
+def answers_minutes(rows: Sequence[Row]) -> str:
+    """What the strongest rival has in the time that answers take."""
+    (curve, minutes), (rival, its_minutes) = (_curve(rows, title) for title in (_ASKER, _LEAST_SURE))
+    told = []
+    for look in _LOOKS:
+        k = int(np.flatnonzero(curve.at == look)[0])
+        theirs = _after(rival, its_minutes, minutes[k])
+        tokens = needed(rival, curve.mean[k])
+        told.append(
+            f"{look:,} answers take {minutes[k]:.0f} minutes and reach F1 {curve.mean[k]:.3f}; whole sentences, least "
+            f"sure first, reach that with {tokens} labelled tokens, and {theirs:.3f} in the same minutes"
+        )
+    return f"By the model of a person's time, {'; '.join(told)}."
+
+
+def from_words(rows: Sequence[Row], words: Sequence[Row]) -> str:
+    """What the part-of-speech column is worth: without it, and alone."""
+    figures = {(row["features"], row["learner"], row["answers"]): float(row["test_mean"]) for row in words}
+    (table,) = [row for row in words if row["columns"] == "parts of speech"]
+    curve, _ = _curve(rows, _ASKER)
+    head = ["", *(f"{look:,} answers" for look in _LOOKS)]
+    with_them = [f"{curve.mean[curve.at == look][0]:.3f}" for look in _LOOKS]
+    lines = [_line("test F1", head[1:]), "|---" * len(head) + "|", _line("words and parts of speech", with_them)]
+    for features in ("ner", "chunking"):
+        cells = [f"{figures[features, _ASKER, str(look)]:.3f}" for look in _LOOKS]
+        lines.append(_line(f"words alone, `--features {features}`", cells))
+    alone = f"{float(table['test_mean']):.3f}"
+    about = f"no answers: each of the {table['features']} parts of speech with its most frequent tag"
+    return "\n".join([*lines, _line(about, [alone] * len(_LOOKS))])
+
+
+def one_pass(rows: Sequence[Row]) -> str:
+    """Text, each document once: our average loss beside that of Vowpal Wabbit's best way."""
+    rivals = [row for row in rows if row["title"].startswith(RIVAL)]
+    if not rivals:
+        raise DataError("docs/results/answers/table.csv", "has nothing of Vowpal Wabbit; install it and run reproduce")
+    documents = max(int(row["answers"]) for row in rivals)
+    best = min((row for row in rivals if int(row["answers"]) == documents), key=_loss)
+    (mine,) = [row for row in rows if (row["title"], row["answers"]) == (_ONE_PASS, str(documents))]
+    name = best["title"].removeprefix(RIVAL).strip()
+    return (
+        f"In one pass over {documents:,} documents, a right or wrong for each, `part` has an average loss of "
+        f"{_loss(mine):.3f} and Vowpal Wabbit's best ({name}) {_loss(best):.3f}."
+    )
+
+
+def _loss(row: Row) -> float:
+    return float(row["average_loss_mean"])
 
 
 # Scaling

@@ -38,7 +38,7 @@ def need_jinja2() -> None:
     try:
         import jinja2  # noqa: F401
     except ImportError:
-        raise UsageError("pages need jinja2; install it with: pip install 'sparsezo[report]'") from None
+        raise UsageError("pages need jinja2; install it with: pip install jinja2") from None
 
 
 def render(template: str, **context: Any) -> str:

@@ -2,12 +2,14 @@
 
 part = wabbit_part(experiment, lines(experiment))
 part.table, part.findings, part.gaps                # no table, and a gap that says why, where it was not run
+part.records                                        # for programs: a row for each of its ways and each look
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from sparsezo.errors import DamagedError
 from sparsezo.experiments.wabbit import read_wabbit
@@ -16,6 +18,7 @@ from sparsezo.reports.render import PlainTable
 from sparsezo.reports.results import ReportedExperiment, Spread
 from sparsezo.reports.tables import spread_text
 
+RIVAL = "Vowpal Wabbit:"  # what titles of its records begin with
 _COLUMNS = 3  # looks that the table shows, the last ones
 
 
@@ -24,6 +27,7 @@ class WabbitPart:
     table: PlainTable | None = None
     findings: list[str] = field(default_factory=list)
     gaps: list[str] = field(default_factory=list)
+    records: list[dict[str, Any]] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -46,12 +50,13 @@ def wabbit_part(experiment: ReportedExperiment, shown: Sequence[Line]) -> Wabbit
         return WabbitPart(gaps=[f"{error}."])
     if found is None:
         return WabbitPart(
-            gaps=["There is nothing of Vowpal Wabbit: it was not installed (sparsezo[bench]), or failed."]
+            gaps=["There is nothing of Vowpal Wabbit: it was not installed (pip install vowpalwabbit), or failed."]
         )
     looks: list[int] = found["looks"]
+    rates: dict[str, float] = found["rates"]
     theirs = [
         _Row(
-            name,
+            f"{name}, -l {rates[name]:g}" if name in rates else name,
             [Spread(tuple(run["average_loss"][k] for run in runs)) for k in range(len(looks))],
             Spread(tuple(run["test"] for run in runs)) if runs[0]["test"] is not None else None,
         )
@@ -64,7 +69,26 @@ def wabbit_part(experiment: ReportedExperiment, shown: Sequence[Line]) -> Wabbit
     ]
     head = ("learner", *(f"average loss at {look:,}" for look in looks[-_COLUMNS:]), "test accuracy at the end")
     rows = [*_texts("sparsezo", ours), *_texts(f"Vowpal Wabbit {found['version']}", theirs)]
-    return WabbitPart(PlainTable(head, rows), list(_findings(ours, theirs, looks[-1])))
+    return WabbitPart(
+        PlainTable(head, rows),
+        _findings(ours, theirs, looks[-1], found["documents"], bool(rates)),
+        records=[_record(row, look, k, len(looks)) for row in theirs for k, look in enumerate(looks)],
+    )
+
+
+def _record(row: _Row, look: int, k: int, looks: int) -> dict[str, Any]:
+    """Test is known at the last look alone."""
+    loss, test = row.losses[k], row.test if k == looks - 1 else None
+    return {
+        "learner": f"vowpalwabbit {row.name}",
+        "title": f"{RIVAL} {row.name}",
+        "answers": look,
+        "test_mean": test.mean if test else None,
+        "test_sd": test.sd if test else None,
+        "average_loss_mean": loss.mean if loss else None,
+        "average_loss_sd": loss.sd if loss else None,
+        "seeds": len(loss.values) if loss else None,
+    }
 
 
 def _comparable(shown: Sequence[Line]) -> list[Line]:
@@ -81,12 +105,14 @@ def _texts(whose: str, rows: Sequence[_Row]) -> list[tuple[str, ...]]:
     ]
 
 
-def _findings(ours: Sequence[_Row], theirs: Sequence[_Row], documents: int) -> list[str]:
+def _findings(ours: Sequence[_Row], theirs: Sequence[_Row], shown: int, documents: int, tuned: bool) -> list[str]:
     mine, best = (rows[0].last if rows else None for rows in (ours, theirs))
     if mine is None or best is None or not best.mean:
         return []
+    which = f"In one pass over {documents:,} documents" if shown == documents else f"Over the first {shown:,} documents"
+    how = ", each with its best learning rate in other orders of them" if tuned else ""
     return [
-        f"Over {documents:,} documents, a right or wrong for each and none passed over, {ours[0].name} has an average "
-        f"loss of {spread_text(mine)} and Vowpal Wabbit's best ({theirs[0].name}) {spread_text(best)}: "
-        f"{mine.mean / best.mean:.2f} times."
+        f"{which}, each shown once, a right or wrong for each and none passed over, {ours[0].name} has an average loss "
+        f"of {spread_text(mine)}; of {len(theirs)} ways of Vowpal Wabbit{how}, the best on these ({theirs[0].name}) "
+        f"has {spread_text(best)}: {mine.mean / best.mean:.2f} times."
     ]

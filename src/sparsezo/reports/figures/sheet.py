@@ -95,7 +95,7 @@ def need_matplotlib() -> None:
     try:
         import matplotlib  # noqa: F401
     except ImportError:
-        raise UsageError("figures need matplotlib; install it with: pip install 'sparsezo[report]'") from None
+        raise UsageError("figures need matplotlib; install it with: pip install matplotlib") from None
 
 
 @contextmanager

@@ -213,7 +213,7 @@ class TextVectoriser:
 
 
 def missing() -> NotInstalledError:
-    return NotInstalledError("text classification needs scikit-learn; install it with: pip install 'sparsezo[text]'")
+    return NotInstalledError("text classification needs scikit-learn; install it with: pip install scipy scikit-learn")
 
 
 def _checked_words(text: NDArray[Any], idf: NDArray[Any]) -> tuple[list[str], NDArray[Any]]:
