@@ -122,6 +122,10 @@ def test_what_is_there_is_not_done_again(program, loaded, tmp_path):
     for plan, calls in ((PLAN, 2), (PLAN, 2), (replace(PLAN, looks=(3, 9, 50)), 4), (replace(PLAN, seeds=(5,)), 6)):
         write_wabbit(plan, lambda: loaded, tmp_path, "data", lambda text: None)
         assert len(program.calls()) == calls
+    tuned = replace(PLAN, seeds=(5,), tuning_seeds=(7,), rival_rates=(0.5,))
+    for plan, calls in ((tuned, 9), (tuned, 9), (replace(tuned, rival_rates=(3.0,)), 12)):
+        write_wabbit(plan, lambda: loaded, tmp_path, "data", lambda text: None)
+        assert len(program.calls()) == calls
 
 
 def test_without_it_nothing_is_written_and_one_line_said(monkeypatch, tmp_path):

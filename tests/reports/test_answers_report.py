@@ -277,6 +277,12 @@ def test_vowpal_wabbits_best_stands_beside_ours(tmp_path):
     assert f"- In one pass over {LOOKS[-1]:,} documents, each shown once" in text
     assert "of 2 ways of Vowpal Wabbit, each with its best learning rate in other orders of them, the best" in text
     assert "the best on these (square, -l 0.25) has 1.0000 ± 0.0100: 0.50 times." in text
+    with open(tmp_path / "report/table.csv", encoding="utf-8", newline="") as stream:
+        rows = [row for row in csv.DictReader(stream) if row["title"].startswith("Vowpal Wabbit: ")]
+    assert [row["answers"] for row in rows] == [str(look) for look in LOOKS] * 2
+    assert [bool(row["test_mean"]) for row in rows[:3]] == [False, False, True]  # known in the end alone
+    assert [float(row["average_loss_mean"]) for row in rows[:3]] == pytest.approx([0.9, 0.8, 1.0])
+    assert {(row["task"], row["experiment"]) for row in rows} == {("text", rows[0]["experiment"])}
 
 
 def test_less_than_a_pass_is_not_called_one(tmp_path):
