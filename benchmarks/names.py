@@ -1,6 +1,6 @@
-"""README's first command, as a user would run it: raw text made of CoNLL-2002's (or CoNLL-2000's) words, `sparsezo serve
-chunking --inputs raw.txt --tags ...` with its defaults, and somebody who answers by the correct spans, over HTTP. Then
-`sparsezo predict` of unseen raw text, and the F1 of its spans, by characters.
+"""README's first command, as a user would run it: raw text made of CoNLL-2002's (or CoNLL-2000's) words, `sparsezo
+serve chunking --inputs raw.txt --tags ...` with its defaults, and somebody who answers by the correct spans, over HTTP.
+Then `sparsezo predict` of unseen raw text, and the F1 of its spans, by characters.
 
     python benchmarks/names.py DATA [--corpus es|en] [--answers 400,2000] [--seeds 3] [-- --clusters none]
 
@@ -103,7 +103,7 @@ class Reader:
 
 def f1(predicted: Path, gold: list[tuple[str, list[Span]]]) -> float:
     found, right = set(), set()
-    for number, (text, spans) in enumerate(gold, start=1):
+    for number, (_, spans) in enumerate(gold, start=1):
         right |= {(str(number), *span) for span in spans}
     for line in predicted.read_text("utf-8").splitlines():
         document = json.loads(line)
@@ -144,8 +144,11 @@ def run(args: argparse.Namespace, seed: int) -> dict[str, Any]:
             ):
                 subprocess.run([sys.executable, "-m", "sparsezo", *command], check=True, stderr=subprocess.DEVNULL)
             out[look] = round(f1(place / "out.jsonl", unseen), 4)
-    print(f"seed {seed}: {out}, {reader.capitals} of the first 200 about words with a capital, "
-          f"{time.perf_counter() - began:.0f} s", flush=True)
+    print(
+        f"seed {seed}: {out}, {reader.capitals} of the first 200 about words with a capital, "
+        f"{time.perf_counter() - began:.0f} s",
+        flush=True,
+    )
     return out
 
 

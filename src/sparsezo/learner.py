@@ -243,7 +243,9 @@ class Learner(Optimizer):
         """The number of an answer, checked: compiled code believes it."""
         code = answer_code(question, answer)
         if question.kind == "span" and code and span_of(code)[1] >= self._length(question.x):
-            raise UsageError(f"a span that ends at token {span_of(code)[1]}: there are {self._length(question.x)} tokens")
+            raise UsageError(
+                f"a span that ends at token {span_of(code)[1]}: there are {self._length(question.x)} tokens"
+            )
         return code
 
     def _learn(self, question: Question, code: float, params: Any) -> None:

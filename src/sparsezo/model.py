@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -56,15 +56,8 @@ class Model:
         """The best output of every input of data."""
         return predict(self.task.problem(data, learn=False), self.W)
 
-
-    @overload
-    def tag(self, texts: str, threshold: float = 0.0) -> tuple[Span, ...]: ...
-
-    @overload
-    def tag(self, texts: Iterable[str], threshold: float = 0.0) -> Iterator[tuple[Span, ...]]: ...
-
-    def tag(self, texts: str | Iterable[str], threshold: float = 0.0) -> tuple[Span, ...] | Iterator[tuple[Span, ...]]:
-        """The spans of a text, or of each text of many, which are read as they are needed.
+    def tag(self, texts: str | Iterable[str], threshold: float = 0.0) -> Any:
+        """The spans of a text, a tuple; or of each text of many, an iterator of tuples that reads as it goes.
 
         A span has start and end (characters of its text, end exclusive), label and probability; those less likely than
         ``threshold`` are left out.

@@ -103,7 +103,7 @@ def answer_code(question: Question, answer: object) -> float:
 
 
 def answer_name(question: Question, code: float) -> Any:
-    """The other way round, as logs have it; a span as {"first": 3, "last": 4, "label": "LOC"}, or as the last choice."""
+    """The other way round, as logs have it: a span is {"first": 3, "last": 4, "label": "LOC"}, or the last choice."""
     if question.kind == "rate":
         return code
     if question.kind != "span":

@@ -99,7 +99,7 @@ class Settings:
     )
     rater_error: str = option(
         "0",
-        "part, label, span, pair: how often raters are believed to err: E, or for part E0,E1 (a yes that is wrong, a no).",
+        "part, label, span, pair: how often raters are believed to err: E; part also E0,E1 (a wrong yes, a wrong no).",
         word=_but("0", "error {}"),
     )
     rehearse: int | None = option(

@@ -55,7 +55,7 @@ def _timed(learner: Learner, gold: Any, questions: int) -> list[float]:
     return took
 
 
-def simulated(learner: Learner, gold: Any, question: Any) -> str | float:
+def simulated(learner: Learner, gold: Any, question: Any) -> Any:
     """What somebody who knows says."""
     work, params = learner.workspace, learner.settings.step_params()
     work.q[:] = question.numbers

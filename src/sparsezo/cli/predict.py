@@ -25,7 +25,7 @@ def add_predict(app: typer.Typer) -> None:
         insist_parameter(),
         *_of_all_tasks("predict_options"),
     ]
-    about = "Write the best outputs: spans in texts, columns with the predicted tag, label TAB text, or 1-best translations."
+    about = "Write the best outputs: spans of texts, columns with a predicted tag, label TAB text, 1-best translations."
     command(app, "predict", run_predict, params, about)
 
 

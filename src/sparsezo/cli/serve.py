@@ -139,9 +139,7 @@ def _folder(kind: TaskKind, values: Mapping[str, Any]) -> Path:
     return folder
 
 
-def _session(
-    kind: TaskKind, values: Mapping[str, Any], options: ServeOptions, folder: Path
-) -> Session:
+def _session(kind: TaskKind, values: Mapping[str, Any], options: ServeOptions, folder: Path) -> Session:
     from sparsezo.cli import show
     from sparsezo.serve.folder import is_log
     from sparsezo.serve.session import Session

@@ -184,8 +184,7 @@ def said(task: Any, params: Any, x: Any, step: Any, right: Any, q: Any) -> Any:
     if params.rule == SPAN:  # the types with the ends shown, and none: right may be none of these
         n = protocol.options(*args)
         k = int(uniform(key, step, 6) * n)
-        other = np.float64(NO_SPAN) if k == n - 1 else span_code(q[0], q[2], 2 * k)
-        return other
+        return np.float64(NO_SPAN) if k == n - 1 else span_code(q[0], q[2], 2 * k)
     k = int(uniform(key, step, 6) * (protocol.options(*args) - 1))
     other = np.float64(protocol.option(*args, k))
     return other if other < right else np.float64(protocol.option(*args, k + 1))

@@ -33,7 +33,7 @@ class MarkedSpan(Strict):
 
 
 class Tell(Strict):
-    """``answer``: a choice, a label's name, a grade, or a span. The same again with the same ``nonce`` is applied once."""
+    """``answer``: a choice, a label, a grade or a span. The same again with the same ``nonce`` is applied once."""
 
     id: Id
     answer: Annotated[str, Field(min_length=1, max_length=500)] | Annotated[int, Field(ge=0, le=100)] | MarkedSpan

@@ -1,8 +1,9 @@
 """Which question a person gets next.
 
 First what came back because its time was over; then what was drawn to be asked of a second person; one in twenty is of
-the audit set; every other one is a span that the inputs came with, while there are any; the rest are the learner's own, chosen where the model is unsure (docs/answers.md). Never: an input of
-the audit set, a part that somebody is being asked about now, one whose answer is known, or what this person has seen.
+the audit set; every other one is a span that the inputs came with, while there are any; the rest are the learner's own,
+chosen where the model is unsure (docs/answers.md). Never: an input of the audit set, a part that somebody is being
+asked about now, one whose answer is known, or what this person has seen.
 """
 
 from __future__ import annotations

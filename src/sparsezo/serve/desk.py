@@ -162,7 +162,7 @@ class Desk:
         if event.kind == "label" or (event.kind == "part" and event.answer == '"yes"'):
             self.certain[entry.part] += by
         if event.kind == "span":
-            self.settled[row.x].update({token: by for token in _settled_by(row, event)})
+            self.settled[row.x].update(dict.fromkeys(_settled_by(row, event), by))
 
     def is_settled(self, row: QuestionRow) -> bool:
         """Whether answers to span have said what all the tokens of a question about a span are."""

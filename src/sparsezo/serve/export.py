@@ -14,7 +14,7 @@ import functools
 import io
 import json
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -44,7 +44,7 @@ File = tuple[str, str, Iterator[bytes]]  # its name, media type and content
 class Exports(Core):
     def export(self, what: str) -> File:
         """As it is now: what is answered meanwhile is not in it."""
-        made = {
+        made: dict[str, Callable[[], File]] = {
             "answers.jsonl": self._answers_jsonl,
             "answers.csv": self._answers_csv,
             "pairs.jsonl": self._pairs,

@@ -146,11 +146,10 @@ class Reports(Core):
                 if (self._auditor.one(W, x) != len(contents.task.tags) - 1).any():
                     return None
         return (
-            f"After {answers:,} answers the model still finds nothing in {min(n, _LOOKED_AT):,} {contents.kind.inputs}. "
-            "Look at the answers so far (export them): were any spans said to be there? If hardly any were, the texts may "
-            "have few of these types: give texts that have more, or a list of known names with --gazetteer, or "
-            "labelled examples with --init-labels. If many were, check that people mark whole names, and the words "
-            "that --tags gives for the types."
+            f"After {answers:,} answers the model finds nothing in {min(n, _LOOKED_AT):,} {contents.kind.inputs}. "
+            "Export the answers: was anything said to be there? If hardly anything was, the texts may have little of "
+            "these types: give texts that have more, a list of known names with --gazetteer, or labelled examples with "
+            "--init-labels. If much was, see whether people mark whole names, and what --tags calls the types."
         )
 
     def _speed(self, person: int | None) -> tuple[int, float]:

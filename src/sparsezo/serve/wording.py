@@ -64,7 +64,9 @@ def _names(contents: Contents, labels: Sequence[str]) -> dict[str, str]:
     """What people call the labels; where that is what they are, nothing is said."""
     if not hasattr(contents.serving, "choice_words"):
         return {}
-    return {name: words for name, words in contents.serving.choice_words(contents.task, labels).items() if words != name}
+    return {
+        name: words for name, words in contents.serving.choice_words(contents.task, labels).items() if words != name
+    }
 
 
 def turned(question: Question) -> Question:

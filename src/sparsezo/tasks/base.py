@@ -35,7 +35,9 @@ class Problem:
     max_columns: int
     dtype: type[np.floating[Any]] = np.float32  # of the weights and scores
     questions: Questions = field(default_factory=dict)  # (rule, what it is about) -> the answers to choose from
-    start: tuple[NDArray[np.int64], NDArray[Any]] | None = None  # rows of W that rules which ask begin with, 0 elsewhere
+    start: tuple[NDArray[np.int64], NDArray[Any]] | None = (
+        None  # rows of W that rules which ask begin with, 0 elsewhere
+    )
     adagrad_start: float = 1.0  # under the root of Adagrad's step, where a rule learns from answers
     learn: bool = True  # False: to decode only
     risk: bool = True  # it has the annealed criterion's room

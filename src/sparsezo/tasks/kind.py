@@ -95,7 +95,7 @@ class TaskKind:
         return lines
 
     def predict_spans(self, model: Any, path: str, options: Mapping[str, Any], target: Path | IO[bytes]) -> bool:
-        """Write texts with spans, where that is what the task and these options give; False: ``predict`` gives lines."""
+        """Write texts with spans, where these are what the options ask for; False: ``predict`` gives lines."""
         files = self._files()
         return hasattr(files, "predict_spans") and bool(files.predict_spans(model, path, options, target))
 

@@ -12,6 +12,7 @@ import os
 from collections.abc import Sequence
 from importlib.util import find_spec
 
+from sparsezo import extras
 from sparsezo.errors import UsageError, quoted
 from sparsezo.notes import say
 from sparsezo.tasks.chunking.cluster_learning import learned
@@ -84,7 +85,7 @@ def _suitable(corpus: Corpus, whole: bool) -> Clusters | None:
         if not is_installed():
             say(
                 f"{corpus.path}: no `clusters`; those of {language}, the text's language, bring {_GAIN} F1: "
-                "pip install 'sparsezo[clusters]'"
+                f"{extras.pip_install('clusters')}"
             )
             return None
         table = packaged(language)

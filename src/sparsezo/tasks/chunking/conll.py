@@ -70,7 +70,9 @@ class Source:
         return Source(self.documents, self.of_sentence[sentences], self.starts[tokens], self.ends[tokens])
 
     def take(self, sentences: Sequence[int] | NDArray[np.int64], tokens: NDArray[np.int64]) -> Source:
-        return Source(self.documents, self.of_sentence[np.asarray(sentences, np.int64)], self.starts[tokens], self.ends[tokens])
+        return Source(
+            self.documents, self.of_sentence[np.asarray(sentences, np.int64)], self.starts[tokens], self.ends[tokens]
+        )
 
     def document(self, sentence: int) -> Document:
         return self.documents[int(self.of_sentence[sentence])]

@@ -81,7 +81,7 @@ def given_event(E: Any, R: Any, K: Any, start: Any, shown: Any, wanted: Any, g: 
             inverse = np.float32(1) / top
             for b in range(K):
                 g[here, b] *= inverse
-            chance *= top
+            chance *= np.float64(top)
     total = np.float32(0)
     for b in range(K):
         out[R, b] = E[R, b] * g[here, b]

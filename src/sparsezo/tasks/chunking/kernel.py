@@ -21,7 +21,6 @@ from sparsezo.tasks.chunking.events import ANYTHING, given_event, other_than, sh
 from sparsezo.tasks.chunking.expected_accuracy import expected_accuracy_gradient
 from sparsezo.tasks.chunking.expected_f1 import expected_f1, expected_f1_gradient, node_table
 
-
 MISSING = -1  # the tag of a token that nobody has said anything of
 
 
@@ -193,7 +192,10 @@ def _supervise(gold: Any, task: Any, x: Any, S: Any, D: Any) -> None:
     P = S if task.order == 2 else task.scratch.P
     chains.relative(P, task.tokens[x], task.n_tags, task.start, task.scratch.best, task.scratch.E)
     z = gold.tags[gold.offsets[x] : gold.offsets[x + 1]]
-    if z.min() < 0:
+    missing = 0
+    for i in range(task.tokens[x]):
+        missing += z[i] < 0
+    if missing > 0:
         _known_minus_marginals(task, x, z, D)
     else:
         _path_minus_marginals(task, x, z, D)
@@ -208,7 +210,10 @@ def _known_minus_marginals(task: Any, x: Any, z: Any, D: Any) -> None:
     for i in range(R):
         room.wanted[i] = z[i] if z[i] >= 0 else ANYTHING
     given_event(room.E, R, K, task.start, task.shown, room.wanted, room.p, room.E2)
-    if room.E2[R, :K].max() > 0:  # else the model takes what is known to be impossible
+    total = np.float32(0)
+    for b in range(K):
+        total += room.E2[R, b]
+    if total > 0:  # else the model takes what is known to be impossible
         chains.add_marginals(room.E2, R, K, task.start, room.p, np.float32(1), DP)
         chains.subtract_marginals(room.E, R, K, task.start, room.p, DP)
     if task.order == 1:

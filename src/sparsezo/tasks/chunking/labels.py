@@ -66,7 +66,7 @@ def placed_spans(task: Chunking, corpus: Corpus, which: str) -> list[tuple[int, 
     source = corpus.source
     if source is None:
         return []
-    found = []
+    found: list[tuple[int, tuple[int, ...]]] = []
     number = {tag: k for k, tag in enumerate(task.tags)}
     firsts = np.searchsorted(source.of_sentence, np.arange(len(source.documents) + 1))
     for k, document in enumerate(source.documents):

@@ -71,7 +71,9 @@ class ChunkingOptions:
         if self.template is not None and self.features is not None:
             raise UsageError("`template` and `features` both say what the templates are; give one of them")
         if self.format == "text" and self.tags is None:
-            raise UsageError("`format` text has no tags; name the types of spans to learn with `tags`, as in PER,LOC,ORG")
+            raise UsageError(
+                "`format` text has no tags; name the types of spans to learn with `tags`, as in PER,LOC,ORG"
+            )
 
 
 @dataclass(frozen=True)

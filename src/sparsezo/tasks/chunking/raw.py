@@ -266,4 +266,4 @@ def require_spans(documents: Sequence[Document], path: str, *, whole: bool = Fal
             "`init_labels`, to start from",
         )
     if all(document.spans is None for document in documents):
-        raise DataError(path, "has no spans in it; give a file that has, such as JSON lines with \"spans\"")
+        raise DataError(path, 'has no spans in it; give a file that has, such as JSON lines with "spans"')

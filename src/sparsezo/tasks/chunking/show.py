@@ -60,7 +60,7 @@ _OF_OUTPUTS = {
 def shown(task: Chunking, data: Corpus, question: Question | Proposal) -> dict[str, Any]:
     """words, question; part, label and span: first, last (places of tokens), part, tag; others: outputs, tags of each.
 
-    Of raw text also ``gaps``: what stands behind each token, and ``where``: the document, and the sentence's place in it.
+    Of raw text also ``gaps``: what stands behind each token, and ``where``: the document and the sentence's place.
     """
     begin, end = data.offsets[question.x : question.x + 2].tolist()
     words = _words(data, begin, end)

@@ -34,7 +34,10 @@ def start_weights(task: Chunking) -> Rows | None:
     if task.metric != "f1" or task.listed:
         return None
     after = _after_tags(task)
-    inside, outside = np.array([float(tag != OUTSIDE) for tag in task.tags]), np.array([tag == OUTSIDE for tag in task.tags])
+    inside, outside = (
+        np.array([float(tag != OUTSIDE) for tag in task.tags]),
+        np.array([tag == OUTSIDE for tag in task.tags]),
+    )
     found: dict[int, NDArray[np.float64]] = {}
     if task.order == 1:
         found |= {len(task.index) + a: row for a, row in enumerate(after)}

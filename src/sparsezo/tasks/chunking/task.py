@@ -110,7 +110,7 @@ class Chunking:
     ) -> tuple[Chunking, Corpus]:
         """The task of a training corpus, and that corpus with its tags as the task sees them.
 
-        ``tags``: those to learn, where the corpus does not have them (``named_tags``). ``split``: it is raw text, split like this.
+        ``tags``: those to learn, where the corpus does not have them (``named_tags``). ``split``: of raw text, how.
         ``columns``: those made of the words, which templates call by name (columns.py).
         """
         given: dict[str, Any] = {"only": only, "order": order, "features": features, "scheme": scheme}
