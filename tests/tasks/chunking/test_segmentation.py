@@ -139,7 +139,15 @@ EXAMPLES = {
         ["The Ph.D. student said ' I wo n't ' .", "Mr. X left ."],
     ),
     "initials without case": ("قال د. محمد نعم. ثم ذهب.", ["قال د. محمد نعم .", "ثم ذهب ."]),
-    "short words before numbers": ("Op 1 jan. 2000, tj. 5 dagen. Zo.", ["Op 1 jan. 2000 , tj. 5 dagen .", "Zo ."]),
+    "short words before numbers": ("Op 1 jan. 2000, ok. 5 dagen. Zo.", ["Op 1 jan. 2000 , ok. 5 dagen .", "Zo ."]),
+    "units": ("It is 5 km. Boston is far.", ["It is 5 km .", "Boston is far ."]),
+    "what is short only with a capital": (
+        "Bo did ten reps. Rep. Smith did more.",
+        ["Bo did ten reps .", "Rep. Smith did more ."],
+    ),
+    "capitals that are no title": ("Je to v SR. Samo.", ["Je to v SR .", "Samo ."]),
+    "a word of one letter": ("Ew deng e. Firat hat.", ["Ew deng e .", "Firat hat ."]),
+    "days of months": ("Dne 3. ledna, Berlin, 3. Mai 2000.", ["Dne 3. ledna , Berlin , 3. Mai 2000 ."]),
     "emoji": ("👩‍👩‍👧 🇩🇪🇫🇷 1️⃣ 👍🏽ok", ["👩‍👩‍👧 🇩🇪 🇫🇷 1️⃣ 👍🏽 ok"]),
     "two periods": ("He lives in the U.S.. She left.", ["He lives in the U.S. .", "She left ."]),
     "a list": ("Steps: 1. Go. 2. Stop.", ["Steps : 1. Go .", "2. Stop ."]),
@@ -201,10 +209,8 @@ def test_a_text_of_two_lines() -> None:
     assert shown(wrapped) == shown(wrapped.replace("\n", " "))
     headlines = ["Mayor hopes for two hundred new jobs in the north", "Company sells plant to investors from a bank"]
     assert shown("\n".join(headlines)) == headlines
-    assert shown("so tired after work today\nno idea what to cook") == [
-        "so tired after work today",
-        "no idea what to cook",
-    ]
+    tweets = ["so very tired after a long day at the desk", "no idea what to cook"]
+    assert shown("\n".join(tweets)) == tweets
 
 
 HEADLINES = [

@@ -484,7 +484,8 @@ class _Walk:
         self, text: str, kinds: str, starts: list[int], ends: list[int], last: list[bool], speech: _Speech
     ) -> None:
         self.text, self.kinds, self.starts, self.ends, self.last = text, kinds, starts, ends, last
-        self.speech, self.caseless = speech, False
+        self.speech = speech
+        self.caseless = False  # whether the text has no capitals where sentences begin
 
     def look(self, i: int, sentences: bool) -> bool:
         """Token i is a period or its like: marks a sentence's end; True if it is part of the word before it."""
