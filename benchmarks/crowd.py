@@ -108,8 +108,30 @@ def teach(args: argparse.Namespace) -> dict[str, Any]:
             train = ["train", "chunking", "--train", str(few), "--rule", "supervised", "--iterations", "20k"]
             subprocess.run([sys.executable, "-m", "sparsezo", *train, "-o", str(place / "m.szo")], check=True)
             more = ["--model", str(place / "m.szo")]
-        about = ["--inputs", str(inputs), "--tags", "NP", "--dev", str(dev), "--log", str(place / "log"), "--port", "0"]
-        people = ["--people", str(len(ERRORS)), "--overlap", "0.1", "--audit", "200", "--seed", str(args.seed)]
+        about = [
+            "--inputs",
+            str(inputs),
+            "--tags",
+            "NP",
+            "--rule",
+            "part",
+            "--dev",
+            str(dev),
+            "--log",
+            str(place / "log"),
+        ]
+        people = [
+            "--port",
+            "0",
+            "--people",
+            str(len(ERRORS)),
+            "--overlap",
+            "0.1",
+            "--audit",
+            "200",
+            "--seed",
+            str(args.seed),
+        ]
         with served(*about, *people, *more) as (_, links, admin):
             began = time.perf_counter()
             left = threading.Semaphore(args.answers)
@@ -223,7 +245,8 @@ def load(args: argparse.Namespace) -> dict[str, Any]:
     with tempfile.TemporaryDirectory(dir=args.scratch) as folder:
         place = Path(folder)
         inputs = gold.write(place / "raw.txt", DEV, None, tagged=False)
-        about = ["--inputs", str(inputs), "--tags", "NP", "--log", str(place / "log"), "--people", str(args.people)]
+        about = ["--inputs", str(inputs), "--tags", "NP", "--rule", "part", "--log", str(place / "log")]
+        about += ["--people", str(args.people)]
         with served(*about, "--port", "0") as (process, links, _):
             port = re.search(r":(\d+)/", links[0])[1]  # type: ignore[index]
             end = time.perf_counter() + args.seconds

@@ -107,9 +107,7 @@ def test_what_is_shown_is_the_best_span_there(mode):
         asked += 1
         inside = np.array([any(a <= q[0] and b >= q[2] for a, b, _ in spans(path, "two types")) for path in paths])
         token = [i for i in range(R) if q[0] <= i <= q[2]]
-        best = {
-            i: paths[np.where([seen(path, "two types")[i] != 4 for path in paths], p, 0).argmax()] for i in token
-        }
+        best = {i: paths[np.where([seen(path, "two types")[i] != 4 for path in paths], p, 0).argmax()] for i in token}
         assert inside.any()
         assert any((q[0], q[2], q[1]) in spans(path, "two types") for path in best.values())
     assert asked > 50

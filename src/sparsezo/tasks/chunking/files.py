@@ -31,6 +31,7 @@ from sparsezo.tasks.chunking.labels import learned_labels
 from sparsezo.tasks.chunking.options import AUTO, NO_CLUSTERS, ChunkingOptions, PredictOptions, ReadingOptions
 from sparsezo.tasks.chunking.raw import (
     corpus_of,
+    language_of,
     read_raw,
     read_stream,
     require_spans,
@@ -47,12 +48,14 @@ _TASK = "task chunking"
 _TOKENS = (COLUMNS, CRFSUITE)  # formats that are of tokens; all others are of texts
 from_arrays = Chunking.from_arrays
 
+How = dict[str, Any]  # split and language of raw text, as ``corpus_of`` and ``Chunking.fit`` take them; empty: tokens
+
 
 def load(files: Files) -> Loaded:
     options = make_options(ChunkingOptions, files.options, _TASK)
     if options.tags is not None:
         return _load_unlabelled(files, options)
-    train, split = _read_train(files, options)
+    train, how = _read_train(files, options)
     scheme = IOB2
     if train.source is None:
         scheme, train = understood(train, options.scheme)  # as a whole, before dev is cut off
@@ -62,9 +65,9 @@ def load(files: Files) -> Loaded:
         cut(n, len(train), "sentences", path)
         dev, train = train[:n], train[n:]
     elif files.dev is not None:
-        dev = _read_held(files.dev, train, options, split)
-    test = _read_held(files.test, train, options, split) if files.test else None
-    task, train = Chunking.fit(train, scheme=scheme, split=split, **fit_options(options, train))
+        dev = _read_held(files.dev, train, options, how)
+    test = _read_held(files.test, train, options, how) if files.test else None
+    task, train = Chunking.fit(train, scheme=scheme, **how, **fit_options(options, train))
     loaded = Loaded(task, Data(train, task.seen(dev) if dev else None, task.seen(test) if test else None))
     return _with_labels(loaded, options)
 
@@ -92,58 +95,58 @@ def _format_of(path: str, options: ChunkingOptions, head: bytes | None) -> str:
     return TEXT if found == UNKNOWN else found
 
 
-def _read_train(files: Files, options: ChunkingOptions) -> tuple[Corpus, str | None]:
+def _read_train(files: Files, options: ChunkingOptions) -> tuple[Corpus, How]:
     """Labelled training data, and how its texts were split where it is of texts."""
     path = files.train[0] if files.train else files.one_train("chunking")
     if os.path.isdir(path):
-        return _labelled_texts(files.train, options), options.split
+        return _labelled_texts(files.train, options)
     with open_sniffed(path, SNIFFED) as (head, stream):
         format = _format_of(path, options, head)
         if format in _TOKENS:
             files.one_train("chunking")
             if format == CRFSUITE:
                 _refuse_templates(path, options)
-                return read_crfsuite(path, stream), None
-            return read_conll(path, column=options.column, stream=stream), None
+                return read_crfsuite(path, stream), {}
+            return read_conll(path, column=options.column, stream=stream), {}
     if format in (TEXT, TABLE):
         raise DataError(
             path,
             "looks like running text, without tags; name the types of spans to learn with `tags`, as in PER,LOC,ORG",
         )
-    return _labelled_texts(files.train, options), options.split
+    return _labelled_texts(files.train, options)
 
 
-def _labelled_texts(paths: tuple[str, ...], options: ChunkingOptions) -> Corpus:
+def _labelled_texts(paths: tuple[str, ...], options: ChunkingOptions) -> tuple[Corpus, How]:
     _refuse_column(paths[0], options.column)
     documents = list(read_raw(paths, options.format))
     require_spans(documents, paths[0], whole=True)
     labelled = [document for document in documents if document.spans is not None]
-    return corpus_of(labelled, paths[0], split=options.split, labelled=True, cuts=True)
+    how = {"split": options.split, "language": language_of(labelled)}
+    return corpus_of(labelled, paths[0], labelled=True, cuts=True, **how), how
 
 
-def _read_held(path: str, train: Corpus, options: ChunkingOptions, split: str | None) -> Corpus:
+def _read_held(path: str, train: Corpus, options: ChunkingOptions, how: How) -> Corpus:
     """Labelled data to look at, like the training data."""
-    if split is not None:
-        return _held_texts(path, split)
+    if how:
+        return _held_texts(path, how)
     return _read_tokens(path, train.listed is not None, options.column, train.column)
 
 
-def _held_texts(path: str, split: str) -> Corpus:
+def _held_texts(path: str, how: How) -> Corpus:
     """Labelled texts; tokens are found as a prediction finds them, whatever the labels are."""
     documents = list(read_raw([path]))
     require_spans(documents, path, whole=True)
-    return corpus_of((each for each in documents if each.spans is not None), path, split=split, labelled=True)
+    return corpus_of((each for each in documents if each.spans is not None), path, labelled=True, **how)
 
 
 def _load_unlabelled(files: Files, options: ChunkingOptions) -> Loaded:
     """Train has no tags that anybody looks at; dev and test are files that do."""
     path = files.train[0] if files.train else files.one_train("chunking")
     refuse_held_out(files, path)
-    train, split = _read_unlabelled(files, options)
+    train, how = _read_unlabelled(files, options)
     if train.listed is not None:
         _refuse_templates(path, options)
-    how = {"scheme": options.scheme, "tags": options.tags, "split": split}
-    task, train = Chunking.fit(train, **how, **fit_options(options, train))  # type: ignore[arg-type]
+    task, train = Chunking.fit(train, scheme=options.scheme, tags=options.tags, **how, **fit_options(options, train))
     held = [task.seen(_labelled(task, each, options)) if each else None for each in (files.dev, files.test)]
     for part in held:
         if part is not None:
@@ -151,7 +154,7 @@ def _load_unlabelled(files: Files, options: ChunkingOptions) -> Loaded:
     return _with_labels(Loaded(task, Data(train, *held)), options)
 
 
-def _read_unlabelled(files: Files, options: ChunkingOptions) -> tuple[Corpus, str | None]:
+def _read_unlabelled(files: Files, options: ChunkingOptions) -> tuple[Corpus, How]:
     """Sentences without tags, and how they were split where they are of texts."""
     path = files.train[0]
     if not os.path.isdir(path):
@@ -159,17 +162,19 @@ def _read_unlabelled(files: Files, options: ChunkingOptions) -> tuple[Corpus, st
             format = _format_of(path, options, head)
             if format in _TOKENS:
                 files.one_train("chunking")
-                return read_unlabelled(path, options, stream, format == CRFSUITE), None
+                return read_unlabelled(path, options, stream, format == CRFSUITE), {}
             if path == STANDARD_INPUT:  # which can be read only once
-                return _raw(read_stream(path, format, head, stream), files, options), options.split
-    return _raw(read_raw(files.train, options.format), files, options), options.split
+                return _raw(read_stream(path, format, head, stream), files, options)
+    return _raw(read_raw(files.train, options.format), files, options)
 
 
-def _raw(documents: Iterator[Document], files: Files, options: ChunkingOptions) -> Corpus:
+def _raw(documents: Iterator[Document], files: Files, options: ChunkingOptions) -> tuple[Corpus, How]:
     _refuse_column(files.train[0], options.column)
-    corpus = corpus_of(documents, ", ".join(files.train), split=options.split)
+    texts = list(documents)
+    how = {"split": options.split, "language": language_of(texts)}
+    corpus = corpus_of(texts, ", ".join(files.train), **how)
     said_what_was_read(corpus, options.split)
-    return corpus
+    return corpus, how
 
 
 def _refuse_column(path: str, column: str | None) -> None:
@@ -194,7 +199,7 @@ def _labelled(task: Chunking, path: str, options: ChunkingOptions) -> Corpus:
             if detect_format(path, head) == COLUMNS:
                 return read_conll(path, n_columns=task.n_columns, column=options.column, stream=stream)
     if task.split is not None:
-        return _held_texts(path, task.split)
+        return _held_texts(path, {"split": task.split, "language": task.language})
     if task.listed:
         return read_crfsuite(path)
     return read_conll(path, n_columns=task.n_columns, column=options.column, trained_column=task.column)

@@ -32,7 +32,8 @@ _PASSES = 10  # over the labelled sentences
 def learned_labels(task: Chunking, documents: Sequence[Document], path: str) -> NDArray[Any]:
     """Features x labels, from labelled documents of words that the task's own data may or may not have."""
     labelled = [document for document in documents if document.spans is not None]
-    corpus = task.seen(corpus_of(labelled, path, split=task.split or "spaces", labelled=True, cuts=True))
+    how: dict[str, Any] = {"split": task.split or "spaces", "language": task.language}
+    corpus = task.seen(corpus_of(labelled, path, labelled=True, cuts=True, **how))
     problem = task.problem(corpus, asks=True)
     start = Learner(problem, Settings.complete({"rule": "part"}, task.defaults)).weights()
     settings = Settings.complete({"rule": "supervised", "step": "adagrad"}, task.defaults)

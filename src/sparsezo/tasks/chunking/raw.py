@@ -11,6 +11,7 @@ A plain text file is one document, or one document a line (``segmentation.docume
 
 from __future__ import annotations
 
+import itertools
 import os
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
@@ -29,6 +30,7 @@ from sparsezo.tasks.chunking.conll import Corpus, Source
 from sparsezo.tasks.chunking.documents import Document, Span, without_overlap
 from sparsezo.tasks.chunking.formats import TABLE, TEXT, UNKNOWN, detect_format, read_documents
 from sparsezo.tasks.chunking.formats.detecting import SNIFFED
+from sparsezo.tasks.chunking.languages import guess_language
 from sparsezo.tasks.chunking.segmentation import documents_of, segment
 from sparsezo.tasks.chunking.tags import OUTSIDE
 from sparsezo.words import counted
@@ -37,6 +39,7 @@ if TYPE_CHECKING:
     from sparsezo.tasks.chunking.task import Chunking
 
 MISSING_TAG = "?"  # of a token that nobody has said anything of
+_LOOKED_AT = 20_000  # words that tell the language
 _BATCH_CHARACTERS = 1 << 18  # of texts that are tagged at once
 
 
@@ -102,12 +105,18 @@ def _of_text(text: str, path: str) -> Iterator[Document]:
 
 
 def corpus_of(
-    documents: Iterable[Document], path: str, *, split: str = "sentences", labelled: bool = False, cuts: bool = False
+    documents: Iterable[Document],
+    path: str,
+    *,
+    split: str = "sentences",
+    language: str | None = None,
+    labelled: bool = False,
+    cuts: bool = False,
 ) -> Corpus:
     """All sentences of the documents; each token is what stands at its place in the text.
 
-    ``split``: as ``segment`` has it. ``labelled``: tags as the documents' spans say, MISSING_TAG where that is not
-    known. A span that begins or ends inside of a token is of a type that no output has, so that it counts as missed;
+    ``split``, ``language``: as ``segment`` has them. ``labelled``: tags as the documents' spans say, MISSING_TAG where
+    that is not known. A span that begins or ends inside of a token is of a type that no output has, so that it counts as missed;
     with ``cuts`` tokens are cut there instead, to learn from it.
     """
     kept: list[Document] = []
@@ -121,8 +130,8 @@ def corpus_of(
             places = np.array(document.tokens, np.int64).reshape(-1, 2)
             found = places[:, 0], places[:, 1], np.array(document.sentences, np.int64)
         else:
-            borders = [end for span in document.spans or () for end in (span.start, span.end)] if cuts else ()
-            found = segment(text, split=split, cuts=borders)
+            spans = [(span.start, span.end) for span in document.spans or ()] if cuts else ()
+            found = segment(text, split=split, spans=spans, language=language)
         if not len(found[0]):
             kept.append(document)
             continue
@@ -158,6 +167,12 @@ def _tags(document: Document, starts: list[int], ends: list[int], sentences: lis
         if tags[at][:2] == "I-":
             tags[at] = "B" + tags[at][1:]
     return tags
+
+
+def language_of(documents: Sequence[Document]) -> str:
+    """The texts' language, by their first words: "" where that is not sure. A short text alone does not tell."""
+    words = (word for document in documents for word in document.text.split())
+    return guess_language(itertools.islice(words, _LOOKED_AT)) or ""
 
 
 def said_what_was_read(corpus: Corpus, split: str) -> None:
@@ -208,7 +223,7 @@ def _batches(documents: Iterable[Document]) -> Iterator[list[Document]]:
 
 def _tagged(task: Chunking, W: NDArray[Any], batch: list[Document], threshold: float) -> Iterator[Document]:
     try:
-        corpus = corpus_of(batch, "text", split=task.split or "sentences")
+        corpus = corpus_of(batch, "text", split=task.split or "sentences", language=task.language)
     except DataError:  # nothing but white space
         yield from (replace(document, spans=(), tokens=(), sentences=(0,)) for document in batch)
         return

@@ -74,6 +74,7 @@ class Chunking:
     column: str | None = None  # the training file's, for files like it
     bigrams: OfTemplates | None = None  # order 1: the attributes that go with tag bigrams
     split: str | None = None  # the training data was raw text, and this is how it was split; None: it was tokens
+    language: str | None = None  # of raw text, where it is known; looked at where it is split
     type_words: Mapping[str, str] = field(default_factory=dict)  # what people call a type: PER -> person
 
     name = "chunking"
@@ -84,6 +85,8 @@ class Chunking:
             raise UsageError(f"`order` {self.order!r}: choose from 1, 2")
         if self.split not in (None, *SPLITS):
             raise UsageError(f"`split` {self.split!r}: choose from {', '.join(SPLITS)}")
+        if not isinstance(self.language, str | None):
+            raise UsageError(f"`language` {self.language!r}: give a text")
         if not isinstance(self.column, str | None):
             raise UsageError(f"`column` {self.column!r}: give a name or a number in text")
         if not all(isinstance(each, str) for pair in dict(self.type_words).items() for each in pair):
@@ -106,6 +109,7 @@ class Chunking:
         scheme: str = AUTO,
         tags: str | Sequence[str] | None = None,
         split: str | None = None,
+        language: str | None = None,
         columns: Columns = NONE,
     ) -> tuple[Chunking, Corpus]:
         """The task of a training corpus, and that corpus with its tags as the task sees them.
@@ -125,7 +129,9 @@ class Chunking:
         order = order or _order_for(tag_set)
         how = (features or _usual_features(train, templates), order, min_count, hash_bits, len(tag_set), columns)
         index, bigrams = make_indices(corpus, templates, *how)
-        task = cls(tag_set, order, only, len(train.columns), index, scheme, train.column, bigrams, split, words)
+        task = cls(
+            tag_set, order, only, len(train.columns), index, scheme, train.column, bigrams, split, language, words
+        )
         if task.n_features * task.n_labels > _MOST_WEIGHTS:
             fewer = "a higher `min_count`" if hash_bits is None else "fewer `hash_bits`"
             raise UsageError(
@@ -307,7 +313,7 @@ class Chunking:
             "n_columns": self.n_columns,
             "scheme": self.scheme,
             "column": self.column,
-            **({"split": self.split} if self.split else {}),
+            **({"split": self.split, "language": self.language} if self.split else {}),
             **({"type_words": dict(self.type_words)} if self.type_words else {}),
             **own,
         }
@@ -323,7 +329,8 @@ class Chunking:
         try:
             words = settings.get("type_words", {})
             split = settings.get("split", "spaces" if settings.get("lines") is True else None)  # lines: of 0.1
-            return cls(tuple(tags), order, only, n_columns, index, scheme, column, bigrams, split, words)
+            own = (split, settings.get("language"), words)
+            return cls(tuple(tags), order, only, n_columns, index, scheme, column, bigrams, *own)
         except UsageError as error:
             raise ValueError(str(error)) from None
 
