@@ -219,6 +219,15 @@ def test_spacy_tokens_are_cut_only_where_a_span_needs_it(tmp_path):
     assert [(ent.start_char, ent.end_char) for ent in doc.ents] == [(0, 4), (5, 8)]
 
 
+@pytest.mark.parametrize(("start", "end"), [(0, 2), (1, 3), (1, 2), (0, 3), (3, 5), (3, 4)])
+@pytest.mark.parametrize("tokens", [None, ((0, 1), (2, 3), (5, 6))])
+def test_spans_may_begin_and_end_in_blanks(tmp_path, start, end, tokens):
+    document = Document("a b  c", None, (Span(start, end, "X"),), tokens=tokens)
+    write_documents([document], "spacy", tmp_path / "x.spacy")
+    (doc,) = docs(tmp_path / "x.spacy")
+    assert (doc.text, [(ent.start_char, ent.end_char) for ent in doc.ents]) == (document.text, [(start, end)])
+
+
 def test_spacy_needs_labels(tmp_path):
     with pytest.raises(DataError, match="document 1: a span without a label"):
         write_documents([Document("x", spans=(Span(0, 1, ""),))], "spacy", tmp_path / "x.spacy")
