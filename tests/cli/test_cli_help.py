@@ -58,6 +58,7 @@ OF_TASK = {
         "--raw-tf",
         "--min-count",
         "--hash-bits",
+        "--vectors",
         "--stream",
         "--window",
     },
