@@ -60,6 +60,7 @@ OF_TASK = {
         "--raw-tf",
         "--min-count",
         "--hash-bits",
+        "--vectors",
         "--stream",
         "--window",
     },

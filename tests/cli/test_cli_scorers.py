@@ -32,7 +32,7 @@ def raw(tmp_path):
 
 def test_the_example_teaches_from_documents_without_labels(program, tmp_path, raw):
     model = tmp_path / "m.szo"
-    words = ["train", "text", "--train", raw, "--classes", "sci,talk", "--rule", "preference"]
+    words = ["train", "text", "--train", raw, "--classes", "sci,talk", "--rule", "preference", "--vectors", "none"]
     code, out, err = program(*words, "--answers", 150, "--scorer", scorer(EXAMPLE), "-o", model, "--json")
     assert code == 0, err
     assert f"{raw}: 60 documents without labels, texts" in err

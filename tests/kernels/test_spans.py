@@ -164,10 +164,14 @@ def test_supervision_with_tags_that_are_not_known(tags, order):
         D = np.full(S.shape, np.nan, np.float32)
         supervise(gold, task, 0, S, D)
         happens = (shown[:, known] == z[known]).all(axis=1)
+        for i in range(1, R):  # a span that is known ends before what is not
+            if TAG_SETS[tags][2] and known[i - 1] and not known[i] and z[i - 1] != task.n_tags - 1:
+                happens &= shown[:, i] != z[i - 1] + (z[i - 1] % 2 == 0)
+        if not happens.any():
+            continue
         given = np.tensordot(p * happens / p[happens].sum(), phi, 1)
-        expected = 0 if known.all() and not TAG_SETS[tags][2] else given - np.tensordot(p, phi, 1)
         if not known.all():
-            np.testing.assert_allclose(D, expected, atol=2e-4)
+            np.testing.assert_allclose(D, given - np.tensordot(p, phi, 1), atol=2e-4)
 
 
 def test_what_is_known_of_a_long_sentence_does_not_underflow():

@@ -244,7 +244,7 @@ FORMATS = {
 @pytest.mark.parametrize("name", FORMATS)
 def test_text_reads_documents_without_labels_and_says_how(load, name):
     ending, text, labelled = FORMATS[name]
-    loaded, remarks = load("text", text, ending, classes="talk,sci")
+    loaded, remarks = load("text", text, ending, classes="talk,sci", vectors="none")
     task, train = loaded.task, loaded.data.train
     assert task.classes == ("talk", "sci")
     assert [each.replace("\t", " ") for each in train.documents.texts] == DOCUMENTS
@@ -281,9 +281,9 @@ def test_classes_are_named():
 def test_dev_of_text_has_labels_among_the_classes(load, tmp_path):
     dev = tmp_path / "dev.tsv"
     dev.write_text("sci\tan orbit\ntalk\ta tax\n")
-    loaded, _ = load("text", "\n".join(DOCUMENTS), dev=str(dev), classes="talk,sci")
+    loaded, _ = load("text", "\n".join(DOCUMENTS), dev=str(dev), classes="talk,sci", vectors="none")
     assert loaded.task.gold(loaded.data.dev).labels.tolist() == [1, 0]
-    loaded, _ = load("text", "\n".join(DOCUMENTS), dev=str(dev), classes="talk,rec")
+    loaded, _ = load("text", "\n".join(DOCUMENTS), dev=str(dev), classes="talk,rec", vectors="none")
     with pytest.raises(DataError, match=r"dev.tsv:1: label 'sci' is none of the model's classes, which are talk, rec"):
         loaded.task.gold(loaded.data.dev)
     with pytest.raises(UsageError, match=r"`dev` 1: .*has no labels to look at"):

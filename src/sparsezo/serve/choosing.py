@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
 from sparsezo.errors import SparsezoError, UsageError
@@ -37,7 +37,9 @@ class Chooser:
         audit_kind: str,
         overlap: float,
         suggested: Sequence[tuple[int, list[int]]] = (),
+        sensible: Callable[[Question], bool] = lambda _: True,
     ) -> None:
+        self._sensible = sensible  # whether a question would not puzzle people
         self._suggested = [each for each in reversed(suggested) if each[0] not in {row.x for row in audit}]
         self._learner, self._desk, self._overlap, self._kind = learner, desk, overlap, audit_kind
         self._audit = {row.place: row for row in audit}
@@ -112,7 +114,9 @@ class Chooser:
             except SparsezoError as error:
                 raise Refused(f"{error}", "nothing-to-ask") from None
             self._learner.let_go(question)  # it is the log's from here on
-            if question.x not in self._audited and self._fresh(QuestionRow.of(question, **_NOTHING), busy, seen):
+            if question.x in self._audited or not self._sensible(question):
+                continue
+            if self._fresh(QuestionRow.of(question, **_NOTHING), busy, seen):
                 return question
         raise Refused("all that is worth a question is answered, or being asked of somebody", "nothing-to-ask")
 

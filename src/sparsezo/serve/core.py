@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from sparsezo.decoding import Decoder
 from sparsezo.errors import SparsezoError, UsageError
 from sparsezo.learner import Learner
+from sparsezo.questions import Question
 from sparsezo.raters import checked_error, parse_error
 from sparsezo.rules import RULES
 from sparsezo.serve import folder as folders
@@ -126,7 +127,7 @@ class Core:
         for number in list(self.desk.entries):
             self.desk.release(number)
         own = (contents.serving.AUDIT, float(log.meta["overlap"]), self._suggested())
-        self.chooser = Chooser(self.learner, self.desk, log.audit(), *own)
+        self.chooser = Chooser(self.learner, self.desk, log.audit(), *own, self._sensible)
         self.chooser.go_on_from(max((row.step for row in log.questions()), default=-1) + 1)
         self.persons = {row.id: Person(row.id, row.name, bool(row.admin)) for row in log.people()}
         self._tokens = {row.person: row for row in log.tokens()}
@@ -154,6 +155,10 @@ class Core:
             return []
         found: list[tuple[int, list[int]]] = contents.serving.suggested(contents.task, contents.data)
         return found
+
+    def _sensible(self, question: Question) -> bool:
+        serving = self.contents.serving
+        return not hasattr(serving, "sensible") or bool(serving.sensible(self.contents.data, question))
 
     def warm_up(self) -> None:
         """Load what is compiled, or compile it, so that the first who asks or answers does not wait for it."""

@@ -144,7 +144,7 @@ def test_defaults(some):
     for chosen in COMBINATIONS:
         h, mu = some.task.defaults(chosen.rule, chosen.step, chosen.perturb)
         if RULES[chosen.rule].asks:
-            wanted = 0.3
+            wanted = {"label": 0.6, "part": 1.0}.get(chosen.rule, 0.3)
         elif chosen.perturb is None:
             wanted = 0.3 if chosen.rule == "pairwise" else 1.0
         elif chosen.step == "adagrad":

@@ -121,7 +121,7 @@ def _labelled_texts(paths: tuple[str, ...], options: ChunkingOptions) -> tuple[C
     documents = list(read_raw(paths, options.format))
     require_spans(documents, paths[0], whole=True)
     labelled = [document for document in documents if document.spans is not None]
-    how = {"split": options.split, "language": language_of(labelled)}
+    how: How = {"split": options.split, "language": language_of(labelled)}
     return corpus_of(labelled, paths[0], labelled=True, cuts=True, **how), how
 
 
@@ -171,7 +171,7 @@ def _read_unlabelled(files: Files, options: ChunkingOptions) -> tuple[Corpus, Ho
 def _raw(documents: Iterator[Document], files: Files, options: ChunkingOptions) -> tuple[Corpus, How]:
     _refuse_column(files.train[0], options.column)
     texts = list(documents)
-    how = {"split": options.split, "language": language_of(texts)}
+    how: How = {"split": options.split, "language": language_of(texts)}
     corpus = corpus_of(texts, ", ".join(files.train), **how)
     said_what_was_read(corpus, options.split)
     return corpus, how
@@ -277,7 +277,7 @@ def _predicted(model: Any, path: str, how: PredictOptions) -> Iterator[Document]
         given = read_raw([path], None if found != TEXT else TEXT)
         documents = tagged_documents(task, model.W, given, how.threshold)
     for document in documents:
-        if how.format == "label-studio":  # what a model says are predictions there
+        if how.format in ("label-studio", "prodigy"):  # what a model says are predictions, or tasks without an answer
             document = replace(document, spans=None, suggested=document.spans or ())
         yield document
 

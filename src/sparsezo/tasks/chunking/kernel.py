@@ -203,12 +203,17 @@ def _supervise(gold: Any, task: Any, x: Any, S: Any, D: Any) -> None:
 
 @kernel
 def _known_minus_marginals(task: Any, x: Any, z: Any, D: Any) -> None:
-    """D = marginals given the tags that are known, those of z that are not negative, - marginals."""
+    """D = marginals given the tags that are known, those of z that are not negative, - marginals.
+
+    What is known are whole spans: the token behind one does not continue it.
+    """
     R, K, room = task.tokens[x], task.n_tags, task.scratch
     DP = D if task.order == 2 else room.P
     DP[:R] = 0
     for i in range(R):
         room.wanted[i] = z[i] if z[i] >= 0 else ANYTHING
+        if z[i] < 0 and i > 0 and z[i - 1] >= 0 and task.chunks and task.kind[z[i - 1]] != 0:
+            room.wanted[i] = other_than(z[i - 1] + 2 - task.kind[z[i - 1]])  # its I stands behind its B
     given_event(room.E, R, K, task.start, task.shown, room.wanted, room.p, room.E2)
     total = np.float32(0)
     for b in range(K):

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import re
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -97,8 +98,8 @@ def _of_text(text: str, path: str) -> Iterator[Document]:
         say(f"{path}: read as one document (paragraphs, or wrapped lines)")
         yield Document(text, id=name)
         return
-    lines = text.splitlines() if "\r" not in text else text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
-    found = [(number, line) for number, line in enumerate(lines, start=1) if line.strip()]
+    lines = enumerate(re.split(r"\r\n|\n|\r", text), start=1)
+    found = [(number, line) for number, line in lines if line.strip()]
     say(f"{path}: read as {counted(len(found), 'document')}, one a line")
     for number, line in found:
         yield Document(line, id=str(number))
@@ -116,8 +117,8 @@ def corpus_of(
     """All sentences of the documents; each token is what stands at its place in the text.
 
     ``split``, ``language``: as ``segment`` has them. ``labelled``: tags as the documents' spans say, MISSING_TAG where
-    that is not known. A span that begins or ends inside of a token is of a type that no output has, so that it counts as missed;
-    with ``cuts`` tokens are cut there instead, to learn from it.
+    that is not known. A span that begins or ends inside of a token is of a type that no output has, so that it counts
+    as missed; with ``cuts`` tokens are cut there instead, to learn from it.
     """
     kept: list[Document] = []
     words: list[str] = []

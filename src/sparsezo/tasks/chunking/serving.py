@@ -57,6 +57,15 @@ def usual_rule(task: Chunking) -> str:
     return "part" if task.scheme == PLAIN else "span"
 
 
+def sensible(data: Corpus, question: Question) -> bool:
+    """Nobody is asked whether a comma is a person."""
+    if question.kind != "span" or not data.columns:
+        return True
+    first, _, last, _ = question.numbers
+    begin = int(data.offsets[question.x])
+    return any(c.isalnum() for word in data.columns[0][begin + first : begin + last + 1] for c in word)
+
+
 def keep(folder: Path, data: Corpus) -> str:
     return write_inputs(folder, _KIND, to_arrays(data))
 

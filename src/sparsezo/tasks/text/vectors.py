@@ -6,7 +6,7 @@
 Frequent words count less (Arora, Liang and Ma 2017: a word that is a share p of the training documents has the weight
 a / (a + p)), the training documents' mean is subtracted, and what is left has the length ``SCALE``, where a document's
 tf-idf has 1. With ten answers words that nobody was asked about have weights of 0, but vectors near those that somebody
-was asked about are there; with thousands, words know better, and are the longer part (docs/features.md has figures).
+was asked about are there; with thousands, words know better, and are the longer part (docs/data.md has figures).
 """
 
 from __future__ import annotations

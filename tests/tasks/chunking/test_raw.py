@@ -1,0 +1,255 @@
+"""Raw text in, spans out: what is read, where tokens stand, what is written, and that no offset is lost."""
+
+from __future__ import annotations
+
+import io
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from sparsezo.errors import DataError, UsageError
+from sparsezo.learner import Learner
+from sparsezo.model import Model, load_model
+from sparsezo.settings import Settings
+from sparsezo.tasks.chunking.documents import Document, Span
+from sparsezo.tasks.chunking.formats import read_documents, write_documents
+from sparsezo.tasks.chunking.labels import placed_spans
+from sparsezo.tasks.chunking.raw import MISSING_TAG, corpus_of, read_raw, tagged_documents
+from sparsezo.tasks.chunking.task import Chunking
+from sparsezo.tasks.loading import Files
+from sparsezo.tasks.registry import kind
+
+PLACES = ["Madrid", "San Sebastián", "Łódź", "New York", "Zürich"]
+PEOPLE = ["Ana Botín", "José García", "O'Brien", "Jean-Luc Godard"]
+
+
+def made_texts(n, seed=0):
+    """Texts of one or two sentences with known spans."""
+    rng = np.random.default_rng(seed)
+    found = []
+    for k in range(n):
+        person, place = PEOPLE[rng.integers(len(PEOPLE))], PLACES[rng.integers(len(PLACES))]
+        text = f"Yesterday {person} went to {place}, they said. \U0001f600 Nothing else happened (it was 12.5 °C)."
+        spans = tuple(
+            Span(text.index(name), text.index(name) + len(name), label)
+            for name, label in ((person, "PER"), (place, "LOC"))
+        )
+        found.append(Document(text, id=f"d{k}", spans=spans, meta={"source": "made"}))
+    return found
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    """(a model of raw text that knows its spans, its path)"""
+    path = tmp_path_factory.mktemp("raw") / "train.jsonl"
+    write_documents(made_texts(40), "jsonl", path)
+    loaded = kind("chunking").load(Files((str(path),), options={"clusters": "none"}))
+    settings = Settings.complete({"rule": "supervised", "step": "adagrad"}, loaded.task.defaults)
+    learner = Learner(loaded.task.problem(loaded.data.train), settings)
+    learner.run(loaded.task.gold(loaded.data.train), steps=800)
+    model = path.parent / "names.szo"
+    Model(loaded.task, learner.weights(), settings.as_dict(), {}).save(model)
+    return load_model(model), model
+
+
+def test_a_token_is_what_stands_at_its_place():
+    documents = [*made_texts(3), Document("  \r\n"), Document("e\u0301t\u00e9 \u202bשלום\u202c!\r\n\r\nZwei\u00adte Zeile.")]
+    corpus = corpus_of(documents, "here")
+    source = corpus.source
+    for sentence in range(len(corpus)):
+        text = source.document(sentence).text
+        for i in range(*corpus.offsets[sentence : sentence + 2].tolist()):
+            assert corpus.columns[0][i] == text[source.starts[i] : source.ends[i]]
+    assert {int(each) for each in source.of_sentence} == {0, 1, 2, 4}  # the third has no word
+    part = corpus[2:5]
+    assert part.source.text(0, 0, 0) == part.columns[0][0]
+    taken = corpus.take([4, 0])
+    assert taken.source.text(1, int(taken.offsets[1]), int(taken.offsets[1])) == corpus.columns[0][0]
+    words, gaps = corpus.columns[0], source.gaps(0, 0, int(corpus.offsets[1]))
+    pasted = "".join(word + gap for word, gap in zip(words, gaps, strict=False))
+    assert documents[0].text.startswith(pasted)
+
+
+def test_labels_of_raw_text():
+    text = "Pre-Madrid and San Sebastián."
+    spans = (Span(4, 10, "LOC"), Span(15, 28, "LOC"))
+    plain = corpus_of([Document(text, spans=spans)], "here", labelled=True)
+    words, tags = plain.columns[0], plain.tags
+    assert words[0] == "Pre-Madrid"
+    assert tags[0] == "B-LOC inside of a token"  # which no output can have: it counts as missed
+    assert tags[words.index("San")] == "B-LOC"
+    assert tags[words.index("Sebastián")] == "I-LOC"
+    cut = corpus_of([Document(text, spans=spans)], "here", labelled=True, cuts=True)
+    assert cut.tags[cut.columns[0].index("Madrid")] == "B-LOC"
+    partly = corpus_of([Document(text, spans=spans[1:], missing=True)], "here", labelled=True)
+    assert partly.tags[0] == MISSING_TAG
+    assert partly.tags[words.index("San")] == "B-LOC"
+
+
+def test_a_text_file_is_one_document_or_one_a_line(tmp_path):
+    lines = tmp_path / "lines.txt"
+    lines.write_bytes("Ana lives in Łódź.\r\nJosé does not.\r\nNobody \u2028else does.\r\n".encode())
+    assert [(each.id, each.text) for each in read_raw([str(lines)])] == [
+        ("1", "Ana lives in Łódź."),
+        ("2", "José does not."),
+        ("3", "Nobody \u2028else does."),
+    ]
+    whole = tmp_path / "whole.txt"
+    whole.write_text("One paragraph. It has two.\n\nAnother one.\n\nA third, at the end.\n", "utf-8")
+    (found,) = read_raw([str(whole)])
+    assert (found.id, found.text) == ("whole.txt", whole.read_text("utf-8"))
+    assert [each.id for each in read_raw([str(tmp_path)])] == ["lines.txt", "whole.txt"]
+    rows = tmp_path / "rows.jsonl"
+    rows.write_text('{"id": 7, "text": "Ana.", "user": "x"}\n{"text": "José."}\n', "utf-8")
+    assert [(each.text, dict(each.meta)) for each in read_raw([str(rows)])] == [("Ana.", {"user": "x"}), ("José.", {})]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "said"),
+    [
+        ("bad.txt", b"caf\xe9 con leche\nand more text here\n", "is not UTF-8"),
+        ("rows.csv", b"id,body\n1,Ana went home.\n2,Nobody did.\n", "is a table"),
+        ("empty.txt", b"  \n\n ", "holds no word"),
+    ],
+)
+def test_what_cannot_be_read_is_said(tmp_path, name, content, said):
+    path = tmp_path / name
+    path.write_bytes(content)
+    with pytest.raises(DataError, match=said):
+        kind("chunking").load(Files((str(path),), options={"tags": "PER"}))
+
+
+def test_running_text_without_tags_is_noticed(tmp_path):
+    path = tmp_path / "raw.txt"
+    path.write_text("Ana went to Madrid yesterday and stayed there.\nNobody else in town did that, as far as I know.\n")
+    with pytest.raises(DataError, match="looks like running text.*`tags`"):
+        kind("chunking").load(Files((str(path),)))
+
+
+def test_a_model_of_raw_text_gives_spans(trained):
+    model, _ = trained
+    unseen = made_texts(25, seed=5)
+    found = list(model.tag(document.text for document in unseen))
+    for document, spans in zip(unseen, found, strict=True):
+        assert [(s.start, s.end, s.label) for s in spans] == [(s.start, s.end, s.label) for s in document.spans]
+        assert all(0.5 < span.probability <= 1 for span in spans)
+    assert model.tag(unseen[0].text) == found[0]
+    assert model.tag("") == ()
+    assert list(model.tag([])) == []
+    sure = max(span.probability for span in found[0])
+    assert [span.probability for span in model.tag(unseen[0].text, threshold=sure)] == [sure]
+    with pytest.raises(UsageError, match="threshold"):
+        list(model.tag(["x"], threshold=1.5))
+
+
+def test_tagging_goes_batch_by_batch(trained, monkeypatch):
+    model, _ = trained
+    texts = [document.text for document in made_texts(30, seed=2)]
+    at_once = list(model.tag(texts))
+    monkeypatch.setattr("sparsezo.tasks.chunking.raw._BATCH_CHARACTERS", 200)
+    read = []
+    stream = (read.append(k) or text for k, text in enumerate(texts))
+    found = model.tag(stream)
+    assert next(found) == at_once[0]
+    assert len(read) < 10  # the rest is not read before it is needed
+    assert list(found) == at_once[1:]
+
+
+def test_documents_keep_what_they_came_with(trained):
+    model, _ = trained
+    given = made_texts(2)[0]
+    (found,) = tagged_documents(model.task, model.W, [replace(given, suggested=given.spans)])
+    assert (found.text, found.id, found.meta) == (given.text, "d0", {"source": "made"})
+    assert found.suggested == ()
+    assert [given.text[a:b] for a, b in found.tokens][:3] == given.text.split()[:3]
+    assert found.sentences[0] == 0
+    assert found.sentences[-1] == len(found.tokens)
+
+
+def test_a_model_that_wants_more_than_words_says_so():
+    from sparsezo.tasks.chunking.generate import chunking_corpus
+
+    task, _ = Chunking.fit(chunking_corpus(20, 1), only="NP")
+    with pytest.raises(UsageError, match="more than words"):
+        list(tagged_documents(task, np.zeros((task.n_features, task.n_labels)), [Document("Some text.")]))
+
+
+@pytest.mark.parametrize("format", ["jsonl", "prodigy", "label-studio", "conll", "datasets", "spacy", "brat"])
+def test_predict_writes_what_others_read(trained, tmp_path, format):
+    model, _ = trained
+    path = tmp_path / "new.jsonl"
+    unseen = [replace(document, spans=None) for document in made_texts(6, seed=9)]
+    write_documents(unseen, "jsonl", path)
+    target = tmp_path / ("out.zip" if format == "brat" else "out")
+    assert kind("chunking").predict_spans(model, str(path), {"format": format}, target)
+    found = list(read_documents(target, format))
+    spans = [span for each in found for span in (each.suggested or each.spans or ())]
+    texts = [each.text for each in found]
+    expected = [span for document in made_texts(6, seed=9) for span in document.spans]
+    assert len(spans) == len(expected)
+    if format not in ("conll", "datasets"):  # which have tokens and no text
+        assert texts == [document.text for document in unseen]
+        assert [(s.start, s.end, s.label) for s in spans] == [(s.start, s.end, s.label) for s in expected]
+
+
+def test_evaluate_counts_spans_by_characters(trained, tmp_path):
+    model, _ = trained
+    path = tmp_path / "gold.jsonl"
+    right = made_texts(10, seed=3)
+    wrong = replace(right[0], spans=(Span(0, 3, "LOC"),))  # "Yes" of "Yesterday": no token
+    write_documents([wrong, *right[1:]], "jsonl", path)
+    data = kind("chunking").read(model.task, str(path), {})
+    report = model.task.scores(data, model.predict(data)).report
+    assert report["chunks"] == {"gold": 19, "predicted": 20, "correct": 18}
+
+
+def test_labels_to_start_from(trained, tmp_path):
+    """Half of the names are labelled, in Prodigy's way: what is not labelled is not known. And one is rejected."""
+    labelled = [replace(document, spans=document.spans[:1], missing=True) for document in made_texts(40)]
+    no = Document("Yesterday Monday went home.", rejected=(Span(10, 16, "PER"),), spans=(), missing=True)
+    path, raw = tmp_path / "labels.jsonl", tmp_path / "raw.txt"
+    write_documents([*labelled, no], "prodigy", path)
+    raw.write_text("".join(f"{document.text}\n" for document in made_texts(30, seed=8)), "utf-8")
+    options = {"tags": "PER,LOC", "clusters": "none", "init_labels": str(path)}
+    loaded = kind("chunking").load(Files((str(raw),), options=options))
+    texts = [document.text for document in made_texts(10, seed=4)]
+    found = Model(loaded.task, loaded.W, {}, {}).tag(texts)
+    names = [{text[span.start : span.end] for span in spans} for text, spans in zip(texts, found, strict=True)]
+    assert all(any(person in each for person in PEOPLE) for each in names)
+    with pytest.raises(DataError, match="not labelled throughout.*`init_labels`"):
+        kind("chunking").load(Files((str(path),)))
+
+
+def test_where_suggested_spans_stand():
+    task = Chunking.fit(corpus_of(made_texts(5), "here"), tags="PER,LOC")[0]
+    text = "He said so. Ana Botín did."
+    spans = (Span(12, 21, "PER"), Span(12, 20, "PER"), Span(12, 21, "ORG"), Span(8, 21, "PER"))
+    corpus = corpus_of([Document(text, suggested=spans)], "here")
+    assert placed_spans(task, corpus, "suggested") == [(1, (0, task.tags.index("B-PER"), 1, 0))]
+
+
+def test_what_types_are_called(tmp_path):
+    task = Chunking.fit(corpus_of(made_texts(5), "here"), tags="PER=somebody, LOC")[0]
+    assert task.tags == ("B-PER", "I-PER", "B-LOC", "I-LOC", "O")
+    assert task.type_words == {"PER": "somebody"}
+    model = Model(task, np.zeros((task.n_features, task.n_labels), np.float32), {}, {})
+    model.save(tmp_path / "m.szo")
+    assert load_model(tmp_path / "m.szo").task.type_words == {"PER": "somebody"}
+
+
+def test_predict_streams_json_lines(trained, tmp_path):
+    model, _ = trained
+    raw = tmp_path / "raw.txt"
+    texts = [document.text for document in made_texts(3, seed=1)]
+    raw.write_text("".join(f"{text}\n" for text in texts), "utf-8")
+    out = io.BytesIO()
+    assert kind("chunking").predict_spans(model, str(raw), {}, out)
+    rows = [json.loads(line) for line in out.getvalue().decode().splitlines()]
+    assert [row["text"] for row in rows] == texts
+    for row in rows:
+        for span in row["spans"]:
+            assert row["text"][span["start"] : span["end"]] in (*PEOPLE, *PLACES)
+    with pytest.raises(UsageError, match="brat is a folder"):
+        kind("chunking").predict_spans(model, str(raw), {"format": "brat"}, out)
