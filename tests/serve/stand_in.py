@@ -54,6 +54,30 @@ def chunk(number: int) -> dict:
     }
 
 
+def span(number: int) -> dict:
+    """Of raw text: what stands between the tokens is given, and types have words of their own."""
+    words = ["The", "mayor", "of", "San", "Sebastián", ",", "Ana", "Botín", ",", "left", "."]
+    shown = {
+        "words": words,
+        "gaps": [" ", " ", " ", "  ", "", " ", " ", "", " ", "", ""],
+        "first": 3,
+        "last": 3,
+        "part": "San",
+        "tag": "B-LOC",
+        "tags": ["O", "O", "O", "B-LOC", "O", "O", "B-PER", "I-PER", "O", "O", "O"],
+        "where": {"document": f"{number}", "start": 0, "end": 50},
+    }
+    return {
+        "kind": "span",
+        "task": "chunking",
+        "text": "Is 'San' a place (LOC)?",
+        "choices": ["PER", "LOC", "O"],
+        "labels": ["PER", "LOC", "O"],
+        "names": {"PER": "person", "LOC": "place", "O": "none of these"},
+        "shown": shown,
+    }
+
+
 def label(number: int) -> dict:
     document = f"Rates rose again {SCRIPT}\n\nThe bank said on Monday that it {IMAGE} expects more of the same. " * 3
     return {
@@ -114,7 +138,7 @@ def rate(number: int) -> dict:
     }
 
 
-KINDS = {"part": part, "chunk": chunk, "label": label, "pair": pair, "tagged": tagged_pair, "rate": rate}
+KINDS = {"part": part, "chunk": chunk, "span": span, "label": label, "pair": pair, "tagged": tagged_pair, "rate": rate}
 
 
 class StandIn:
@@ -166,7 +190,8 @@ class StandIn:
             if id in self.told and self.told[id] != {"person": person.id, "answer": answer, "nonce": nonce}:
                 raise Refused("this question is answered already", "already-answered")
             allowed = [*question["choices"], *question["labels"]] or list(range(1, question.get("grades", 5) + 1))
-            if answer not in allowed:
+            marked = question["kind"] == "span" and (isinstance(answer, dict) or answer in ("yes", "no"))
+            if answer not in allowed and not marked:
                 raise Refused(f"{answer!r} is no answer to it", "bad-answer")
             self.told[id] = {"person": person.id, "answer": answer, "nonce": nonce}
             return {

@@ -364,6 +364,51 @@ scenarios.part = async () => {
   await leave(page);
 };
 
+scenarios.span = async () => {
+  const page = await visit("span");
+  const word = (at) => page.click(`#shown [data-at="${at}"]`);
+  const said = /chunk|outside|goes on|\bB-|\bI-/i;
+  await asks(page, "Is San a place (LOC)?");
+  assert.doesNotMatch(await page.evaluate(() => document.body.innerText), said, "words that only its builders know");
+  assert.match(await page.textContent("#shown"), /San  \S*Sebastián, /, "the text as it is, no blank before a comma");
+  assert.match(await page.textContent("#label-list"), /person.*place.*none of these/);
+  assert.match(await page.textContent(".chunk .badge"), /^person$/);
+  await press(page, "y"); // q1
+  await asks(page, "Is San a place");
+  await press(page, "ArrowRight"); // q2: one word longer
+  await asks(page, "Is San Sebastián a place (LOC)?");
+  assert.equal(await page.locator("[data-answer=no]").count(), 0, "of what was marked there is only what it is");
+  await press(page, "n"); // nothing
+  await asks(page, "Is San Sebastián a place (LOC)?");
+  await press(page, "y");
+  await asks(page, "Is San a place");
+  await word(2); // q3: from there...
+  await word(4); // ... to there
+  await asks(page, "Is of San Sebastián a place");
+  await press(page, "1");
+  await asks(page, "Is San a place");
+  await press(page, "3"); // q4
+  await asks(page, "Is San a place");
+  await press(page, "n"); // q5
+  await asks(page, "Is San a place");
+  await saved(page);
+  await word(9); // q6: elsewhere, which is not asked about
+  await press(page, "y");
+  assert.match(await page.textContent("#echo"), /touch those asked about/);
+  await press(page, "u"); // back to the last answer, and forward again
+  await press(page, "n");
+  await asks(page, "Is San a place");
+  await press(page, "ArrowUp"); // one word more at the start
+  await asks(page, "Is of San a place");
+  await press(page, "y");
+  await asks(page, "Is San a place");
+  await page.locator("#label-list button", { hasText: "person" }).click(); // q7
+  await saved(page);
+  assert.match(await page.textContent("#recent"), /person/);
+  await accessible(page, "span");
+  await leave(page);
+};
+
 scenarios.admin = async () => {
   const page = await visit("admin", { path: "/admin", token: "token-of-boss", acceptDownloads: true });
   await page.waitForSelector("#people tr");
@@ -462,7 +507,7 @@ scenarios.taught = async () => {
   }
   await saved(page);
   await page.waitForTimeout(6000); // until the echo is gone and the status has come
-  await keep(page, "serve-part");
+  await keep(page, "serve-span");
   await leave(page);
   const narrow = { viewport: { width: 360, height: 700 }, isMobile: true, hasTouch: true, colorScheme: "dark" };
   const phone = await visit("taught", { ...narrow, token: person });

@@ -49,6 +49,7 @@ SITES = {  # scenario of run.mjs -> its service
     "rate": {"kinds": "rate"},
     "sure": {"sure": "q3"},
     "part": {"kinds": "chunk"},
+    "span": {"kinds": "span"},
     "strangers": {},
 }
 SHOTS = {"kinds": "pair,tagged"}  # and a session that is taught for the pictures
@@ -99,12 +100,28 @@ def real(tmp_path):
         yield session
 
 
+def truth(question: dict, tags: list[str]) -> object:
+    """By somebody who knows the tags of the sentence."""
+    first, last = question["shown"]["first"], question["shown"]["last"]
+    if question["kind"] == "label":
+        return tags[first]
+    start = next((i for i in range(first, last + 1) if tags[i] != "O"), None)
+    if start is None:
+        return "O"
+    while tags[start][0] == "I":
+        start -= 1
+    end = start
+    while end + 1 < len(tags) and tags[end + 1][0] == "I":
+        end += 1
+    return "yes" if (start, end) == (first, last) else {"first": start, "last": end, "label": tags[start][2:]}
+
+
 @contextlib.contextmanager
 def taught(folder: Path) -> Iterator[Session]:
     """A session about generated sentences in which three people, who err as they do, have given 6,000 answers."""
     task, corpus = Chunking.fit(chunking_corpus(3000, 7), only="NP")
     inputs, dev = corpus[500:], corpus[:500]
-    settings = Settings.complete({"rule": "part", "rater_error": "0.05"}, task.defaults)
+    settings = Settings.complete({"rule": "span", "rater_error": "0.05"}, task.defaults)
     given = {"audit": 100, "audit_whole": 10, "overlap": 0.1, "dev": dev}
     with Session(kind("chunking"), task, inputs, settings, folder, **given) as session:
         people = {name: session.person(session.add_person(name)["token"]) for name in ERRORS}
@@ -112,10 +129,10 @@ def taught(folder: Path) -> Iterator[Session]:
         for _ in range(6000):
             name = chance.choice(list(people))
             row = session.desk.row(int((question := session.ask(people[name])[0])["id"][1:]))
-            right = inputs.tags[inputs.offsets[row.x] + question["shown"]["first"]]
+            answer = truth(question, inputs.tags[slice(*inputs.offsets[row.x : row.x + 2].tolist())])
             if chance.random() < ERRORS[name]:
-                right = chance.choice([tag for tag in task.tags if tag != right])
-            answer = right if question["kind"] == "label" else "yes" if right == question["shown"]["tag"] else "no"
+                others = task.tags if question["kind"] == "label" else ("yes", "O")
+                answer = chance.choice([each for each in others if each != answer])
             session.tell(people[name], question["id"], answer, seconds=round(chance.uniform(0.8, 4), 1))
         session._estimate()
         yield session
@@ -236,7 +253,20 @@ def part(session: StandIn) -> None:
     assert answers(session) == {"q1": "PER", "q2": "yes", "q3": "O"}
 
 
+def span(session: StandIn) -> None:
+    assert answers(session) == {
+        "q1": "yes",
+        "q2": {"first": 3, "last": 4, "label": "LOC"},
+        "q3": {"first": 2, "last": 4, "label": "PER"},
+        "q4": "O",
+        "q5": "no",
+        "q6": {"first": 2, "last": 3, "label": "LOC"},
+        "q7": "PER",
+    }
+
+
 CHECKS = {
+    "span": span,
     "keys": keys,
     "undo": undo,
     "mouse": mouse,

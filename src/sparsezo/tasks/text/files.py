@@ -13,7 +13,7 @@ from sparsezo.tasks.text.documents import Documents, read_documents, read_rcv1
 from sparsezo.tasks.text.options import TextOptions, TextPredicting, TextReading
 from sparsezo.tasks.text.task import Prepared, TextClassification
 from sparsezo.tasks.text.unlabelled import named_classes, read_unlabelled
-from sparsezo.tasks.text.vectors import AUTO, NONE
+from sparsezo.tasks.text.vectors import NONE
 
 _TASK = "task text"
 _READING = ("format", "text_column", "label_column", "topics")  # options that say how documents are read
@@ -26,7 +26,7 @@ def load(files: Files) -> Loaded:
     train, dev, test = _documents(files, options, classes)
     tf = not options.raw_tf
     counting: dict[str, Any] = {"min_count": options.min_count, "sublinear_tf": tf, "hash_bits": options.hash_bits}
-    vectors = options.vectors or (AUTO if classes is not None else NONE)  # where people answer, all help is welcome
+    vectors = options.vectors or NONE
     task, prepared = TextClassification.fit(train, classes=classes, vectors=vectors, **counting)
     return Loaded(task, Data(prepared, *(task.seen(part) if part is not None else None for part in (dev, test))))
 

@@ -44,7 +44,7 @@ class TextOptions:
         "Words' vectors, as dense columns beside tf-idf: of the package wordllama, or of a file (word v1 v2 ...).",
         file=True,
         words=("wordllama", "auto", "none"),
-        shown="none; auto with --classes",
+        shown="none; auto in serve",
     )
 
     def __post_init__(self) -> None:
