@@ -10,6 +10,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from sparsezo import Learner, Settings, load_model, notes, predict, warm_start
 from sparsezo.errors import DamagedError, DataError, NotInstalledError, UsageError
@@ -105,6 +107,27 @@ def test_files_that_are_no_paths(tmp_path, text, message):
     with pytest.raises(DataError) as error:
         read_clusters(path)
     assert str(error.value) == f"{path}{message}"
+
+
+LINES = st.tuples(st.sampled_from(["0", "01", "110", "2", ""]), st.sampled_from("\t "), st.text("ab\u00e9", max_size=2))
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.lists(LINES, max_size=6), st.sampled_from(["\n", "\r\n"]))
+def test_any_file_is_read_as_a_plain_reader_reads_it_or_refused_in_one_line(tmp_path_factory, lines, end):
+    path = tmp_path_factory.mktemp("any") / "paths"
+    path.write_bytes("".join("".join(line) + end for line in lines).encode())
+    table: dict[str, str] = {}
+    fits = True
+    for bits, gap, word in lines:
+        if (bits + gap + word).strip():
+            fits &= bits in ("0", "01", "110") and gap == "\t" and word != "" and table.setdefault(word, bits) == bits
+    if fits and table:
+        assert read_clusters(path).paths_of([*table]) == [*table.values()]
+    else:
+        with pytest.raises(DataError) as error:
+            read_clusters(path)
+        assert "\n" not in str(error.value)
 
 
 def test_the_packages_table(tmp_path, monkeypatch):
