@@ -28,7 +28,12 @@ class Start:
 
 
 def joined(model: Model, task: Task) -> Start:
-    """A task's ``feature_names`` and ``label_names`` say what the rows and columns of its weights are."""
+    """A task's ``feature_names`` and ``label_names`` say what the rows and columns of its weights are.
+
+    Where names do not say all, a task's ``check_start`` refuses the model.
+    """
+    if (check := getattr(task, "check_start", None)) is not None:
+        check(model.task)
     if (bits := getattr(task, "hash_bits", None)) is not None or getattr(model.task, "hash_bits", None) is not None:
         return _hashed(model, task, bits)
     rows = _found("features", *(_names(each, "feature_names") for each in (model.task, task)))

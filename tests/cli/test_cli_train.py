@@ -69,7 +69,7 @@ LEARNERS = {  # each value is another one than by default
 OPTIONS = {
     "chunking": (
         "--column 2 --scheme iob1 --tags VP --only VP --order 1 --features ner --template tpl --format columns "
-        "--min-count 3 --hash-bits 12",
+        "--clusters es --gazetteer LOC=c --gazetteer PER=p --min-count 3 --hash-bits 12",
         {
             "column": "2",
             "scheme": "iob1",
@@ -78,6 +78,8 @@ OPTIONS = {
             "order": 1,
             "features": "ner",
             "template": "tpl",
+            "clusters": "es",
+            "gazetteer": ["LOC=c", "PER=p"],
             "format": "columns",
             "min_count": 3,
             "hash_bits": 12,

@@ -6,11 +6,14 @@ import gzip
 import json
 import lzma
 import types
+from dataclasses import replace
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from sparsezo import Learner, Settings, load_model, notes, predict
+from sparsezo import Learner, Settings, load_model, notes, predict, warm_start
 from sparsezo.errors import DamagedError, DataError, NotInstalledError, UsageError
 from sparsezo.model import Model
 from sparsezo.tasks.chunking import cluster_learning, clusters, column_choice
@@ -104,6 +107,27 @@ def test_files_that_are_no_paths(tmp_path, text, message):
     with pytest.raises(DataError) as error:
         read_clusters(path)
     assert str(error.value) == f"{path}{message}"
+
+
+LINES = st.tuples(st.sampled_from(["0", "01", "110", "2", ""]), st.sampled_from("\t "), st.text("ab\u00e9", max_size=2))
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.lists(LINES, max_size=6), st.sampled_from(["\n", "\r\n"]))
+def test_any_file_is_read_as_a_plain_reader_reads_it_or_refused_in_one_line(tmp_path_factory, lines, end):
+    path = tmp_path_factory.mktemp("any") / "paths"
+    path.write_bytes("".join("".join(line) + end for line in lines).encode())
+    table: dict[str, str] = {}
+    fits = True
+    for bits, gap, word in lines:
+        if (bits + gap + word).strip():
+            fits &= bits in ("0", "01", "110") and gap == "\t" and word != "" and table.setdefault(word, bits) == bits
+    if fits and table:
+        assert read_clusters(path).paths_of([*table]) == [*table.values()]
+    else:
+        with pytest.raises(DataError) as error:
+            read_clusters(path)
+        assert "\n" not in str(error.value)
 
 
 def test_the_packages_table(tmp_path, monkeypatch):
@@ -256,6 +280,17 @@ def test_clusters_are_names_of_features():
     assert {"u:cluster4=1100", "u:cluster4-1=01", "u:list=B-LOC", "u:list=O"} <= set(names)
 
 
+def test_a_start_from_a_model_with_other_clusters_is_refused():
+    """Their features have the same names, and mean other words."""
+    model = trained(columns=COLUMNS)
+    same, other = Columns(Clusters.of(TABLE)), Columns(Clusters.of({**TABLE, "dog": "0011"}))
+    task, _ = Chunking.fit(TRAIN, columns=same)
+    assert warm_start.joined(model, task).features == len(task.feature_names())
+    warm_start.joined(model, Chunking.fit(TRAIN)[0])
+    with pytest.raises(UsageError, match="the model to start from has other clusters of words"):
+        warm_start.joined(model, Chunking.fit(TRAIN, columns=other)[0])
+
+
 # Which ones
 
 
@@ -294,12 +329,13 @@ def test_auto_says_what_the_package_would_bring(monkeypatch):
 
 
 def test_auto_learns_from_much_text_in_another_language(monkeypatch):
-    little, much = corpus_of(LATIN * 100), corpus_of(LATIN * 9000)
+    little, much = (corpus_of(LATIN * n, ["O O O O O O"] * n) for n in (100, 9000))
     assert said(little, "auto", None)[0].names == ()
     columns, remarks = said(much, "auto", None)
     assert columns.names == ("cluster",)
     assert remarks == ["f.txt: `clusters` learned, from 54,000 words"]
     assert said(much, "auto", None, whole=False)[0].names == ()
+    assert said(replace(much, tags=None), "auto", None)[0].names == ()  # of no use with answers
     monkeypatch.setattr(column_choice, "find_spec", lambda name: None)
     assert said(much, "auto", None)[0].names == ()
 
@@ -368,8 +404,6 @@ def test_words_alone_get_the_features_for_names():
 @pytest.mark.data
 def test_clusters_help_with_names(real_data):
     """CoNLL-2002, words alone, 300 sentences with labels: 0.60 without, 0.65 with the Spanish table."""
-    from dataclasses import replace
-
     from sparsezo.tasks.chunking.conll import read_conll
 
     train, dev = (read_conll(real_data / "conll2002" / f"esp.{part}.gz") for part in ("train", "testa"))

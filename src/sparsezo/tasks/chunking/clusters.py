@@ -68,6 +68,11 @@ class Clusters:
                     break
         return [found[word] for word in words]
 
+    def same_as(self, other: Clusters) -> bool:
+        """Whether all words have the same paths."""
+        own, its = self.to_arrays(), other.to_arrays()
+        return all(np.array_equal(own[name], its[name]) for name in own)
+
     def to_arrays(self) -> dict[str, NDArray[Any]]:
         text, start = joined(self.paths)
         return {**self.words.to_arrays(), "numbers": self.numbers, "paths": text, "paths_start": start}

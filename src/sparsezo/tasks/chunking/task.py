@@ -165,6 +165,12 @@ class Chunking:
         """Rows are hashes of names, of so many bits; None: each attribute has its own."""
         return self.index.bits if isinstance(self.index, HashedTemplates | HashedListed) else None
 
+    def check_start(self, other: Chunking) -> None:
+        """Refuse a task whose clusters are others: features of the same name would not mean the same."""
+        own, its = (getattr(each.index, "columns", NONE).clusters for each in (self, other))
+        if own is not None and its is not None and not own.same_as(its):
+            raise UsageError("the model to start from has other clusters of words; give `clusters` as it had them")
+
     def feature_names(self) -> list[str]:
         """Attributes as CRF++ spells them; order 1: behind them the tag bigrams, without attributes and with them."""
         if isinstance(self.index, HashedTemplates | HashedListed) or isinstance(self.bigrams, HashedTemplates):
