@@ -81,7 +81,9 @@ def test_questions_are_in_plain_words(tmp_path):
             assert not any(BANNED.search(each) for each in seen), seen
             where = question["shown"]["where"]
             text = documents()[int(where["document"].removeprefix("doc-"))].text
-            sentence = "".join(a + b for a, b in zip(question["shown"]["words"], question["shown"]["gaps"], strict=True))
+            sentence = "".join(
+                a + b for a, b in zip(question["shown"]["words"], question["shown"]["gaps"], strict=True)
+            )
             assert text[where["start"] : where["end"]] == sentence
             if question["kind"] == "span":
                 assert question["shown"]["part"] in question["text"]
@@ -102,9 +104,7 @@ def test_right_answers_teach_and_undo_and_replay_hold(tmp_path):
         assert same_as_replay(session)
         spans = [each.spans for each in read_documents_of(session, "spans-jsonl")]
         texts = [each.text for each in documents()]
-        found = [
-            {text[span.start : span.end] for span in each} for text, each in zip(texts, spans, strict=True)
-        ]
+        found = [{text[span.start : span.end] for span in each} for text, each in zip(texts, spans, strict=True)]
         right = sum(each == {*names_in(text)} for text, each in zip(texts, found, strict=True))
         assert right > 50  # of 60 documents, from 40 answers
         session.undo(ann)

@@ -55,7 +55,11 @@ def trained(tmp_path_factory):
 
 
 def test_a_token_is_what_stands_at_its_place():
-    documents = [*made_texts(3), Document("  \r\n"), Document("e\u0301t\u00e9 \u202bשלום\u202c!\r\n\r\nZwei\u00adte Zeile.")]
+    documents = [
+        *made_texts(3),
+        Document("  \r\n"),
+        Document("e\u0301t\u00e9 \u202bשלום\u202c!\r\n\r\nZwei\u00adte Zeile."),
+    ]
     corpus = corpus_of(documents, "here")
     source = corpus.source
     for sentence in range(len(corpus)):
@@ -124,7 +128,7 @@ def test_what_cannot_be_read_is_said(tmp_path, name, content, said):
 def test_running_text_without_tags_is_noticed(tmp_path):
     path = tmp_path / "raw.txt"
     path.write_text("Ana went to Madrid yesterday and stayed there.\nNobody else in town did that, as far as I know.\n")
-    with pytest.raises(DataError, match="looks like running text.*`tags`"):
+    with pytest.raises(DataError, match=r"looks like running text.*`tags`"):
         kind("chunking").load(Files((str(path),)))
 
 
@@ -218,7 +222,7 @@ def test_labels_to_start_from(trained, tmp_path):
     found = Model(loaded.task, loaded.W, {}, {}).tag(texts)
     names = [{text[span.start : span.end] for span in spans} for text, spans in zip(texts, found, strict=True)]
     assert all(any(person in each for person in PEOPLE) for each in names)
-    with pytest.raises(DataError, match="not labelled throughout.*`init_labels`"):
+    with pytest.raises(DataError, match=r"not labelled throughout.*`init_labels`"):
         kind("chunking").load(Files((str(path),)))
 
 

@@ -2,16 +2,14 @@
 
     columns = chosen_columns(corpus, "auto", ("LOC=cities.txt",), templates=None, features=None)
 
-``auto`` is about data of words alone: clusters of its language where the package has them, else those that the text
-itself gives, where these were seen to help: it must be long enough, and have its tags (with people's answers in their
-place learned clusters changed nothing: docs/features.md).
+``auto`` is about data of words alone: clusters of its language, where the package has them. Clusters that are learned
+from the text itself are for who names them: what they brought was within noise (docs/features.md).
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from importlib.util import find_spec
 
 from sparsezo import extras
 from sparsezo.errors import UsageError, quoted
@@ -26,7 +24,6 @@ from sparsezo.tasks.chunking.languages import guess_language
 from sparsezo.tasks.chunking.options import AUTO, LEARNED, NO_CLUSTERS
 from sparsezo.tasks.chunking.templates import Template
 
-_ENOUGH = 50_000  # words of text from which on learned clusters help: chosen on CoNLL-2002 (docs/features.md)
 _GAIN = "0.01 to 0.02"  # F1 after 400 to 2,000 answers, on a test set that chose nothing (docs/features.md)
 
 
@@ -55,7 +52,7 @@ def chosen_columns(
     lists = read_gazetteer(gazetteer) if gazetteer else None
     if clusters != AUTO:
         return Columns(_named(corpus, clusters, whole), lists)
-    return Columns(_suitable(corpus, whole) if CLUSTER in read and len(corpus.columns) == 1 else None, lists)
+    return Columns(_suitable(corpus) if CLUSTER in read and len(corpus.columns) == 1 else None, lists)
 
 
 def _remedy(name: str) -> str:
@@ -78,7 +75,7 @@ def _named(corpus: Corpus, clusters: str, whole: bool) -> Clusters | None:
     return read_clusters(clusters)
 
 
-def _suitable(corpus: Corpus, whole: bool) -> Clusters | None:
+def _suitable(corpus: Corpus) -> Clusters | None:
     """What suits the words; says what that is."""
     words = corpus.columns[0]
     language = guess_language(words)
@@ -92,7 +89,4 @@ def _suitable(corpus: Corpus, whole: bool) -> Clusters | None:
         table = packaged(language)
         say(f"{corpus.path}: `clusters` {language}, by the text's language: {len(table):,} words")
         return table
-    if whole and corpus.tags is not None and len(words) >= _ENOUGH and find_spec("scipy") is not None:
-        say(f"{corpus.path}: `clusters` learned, from {len(words):,} words")
-        return learned(corpus)
     return None
