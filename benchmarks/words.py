@@ -3,7 +3,7 @@
     python benchmarks/words.py DATA -o docs/results/words       # about 5 minutes of one core
 
 CoNLL-2000's second column was written by a tagger that learned from labels (Brill's). Here the learners of
-`sparsezo reproduce answers-chunking` run without it, with both built-in sets of features. Beside them stands a table
+`sparsezo reproduce answers-chunking` run without it, with both built-in sets of features, and clusters of words. Beside them stands a table
 that nobody is asked for: each part of speech gets the tag that it has most often in train. DATA is a folder with
 conll2000/ as `sparsezo reproduce` wants it (SPARSEZO_DATA where it is not given).
 """
@@ -33,7 +33,11 @@ from sparsezo.tasks.chunking.metric import score_chunks
 from sparsezo.tasks.chunking.tags import keep_only
 
 RESULTS = Path(__file__).parent.parent / "docs" / "results"
-FEATURES = ("chunking", "ner")
+FEATURES = {  # as the command line has them
+    "chunking": {"features": "chunking", "clusters": "none"},
+    "ner": {"features": "ner", "clusters": "none"},
+    "ner --clusters en": {"features": "ner", "clusters": "en"},
+}
 LOOKS = (500, 1000, 2000, 5000)
 TABLE = "a table from parts of speech to tags"
 FIELDS = ("columns", "features", "learner", "answers", "dev_mean", "dev_sd", "test_mean", "test_sd", "minutes", "seeds")
@@ -82,12 +86,13 @@ def write_words(data: Path, folder: Path, plan: Experiment) -> None:
 
 
 def words_plan(plan: Experiment, features: str, looks: tuple[int, ...] = LOOKS) -> Experiment:
-    """Part and label, and whole sentences labelled; the learners of ``plan`` that its main figure shows."""
+    """Part and label, and whole sentences labelled; the learners of ``plan`` that its main figure shows. And span."""
     wanted = [each for each in plan.learners if each.rule in ("part", "label", "supervised") and each.figure]
-    options = {**plan.data.options, "features": features}
+    wanted.append(replace(wanted[0], rule="span", figure="span: the span that is there"))
+    options = {**plan.data.options, **FEATURES[features]}
     return replace(
         plan,
-        name=f"words-{features}",
+        name=f"words-{features.replace(' ', '')}",
         data=replace(plan.data, options=options),
         learners=tuple(wanted),
         looks=looks,
@@ -124,7 +129,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         write_words(Path(args.data), Path(folder) / "data", plan)
         for features in FEATURES:
-            out = Path(folder) / features
+            out = Path(folder) / features.replace(" ", "")
             done = reproduce(
                 words_plan(plan, features),
                 str(Path(folder) / "data"),

@@ -56,13 +56,14 @@ def test_files_keep_words_and_tags_alone(words, tmp_path):
 
 def test_the_plan_keeps_the_data_and_the_learners_that_are_compared(words):
     plan = words.words_plan(builtin("answers-chunking"), "ner", (10, 20))
-    assert plan.data.options == {"only": "NP", "features": "ner"}
+    assert plan.data.options == {"only": "NP", "features": "ner", "clusters": "none"}
     assert (plan.looks, plan.answers, plan.seeds) == ((10, 20), 20, (0, 1, 2))
     assert [(each.rule, each.labels) for each in plan.learners] == [
         ("part", None),
         ("label", None),
         ("supervised", "random"),
         ("supervised", "least-confident"),
+        ("span", None),
     ]
 
 

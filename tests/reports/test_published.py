@@ -154,12 +154,14 @@ def test_words_alone_stand_beside_words_and_parts_of_speech():
     words = [{"columns": "parts of speech", "features": "44", "learner": "t", "answers": "0", "test_mean": "0.8319"}]
     words += [
         {"columns": "words", "features": features, "learner": learner, "answers": str(n), "test_mean": str(mean)}
-        for features, add in (("chunking", 0.0), ("ner", 0.1))
-        for learner, more in (("part", 0.0), ("label", 0.05))
+        for features, add in (("chunking", 0.0), ("ner", 0.1), ("ner --clusters en", 0.15))
+        for learner, more in (("part", 0.0), ("label", 0.05), ("span", 0.08))
         for n, mean in ((1000, 0.5 + add + more), (5000, 0.6 + add + more))
     ]
     assert from_words(ANSWERS, words).splitlines()[2:] == [
         "| words and parts of speech | 0.900 | 0.950 |",
+        "| words alone, `--features ner --clusters en`, rule `span` | 0.730 | 0.830 |",
+        "| words alone, `--features ner --clusters en` | 0.650 | 0.750 |",
         "| words alone, `--features ner` | 0.600 | 0.700 |",
         "| words alone, `--features chunking` | 0.500 | 0.600 |",
         "| no answers: each of the 44 parts of speech with its most frequent tag | 0.832 | 0.832 |",

@@ -136,6 +136,7 @@ def _claims(claims: Iterable[Mapping[str, Any]]) -> list[str]:
 # Answers
 
 _ASKER = "part"
+_FROM_WORDS = (("ner --clusters en", "span"), ("ner --clusters en", _ASKER), ("ner", _ASKER), ("chunking", _ASKER))
 _LEAST_SURE, _AT_RANDOM = "whole sentences labelled, least sure first", "whole sentences labelled, at random"
 _COMPARED = (_ASKER, "label", _LEAST_SURE, _AT_RANDOM, "first-order with baseline", "preference score")
 _QUALITIES = (0.85, 0.90, 0.93)  # of chunking
@@ -195,9 +196,10 @@ def from_words(rows: Sequence[Row], words: Sequence[Row]) -> str:
     head = ["", *(f"{look:,} answers" for look in _LOOKS)]
     with_them = [f"{curve.mean[curve.at == look][0]:.3f}" for look in _LOOKS]
     lines = [_line("test F1", head[1:]), "|---" * len(head) + "|", _line("words and parts of speech", with_them)]
-    for features in ("ner", "chunking"):
-        cells = [f"{figures[features, _ASKER, str(look)]:.3f}" for look in _LOOKS]
-        lines.append(_line(f"words alone, `--features {features}`", cells))
+    for features, learner in _FROM_WORDS:
+        cells = [f"{figures[features, learner, str(look)]:.3f}" for look in _LOOKS]
+        named = "" if learner == _ASKER else f", rule `{learner}`"
+        lines.append(_line(f"words alone, `--features {features}`{named}", cells))
     alone = f"{float(table['test_mean']):.3f}"
     about = f"no answers: each of the {table['features']} parts of speech with its most frequent tag"
     return "\n".join([*lines, _line(about, [alone] * len(_LOOKS))])
