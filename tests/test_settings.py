@@ -15,7 +15,7 @@ from sparsezo.rules import RULES
 from sparsezo.settings import CRITERIA, STEPS, Settings
 
 RULE_NAMES = "two-point, symmetric, comparison, preference, baseline, first-order, pairwise, cross-entropy, "
-RULE_NAMES += "supervised, part, label, pair, rate"
+RULE_NAMES += "supervised, part, label, span, pair, rate"
 POSITIVE = "must be positive and finite"
 FIRST_ORDER = {"rule": "first-order", "perturb": None, "mu": None}
 SUPERVISED = {"rule": "supervised", "perturb": None, "mu": None}
@@ -82,12 +82,15 @@ ONE_ERROR = "only part has yes and no to err in; give one number"
             {**PAIR, "criterion": "annealed"},
             "rule pair has a criterion of its own: leave out `criterion` annealed",
         ),
-        ({"about": "chunk"}, "`about` belongs to part, label, pair and rate, not to rule two-point"),
-        ({"ask": "random"}, "`ask` belongs to part, label, pair and rate, not to rule two-point"),
-        ({**SUPERVISED, "rehearse": 1}, "`rehearse` belongs to part, label, pair and rate, not to rule supervised"),
+        ({"about": "chunk"}, "`about` belongs to part, label, span, pair and rate, not to rule two-point"),
+        ({"ask": "random"}, "`ask` belongs to part, label, span, pair and rate, not to rule two-point"),
+        (
+            {**SUPERVISED, "rehearse": 1},
+            "`rehearse` belongs to part, label, span, pair and rate, not to rule supervised",
+        ),
         (
             {"rule": "preference", "rater_error": "0.1"},
-            "`rater_error` belongs to part, label, pair and rate, not to rule preference",
+            "`rater_error` belongs to part, label, span, pair and rate, not to rule preference",
         ),
         ({**PART, "about": "word"}, "`about` word: choose from token, chunk"),
         ({**PART, "ask": "often"}, "`ask` often: choose from unsure, random"),
@@ -360,6 +363,7 @@ def test_what_each_rule_compares_and_asks_for():
         "supervised": ("supervised", False, None, "the correct output"),
         "part": ("part", False, None, "yes or no"),
         "label": ("label", False, None, "the name of the right label"),
+        "span": ("span", False, None, "the span that is there"),
         "pair": ("pair", False, None, "first, second or tie"),
         "rate": ("rate", False, None, "a loss from 0 to 1"),
     }

@@ -45,6 +45,8 @@ OF_TASK = {
         "--features",
         "--clusters",
         "--gazetteer",
+        "--split",
+        "--init-labels",
         "--format",
         "--min-count",
         "--hash-bits",
@@ -99,7 +101,7 @@ def test_these_are_all_commands(commands):
 def test_train_and_tune_have_the_learners_options_and_the_tasks(commands, shown, task):
     """And no other task's."""
     assert flags(commands[f"train {task}"]) == OF_TRAIN | LEARNER | OF_TASK[task]
-    of_train_alone = {"--test-ref", "--tags", "--classes", "--stream", "--window"}
+    of_train_alone = {"--test-ref", "--tags", "--classes", "--init-labels", "--stream", "--window"}
     assert flags(commands[f"tune {task}"]) == OF_TUNE | (LEARNER - {"--h", "--mu"}) | (OF_TASK[task] - of_train_alone)
     text = shown(f"train {task}")
     on_screen = set(re.findall(r"(?<![\w-])--[a-z][a-z-]*", text))
@@ -147,7 +149,7 @@ def test_help_has_a_short_name(shown, words):
             "0.001 for score, cross-entropy; 0.05 for score adagrad, active adagrad; 0.0003 for active; "
             "0.0001 for all; 0.01 for first-order, supervised; 0.1 for first-order adagrad, supervised adagrad; "
             "0.003 for pairwise; 0.02 for pairwise adagrad; 0.03 for cross-entropy adagrad; "
-            "0.2 for part, label, pair; 0.5 for rate",
+            "0.2 for part, label, span, pair; 0.5 for rate",
         ),
         ("chunking", "mu", "0.1 for score, active, all; 0.2 for score adagrad, active adagrad"),
         ("text", "mu", "1"),
@@ -198,7 +200,7 @@ def test_a_default_is_shown_as_the_field_has_it(shown):
 
 
 @pytest.mark.parametrize(
-    ("task", "held_out", "several"), [("chunking", True, False), ("text", True, True), ("rerank", False, False)]
+    ("task", "held_out", "several"), [("chunking", True, True), ("text", True, True), ("rerank", False, False)]
 )
 def test_what_train_and_dev_may_be(shown, task, held_out, several):
     for words in (f"train {task}", f"tune {task}"):

@@ -62,11 +62,11 @@ def asked(monkeypatch):
 def test_every_option_of_predict_arrives(program, asked, commands, tmp_path):
     assert program("predict", "m", "in") == (0, "one\ntwo\n", "")
     words = ["--format", "lyrl", "--text-column", "t", "--topics", "q", "--labels-only", "--nbest", "--column", "2"]
-    words += ["--keep-segmentation", "-o", tmp_path / "out"]
+    words += ["--keep-segmentation", "--threshold", "0.5", "-o", tmp_path / "out"]
     assert program("predict", "m", "in", *words) == (0, "", f"wrote {tmp_path / 'out'}\n")
     assert (tmp_path / "out").read_text() == "one\ntwo\n"
     options = {"format": "lyrl", "text_column": "t", "topics": "q", "labels_only": True, "nbest": True, "column": "2"}
-    options["keep_segmentation"] = True
+    options |= {"keep_segmentation": True, "threshold": 0.5}
     assert asked == [Path("m"), ("in", {}), Path("m"), ("in", options)]
     assert flags(commands["predict"]) - set(map(str, words)) == {"--output", "--insist"}
 

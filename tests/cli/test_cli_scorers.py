@@ -87,7 +87,7 @@ for line in sys.stdin:
     words = ["train", "chunking", "--train", raw, "--dev", dev, "--tags", "NP", "--only", "NP", "--rule", "part"]
     code, out, err = program(*words, "--answers", 40, "--scorer", scorer(judge), "-o", tmp_path / "m.szo", "--json")
     assert code == 0, err
-    assert f"{raw}: read as running text, 40 sentences" in err
+    assert f"{raw}: raw text, 40 documents" in err
     assert json.loads(out.splitlines()[-1])["dev"] is not None
     code, out, _ = program("predict", tmp_path / "m.szo", raw)
     assert [line.split()[0] for line in out.split("\n") if line] == raw.read_text().split()

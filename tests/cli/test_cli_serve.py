@@ -54,7 +54,10 @@ def test_from_raw_text_to_a_model(served, program, tmp_path):
     assert model.task.tags == ("B-NP", "I-NP", "O")
     code, _, _ = program("replay", "raw.serve", "-o", "n.szo", "--without", "Ann")
     assert code == 0
-    assert not load_model(tmp_path / "n.szo").W.any()
+    nothing = load_model(tmp_path / "n.szo")
+    assert nothing.result["answers"] == 0
+    assert not (nothing.W == model.W).all()
+    assert list(nothing.tag(["The old man saw San Sebastián ."])) == [()]  # as it starts: nothing is tagged
 
 
 def test_a_session_is_gone_on_with_and_keeps_its_people_and_links(served):

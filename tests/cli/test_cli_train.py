@@ -69,7 +69,7 @@ LEARNERS = {  # each value is another one than by default
 OPTIONS = {
     "chunking": (
         "--column 2 --scheme iob1 --tags VP --only VP --order 1 --features ner --template tpl --format columns "
-        "--clusters es --gazetteer LOC=c --gazetteer PER=p --min-count 3 --hash-bits 12",
+        "--clusters es --gazetteer LOC=c --gazetteer PER=p --split lines --init-labels l --min-count 3 --hash-bits 12",
         {
             "column": "2",
             "scheme": "iob1",
@@ -80,13 +80,15 @@ OPTIONS = {
             "template": "tpl",
             "clusters": "es",
             "gazetteer": ["LOC=c", "PER=p"],
+            "split": "lines",
+            "init_labels": "l",
             "format": "columns",
             "min_count": 3,
             "hash_bits": 12,
         },
     ),
     "text": (
-        "--format csv --text-column t --label-column 2 --topics q --classes a,b --raw-tf --min-count 3 --hash-bits 12",
+        "--format csv --text-column t --label-column 2 --topics q --classes a,b --raw-tf --min-count 3 --hash-bits 12 --vectors v",
         {
             "format": "csv",
             "text_column": "t",
@@ -96,6 +98,7 @@ OPTIONS = {
             "raw_tf": True,
             "min_count": 3,
             "hash_bits": 12,
+            "vectors": "v",
         },
     ),
     "rerank": (
@@ -172,7 +175,7 @@ def test_a_program_has_its_seconds(program, asked, tmp_path, more, seconds):
 def test_with_answers_there_is_no_end_of_iterations(program, asked, tmp_path):
     assert program("train", "text", "--train", "a", "--rule", "part", "--answers", "5k", "-o", tmp_path / "m") == ENOUGH
     ((_, _, settings, iterations), keywords) = asked.trainings[0]
-    assert (settings.step, settings.h) == ("adagrad", 0.3)
+    assert (settings.step, settings.h) == ("adagrad", 1.0)
     assert (iterations, keywords["answers"]) == (None, 5000)
     code, _, err = program("train", "text", "--train", "a", "--answers", "few", "-o", tmp_path / "m")
     assert (code, err) == (2, f"sparsezo: --answers few: {WHOLE}\n")

@@ -83,7 +83,8 @@ LEARNERS = {  # each value is another one than by default
 }  # fmt: skip
 OPTIONS = {
     "chunking": (
-        "--column 2 --scheme iob1 --only VP --order 1 --template tpl --format columns --min-count 3",
+        "--column 2 --scheme iob1 --only VP --order 1 --template tpl --format columns --min-count 3 "
+        "--clusters es --split lines",
         {
             "column": "2",
             "scheme": "iob1",
@@ -92,11 +93,21 @@ OPTIONS = {
             "template": "tpl",
             "format": "columns",
             "min_count": 3,
+            "clusters": "es",
+            "split": "lines",
         },
     ),
     "text": (
-        "--format csv --text-column t --label-column 2 --topics q --raw-tf --min-count 3",
-        {"format": "csv", "text_column": "t", "label_column": "2", "topics": "q", "raw_tf": True, "min_count": 3},
+        "--format csv --text-column t --label-column 2 --topics q --raw-tf --min-count 3 --vectors v",
+        {
+            "format": "csv",
+            "text_column": "t",
+            "label_column": "2",
+            "topics": "q",
+            "raw_tf": True,
+            "min_count": 3,
+            "vectors": "v",
+        },
     ),
     "rerank": (
         "--train-ref r1 --train-ref r2 --dev-ref r3 --init w --store s --keep-segmentation",

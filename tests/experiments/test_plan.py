@@ -441,7 +441,7 @@ def test_a_learners_own_settings_come_before_the_common_ones():
             '"two-point"',
             '"three-point"',
             "learner 1: `rule` three-point: choose from two-point, symmetric, comparison, preference, baseline, "
-            "first-order, pairwise, cross-entropy, supervised, part, label, pair, rate",
+            "first-order, pairwise, cross-entropy, supervised, part, label, span, pair, rate",
         ),
         (
             "baseline = true",

@@ -121,9 +121,8 @@ def _last_best(values):
 
 
 def all_paths(R, K):
-    """Every path, in the order in which Viterbi prefers them on a tie: by the last tag, then the one before it, ...
-    the last tag first."""
-    return np.array([path[::-1] for path in product(range(K - 1, -1, -1), repeat=R)])
+    """Every path, the one that Viterbi prefers on a tie last: by the last tag, then the one before it, ..."""
+    return np.array([path[::-1] for path in product(range(K), repeat=R)])
 
 
 def features(paths, K, start):

@@ -47,9 +47,9 @@ def test_a_question_is_asked_and_answered_and_the_model_moves(session):
     assert reply == {"id": "q1", "saved": True, "answer": "no", "answers": 1, "mine": 1}
     assert weights(session).any()
     assert session.status(ann)["today"] == session.status(ann)["mine"] == 1
-    assert session.recent(ann) == [
-        {"id": "q1", "question": question["text"], "answer": "no", "at": "2027-01-15T08:00:00Z", "retracted": False}
-    ]
+    told = {"id": "q1", "question": question["text"], "answer": "no", "at": "2027-01-15T08:00:00Z"}
+    assert session.recent(ann) == [{**told, "names": question["names"], "retracted": False}]
+    assert question["names"]["B-NP"] == "first word of a noun phrase"
 
 
 def test_the_same_answer_again_is_applied_once_and_gets_the_same_reply(session):

@@ -34,11 +34,11 @@ def question(kind, numbers, about="token", outputs=(), choices=()):
 @pytest.mark.parametrize(
     ("tag", "about", "place", "text"),
     [
-        ("B-NP", "token", (0, 0), "Does a noun phrase (NP) start at 'the'?"),
-        ("I-NP", "token", (1, 1), "Is 'dog' inside a noun phrase (NP) that starts before it?"),
-        ("O", "token", (0, 0), "Is 'the' outside of every chunk?"),
-        ("B-LOC", "token", (3, 3), "Does a LOC start at 'San'?"),
-        ("B-LOC", "chunk", (3, 4), "Is 'San Sebastián' a LOC?"),
+        ("B-NP", "token", (0, 0), "Is 'the' the first word of a noun phrase (NP)?"),
+        ("I-NP", "token", (1, 1), "Is 'dog' a later word of a noun phrase (NP)?"),
+        ("O", "token", (0, 0), "Is 'the' none of these: a place (LOC) or a noun phrase (NP)?"),
+        ("B-LOC", "token", (3, 3), "Is 'San' the first word of a place (LOC)?"),
+        ("B-LOC", "chunk", (3, 4), "Is 'San Sebastián' a place (LOC)?"),
         ("B-NP", "chunk", (0, 1), "Is 'the dog' a noun phrase (NP)?"),
     ],
 )
@@ -46,16 +46,18 @@ def test_a_part_of_a_sentence(tag, about, place, text):
     task, data = Chunking.fit(corpus(["B-NP", "I-NP", "O", "B-LOC", "I-LOC"]))
     numbers = (place[0], task.tags.index(tag), place[1], 0)
     found = kind("chunking").shown(task, data, question("part", numbers, about))
-    assert found == {"words": WORDS, "first": place[0], "last": place[1], "tag": tag, "question": text}
+    part = " ".join(WORDS[place[0] : place[1] + 1])
+    shown = {"words": WORDS, "first": place[0], "last": place[1], "part": part, "tag": tag, "question": text}
+    assert found == shown
 
 
 def test_labels_pairs_and_plain_tags():
     task, data = Chunking.fit(corpus(["B-NP", "I-NP", "O", "B-LOC", "I-LOC"]))
     label = question("label", (0, 0, 0, 0), choices=task.tags)
-    text = "What is the tag of 'the': B-LOC, I-LOC, B-NP, I-NP, O?"
+    text = "What is 'the': a word of a place (LOC) or a noun phrase (NP), or of none of these?"
     assert kind("chunking").shown(task, data, label)["question"] == text
     label = question("label", (3, 0, 4, 0), "chunk", choices=("LOC", "NP", "O"))
-    text = "What is 'San Sebastián': LOC, NP, or none of these (O)?"
+    text = "What is 'San Sebastián': a place (LOC) or a noun phrase (NP), or none of these?"
     assert kind("chunking").shown(task, data, label)["question"] == text
     pair = question("pair", (0, 0, 0, 0), outputs=[[2, 3, 4, 0, 1], [4, 4, 4, 4, 4]])
     outputs = kind("chunking").shown(task, data, pair)["outputs"]

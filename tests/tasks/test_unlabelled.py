@@ -48,7 +48,7 @@ def tag(s, i):
 RAW = {
     "words": (columns(word), "read as columns, 3 sentences, 1 column observed"),
     "words and parts of speech": (columns(word, pos), "read as columns, 3 sentences, 2 columns observed"),
-    "lines": ("the cat sat\na dog saw it\n\nwho ?\n", "read as running text, 3 sentences"),
+    "lines": ("the cat sat\na dog saw it\nwho ?\n", "raw text, 3 documents, 3 sentences"),
     "with tags": (columns(word, pos, tag), "2 columns observed; the last one's tags are not looked at"),
 }
 
@@ -80,7 +80,7 @@ def test_chunking_reads_sentences_without_tags_and_says_how(load, name):
     assert len(train.columns) == (2 if "speech" in name or name == "with tags" else 1)
     assert train.tags is None
     assert len([each for each in remarks if remark in each]) == 1
-    assert (task.lines, task.scheme, task.metric) == (name == "lines", "iob2", "f1")
+    assert (task.split, task.scheme, task.metric) == ("sentences" if name == "lines" else None, "iob2", "f1")
     with pytest.raises(DataError, match=r"train.txt: has no tags to compare with.*`scorer`"):
         task.gold(train)
 
@@ -113,11 +113,15 @@ def test_columns_are_told_from_running_text(text, expected):
 
 
 def test_the_format_can_be_named(load):
-    text = "cats sleep\ndogs bark\n"
-    assert len(load("chunking", text, tags="NP")[0].data.train) == 1
-    loaded, _ = load("chunking", text, tags="NP", format="lines")
-    assert loaded.data.train.columns == (["cats", "sleep", "dogs", "bark"],)
-    assert loaded.data.train.offsets.tolist() == [0, 2, 4]
+    text = "cats sleep\ndogs bark.\n"
+    assert len(load("chunking", text, tags="NP", format="columns")[0].data.train) == 1
+    for how, words, offsets in (
+        ({}, ["cats", "sleep", "dogs", "bark", "."], [0, 2, 5]),
+        ({"format": "text", "split": "spaces"}, ["cats", "sleep", "dogs", "bark."], [0, 2, 4]),
+    ):
+        loaded, _ = load("chunking", text, tags="NP", **how)
+        assert loaded.data.train.columns == (words,)
+        assert loaded.data.train.offsets.tolist() == offsets
     with pytest.raises(UsageError, match="name the tags to learn with `tags`"):
         load("chunking", text, format="lines")
     with pytest.raises(UsageError, match="running text has no columns"):
@@ -202,12 +206,16 @@ def test_a_model_predicts_files_of_the_same_shape(load, tmp_path, name):
         "".join(f"{' '.join(cell(s, i) for cell in observed)} {next(tags)}\n" for i in range(len(SENTENCES[s]))) + "\n"
         for s in range(3)
     ]
-    assert out == "".join(expected)
-    if name == "lines":  # which may be tagged already, or come as columns
-        (tmp_path / "columns.txt").write_text(columns(word))
-        assert "".join(kind("chunking").predict(model, str(tmp_path / "columns.txt"), {})) == out
-        (tmp_path / "one.txt").write_text("the cat sat\n")
-        assert "".join(kind("chunking").predict(model, str(tmp_path / "one.txt"), {})) == expected[0]
+    if name != "lines":
+        assert out == "".join(expected)
+        return
+    spans = [json.loads(line) for line in out.splitlines()]  # of texts; which may come as columns as well
+    assert [each["text"] for each in spans] == text.splitlines()
+    (tmp_path / "columns.txt").write_text(columns(word))
+    assert "".join(kind("chunking").predict(model, str(tmp_path / "columns.txt"), {})) == "".join(expected)
+    (tmp_path / "one.txt").write_text("the cat sat\n")
+    (one,) = "".join(kind("chunking").predict(model, str(tmp_path / "one.txt"), {})).splitlines()
+    assert json.loads(one)["spans"] == spans[0]["spans"]
 
 
 def test_answers_teach_from_no_labels_at_all(tmp_path):

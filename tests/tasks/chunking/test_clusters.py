@@ -372,7 +372,7 @@ def test_without_the_package(monkeypatch):
     monkeypatch.setattr("sparsezo.extras.find_spec", lambda name: None)
     with pytest.raises(NotInstalledError) as error:
         packaged("es")
-    assert str(error.value) == "this needs spacy-lookups-data; install with: pip install 'sparsezo[clusters]'"
+    assert str(error.value) == "this needs spacy-lookups-data; install with: pip install spacy-lookups-data"
     with pytest.raises(NotInstalledError, match="this needs scipy; install with"):
         learned(corpus_of(LATIN * 100))
 

@@ -287,7 +287,8 @@ def test_a_column_that_does_not_exist():
 
 
 def test_built_in_sets_read_the_columns_that_are_there():
-    for name, counts in (("chunking", [7, 19, 19]), ("ner", [31, 38, 41])):
+    for name, counts in (("chunking", [7, 19, 19]), ("ner", [32, 39, 42])):
         assert [len(built_in(name, n)) for n in (1, 2, 3)] == counts
     macros = {part.source.macro for template in built_in("ner", 1) for part in template.parts}
-    assert macros == {"x", "X", "m", "s", "S"}
+    assert macros == {"x", "X", "m", "s", "S", "t"}
+    assert [str(each) for each in {*built_in("ner", 1, order=2)} - {*built_in("ner", 1)}] == ["u:bias="]

@@ -163,30 +163,31 @@ def test_labelled_documents_have_none_by_default(files):
     assert with_vectors(loaded(files, vectors=str(files / "v.txt"))[0])
 
 
-def test_documents_without_labels_have_them(files):
-    found, said = loaded(files, "raw.txt", classes="sci,talk")
+def test_documents_that_people_are_asked_about_have_them(files):
+    assert kind("text").serve_defaults == {"vectors": "auto"}
+    found, said = loaded(files, "raw.txt", classes="sci,talk", vectors="auto")
     assert with_vectors(found)
     assert len(said) == 1
     assert "256 columns of wordllama 0." in said[0]
     assert "17.3 MB in the model" in said[0]
-    found, said = loaded(files, "raw.txt", classes="sci,talk", vectors="none")
+    found, said = loaded(files, "raw.txt", classes="sci,talk")
     assert (with_vectors(found), said) == (False, [])
 
 
 def test_where_it_is_not_installed(files, monkeypatch):
     monkeypatch.setattr(vectors_module, "installed", lambda: False)
-    found, said = loaded(files, "raw.txt", classes="sci,talk")
+    found, said = loaded(files, "raw.txt", classes="sci,talk", vectors="auto")
     assert not with_vectors(found)
     assert len(said) == 1
-    assert "pip install 'sparsezo[vectors]'" in said[0]
+    assert "pip install wordllama" in said[0]
     monkeypatch.setattr(extras, "find_spec", lambda name: None)
-    with pytest.raises(UsageError, match=r"pip install 'sparsezo\[vectors\]'"):
+    with pytest.raises(UsageError, match="pip install wordllama"):
         loaded(files, vectors="wordllama")
 
 
 def test_more_documents_than_auto_takes(files, monkeypatch):
     monkeypatch.setattr(vectors_module, "_MOST_BY_ITSELF", 4)
-    found, said = loaded(files, "raw.txt", classes="sci,talk")
+    found, said = loaded(files, "raw.txt", classes="sci,talk", vectors="auto")
     assert not with_vectors(found)
     assert "more than 4 documents" in said[0]
     assert with_vectors(loaded(files, "raw.txt", classes="sci,talk", vectors="wordllama")[0])

@@ -41,7 +41,7 @@ from sparsezo.tasks.chunking.raw import (
 from sparsezo.tasks.chunking.tags import IOB2, understood
 from sparsezo.tasks.chunking.task import Chunking
 from sparsezo.tasks.chunking.templates import read_templates
-from sparsezo.tasks.chunking.unlabelled import SNIFFED, check_against, read_unlabelled
+from sparsezo.tasks.chunking.unlabelled import SNIFFED, check_against, looks_like_prose, read_unlabelled
 from sparsezo.tasks.loading import Data, Files, Loaded, cut, refuse_held_out
 
 _TASK = "task chunking"
@@ -102,17 +102,20 @@ def _read_train(files: Files, options: ChunkingOptions) -> tuple[Corpus, How]:
         return _labelled_texts(files.train, options)
     with open_sniffed(path, SNIFFED) as (head, stream):
         format = _format_of(path, options, head)
+        if format in (TEXT, TABLE):
+            if looks_like_prose(head.decode("utf-8", "replace")):
+                raise DataError(
+                    path,
+                    "looks like running text, without tags; to learn spans from it add `tags`, as in "
+                    "PER,LOC,ORG, and somebody who answers (serve, or `scorer`)",
+                )
+            format = COLUMNS  # whose reader says what is wrong with it
         if format in _TOKENS:
             files.one_train("chunking")
             if format == CRFSUITE:
                 _refuse_templates(path, options)
                 return read_crfsuite(path, stream), {}
             return read_conll(path, column=options.column, stream=stream), {}
-    if format in (TEXT, TABLE):
-        raise DataError(
-            path,
-            "looks like running text, without tags; name the types of spans to learn with `tags`, as in PER,LOC,ORG",
-        )
     return _labelled_texts(files.train, options)
 
 

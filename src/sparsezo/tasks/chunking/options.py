@@ -60,7 +60,11 @@ class ChunkingOptions:
         choices=SPLITS,
     )
     init_labels: str | None = option(
-        None, "Texts with spans that are labelled already, in any format of spans: learned from first.", file=True
+        None,
+        "Texts with spans that are labelled already, in any format of spans: learned from first.",
+        file=True,
+        unlabelled=True,
+        shown="none",
     )
     min_count: int = option(1, "Leave out features seen less often.", least=1)
     hash_bits: int | None = hash_bits()

@@ -91,6 +91,13 @@ def looks_like_columns(head: str) -> bool:
     return alike >= _ALIKE * len(widths) and (parted or (width <= _MOST_COLUMNS and len(widths) > 1))
 
 
+def looks_like_prose(head: str) -> bool:
+    """By a file's beginning: most lines have several words, and none ends in a chunk tag."""
+    rows = [split_cells(line) for line in head.splitlines() if line.strip()]
+    several = sum(len(row) > _MOST_COLUMNS for row in rows)
+    return several > len(rows) / 2 and not any(is_chunk_tag(row[-1]) for row in rows)
+
+
 def _without_tags(corpus: Corpus, options: ChunkingOptions) -> Corpus:
     """Columns that are observed; a last one of tags is none of them."""
     left_out = ""

@@ -472,11 +472,9 @@ def test_what_is_lost_is_said(tmp_path):
 def test_heavy_libraries_are_asked_for(tmp_path, monkeypatch):
     for name in ("spacy", "pyarrow"):
         monkeypatch.setitem(sys.modules, name, None)
-    with pytest.raises(NotInstalledError, match=r"this needs spacy; install with: pip install 'sparsezo\[spacy\]'"):
+    with pytest.raises(NotInstalledError, match="this needs spacy; install with: pip install spacy"):
         write_documents([WHOLE], "spacy", tmp_path / "x.spacy")
-    with pytest.raises(
-        NotInstalledError, match=r"this needs pyarrow; install with: pip install 'sparsezo\[datasets\]'"
-    ):
+    with pytest.raises(NotInstalledError, match="this needs pyarrow; install with: pip install pyarrow"):
         write_documents([WHOLE], "datasets", tmp_path / "x.parquet")
     for format in ("jsonl", "conll", "brat", "prodigy", "label-studio", "datasets"):
         write_documents([WHOLE], format, tmp_path / format)
