@@ -3,9 +3,9 @@
     python benchmarks/words.py DATA -o docs/results/words       # about 5 minutes of one core
 
 CoNLL-2000's second column was written by a tagger that learned from labels (Brill's). Here the learners of
-`sparsezo reproduce answers-chunking` run without it, with both built-in sets of features, and clusters of words. Beside them stands a table
-that nobody is asked for: each part of speech gets the tag that it has most often in train. DATA is a folder with
-conll2000/ as `sparsezo reproduce` wants it (SPARSEZO_DATA where it is not given).
+`sparsezo reproduce answers-chunking` run without it, with both built-in sets of features, and clusters of words. Beside
+them stands a table that nobody is asked for: each part of speech gets the tag that it has most often in train. DATA is
+a folder with conll2000/ as `sparsezo reproduce` wants it (SPARSEZO_DATA where it is not given).
 """
 
 from __future__ import annotations

@@ -186,7 +186,7 @@ def test_results_say_how_they_were_made(name):
 def test_a_picture_comes_before_the_tables():
     """A visitor sees what it is about, and the results are in order."""
     first = re.search(r"^!\[(.+)\]\((.+)\)$", README, re.MULTILINE)
-    assert "answers" in first[1]
+    assert "question" in first[1]
     assert (ROOT / first[2]).is_file()
     tables = [introduction(name) for name in ("chunking", "text", "smt")]
     assert [first.start(), *tables] == sorted([first.start(), *tables])

@@ -379,10 +379,11 @@ def test_what_each_rule_compares_and_asks_for():
         codes.SUPERVISED,
         codes.PART,
         codes.LABEL,
+        codes.SPAN,
         codes.PAIR,
         codes.RATE,
     ]
-    assert [rule.name for rule in RULES.values() if rule.asks] == ["part", "label", "pair", "rate"]
+    assert [rule.name for rule in RULES.values() if rule.asks] == ["part", "label", "span", "pair", "rate"]
     assert [rule.name for rule in RULES.values() if rule.chooses] == ["comparison", "preference", "pairwise"]
 
 

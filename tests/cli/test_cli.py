@@ -36,7 +36,7 @@ def test_train_evaluate_predict(program, files, tmp_path):
     trained = last_json(out)
     assert out.count("\n") == 1
     assert trained["iterations"] == 30_000
-    assert trained["test"] > 0.6
+    assert trained["test"] > 0.55
     assert [p.name for p in tmp_path.iterdir()] == ["model.szo"]
 
     code, out, _ = program("evaluate", model, files / "test", "--json")

@@ -90,7 +90,7 @@ for line in sys.stdin:
     assert f"{raw}: raw text, 40 documents" in err
     assert json.loads(out.splitlines()[-1])["dev"] is not None
     code, out, _ = program("predict", tmp_path / "m.szo", raw)
-    assert [line.split()[0] for line in out.split("\n") if line] == raw.read_text().split()
+    assert [json.loads(line)["text"] for line in out.splitlines()] == raw.read_text().splitlines()
 
 
 def test_lists_without_references_and_a_function(program, tmp_path, monkeypatch):

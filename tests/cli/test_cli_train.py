@@ -69,7 +69,8 @@ LEARNERS = {  # each value is another one than by default
 OPTIONS = {
     "chunking": (
         "--column 2 --scheme iob1 --tags VP --only VP --order 1 --features ner --template tpl --format columns "
-        "--clusters es --gazetteer LOC=c --gazetteer PER=p --split lines --init-labels l --min-count 3 --hash-bits 12",
+        "--clusters es --gazetteer LOC=c --gazetteer PER=p --split lines --init-labels l "
+        "--min-count 3 --hash-bits 12",
         {
             "column": "2",
             "scheme": "iob1",
@@ -88,7 +89,8 @@ OPTIONS = {
         },
     ),
     "text": (
-        "--format csv --text-column t --label-column 2 --topics q --classes a,b --raw-tf --min-count 3 --hash-bits 12 --vectors v",
+        "--format csv --text-column t --label-column 2 --topics q --classes a,b "
+        "--raw-tf --min-count 3 --hash-bits 12 --vectors v",
         {
             "format": "csv",
             "text_column": "t",

@@ -90,11 +90,11 @@ OPTIONS = {
             "scheme": "iob1",
             "only": "VP",
             "order": 1,
+            "clusters": "es",
             "template": "tpl",
             "format": "columns",
-            "min_count": 3,
-            "clusters": "es",
             "split": "lines",
+            "min_count": 3,
         },
     ),
     "text": (
@@ -151,7 +151,7 @@ def test_every_option_of_tune_arrives(program, machinery, tmp_path, task, learne
 def test_no_option_of_tune_is_forgotten_above(commands, task):
     flags = {flag for param in commands[f"tune {task}"].params for flag in param.opts if flag.startswith("--")}
     tried = set(" ".join([SEARCH, OPTIONS[task][0], *LEARNERS]).split())
-    assert flags - tried - {"--features", "--hash-bits"} == {
+    assert flags - tried - {"--features", "--gazetteer", "--hash-bits"} == {
         "--output",
         "--insist",
         "--ray-address",

@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import re
 import unicodedata
-import unicodedata
 
 import numpy as np
 import pytest

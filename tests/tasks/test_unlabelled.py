@@ -122,10 +122,10 @@ def test_the_format_can_be_named(load):
         loaded, _ = load("chunking", text, tags="NP", **how)
         assert loaded.data.train.columns == (words,)
         assert loaded.data.train.offsets.tolist() == offsets
-    with pytest.raises(UsageError, match="name the tags to learn with `tags`"):
-        load("chunking", text, format="lines")
-    with pytest.raises(UsageError, match="running text has no columns"):
-        load("chunking", text, tags="NP", format="lines", column="2")
+    with pytest.raises(UsageError, match="name the types of spans to learn with `tags`"):
+        load("chunking", text, format="text")
+    with pytest.raises(UsageError, match="text has no columns"):
+        load("chunking", text, tags="NP", format="text", column="2")
 
 
 def test_tags_are_named():

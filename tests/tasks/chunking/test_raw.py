@@ -210,8 +210,8 @@ def test_evaluate_counts_spans_by_characters(trained, tmp_path):
 
 
 def test_labels_to_start_from(trained, tmp_path):
-    """Half of the names are labelled, in Prodigy's way: what is not labelled is not known. And one is rejected."""
-    labelled = [replace(document, spans=document.spans[:1], missing=True) for document in made_texts(40)]
+    """Names are labelled, in Prodigy's way: what is not labelled is not known. And one span is rejected."""
+    labelled = [replace(document, missing=True) for document in made_texts(40)]
     no = Document("Yesterday Monday went home.", rejected=(Span(10, 16, "PER"),), spans=(), missing=True)
     path, raw = tmp_path / "labels.jsonl", tmp_path / "raw.txt"
     write_documents([*labelled, no], "prodigy", path)
@@ -221,7 +221,7 @@ def test_labels_to_start_from(trained, tmp_path):
     texts = [document.text for document in made_texts(10, seed=4)]
     found = Model(loaded.task, loaded.W, {}, {}).tag(texts)
     names = [{text[span.start : span.end] for span in spans} for text, spans in zip(texts, found, strict=True)]
-    assert all(any(person in each for person in PEOPLE) for each in names)
+    assert sum(len(each & {*PEOPLE, *PLACES}) for each in names) >= 16  # of 20
     with pytest.raises(DataError, match=r"not labelled throughout.*`init_labels`"):
         kind("chunking").load(Files((str(path),)))
 

@@ -54,7 +54,7 @@ def test_not_installed(monkeypatch):
     from sparsezo import extras
 
     monkeypatch.setattr(extras, "find_spec", lambda name: None)
-    with pytest.raises(NotInstalledError, match="wordllama.*pip install wordllama"):
+    with pytest.raises(NotInstalledError, match=r"wordllama.*pip install wordllama"):
         wordllama()
 
 
