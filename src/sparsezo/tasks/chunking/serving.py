@@ -138,8 +138,11 @@ def options_of(task: Chunking) -> dict[str, Any]:
 
 
 def audit_parts(task: Chunking, data: Corpus, n: int, chance: random.Random) -> list[tuple[int, list[int], list[Any]]]:
-    """Tokens, all as likely, none twice: (sentence, a question's numbers, no outputs)."""
-    tokens = chance.sample(range(data.n_tokens), min(n, data.n_tokens))
+    """Tokens, all as likely, none twice: (sentence, a question's numbers, no outputs). Of spans: words, no commas."""
+    all_tokens: Sequence[int] = range(data.n_tokens)
+    if task.scheme != PLAIN and data.columns:
+        all_tokens = [i for i, word in enumerate(data.columns[0]) if any(map(str.isalnum, word))] or all_tokens
+    tokens = np.array(chance.sample(all_tokens, min(n, len(all_tokens))), np.int64)
     sentences = np.searchsorted(data.offsets, tokens, side="right") - 1
     places = tokens - data.offsets[sentences]
     return [(x, [i, 0, i, 0], []) for x, i in zip(sentences.tolist(), places.tolist(), strict=True)]
