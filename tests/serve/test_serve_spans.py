@@ -275,3 +275,10 @@ def test_older_answers_are_shown_in_words(tmp_path):
         for each in session.recent(ann):
             assert not BANNED.search(each["question"])
             assert each["names"]["LOC"] == "place"
+
+
+def test_a_session_from_a_model_has_its_types_and_words():
+    from sparsezo.serve.folder import serving
+
+    found = serving(kind("chunking")).options_of(made()[0])
+    assert found == {"tags": "PER=somebody,LOC", "scheme": "iob2", "order": 2, "split": "sentences"}

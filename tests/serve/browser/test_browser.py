@@ -17,19 +17,21 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 sys.path.append(str(Path(__file__).parents[1]))
 
+from news import made_news
 from sessions import opened
 from stand_in import StandIn
 
 from sparsezo.serve.server import Server
 from sparsezo.serve.session import Session
 from sparsezo.settings import Settings
-from sparsezo.tasks.chunking.generate import chunking_corpus
+from sparsezo.tasks.chunking.raw import corpus_of
 from sparsezo.tasks.chunking.task import Chunking
 from sparsezo.tasks.registry import kind
 
@@ -100,36 +102,42 @@ def real(tmp_path):
         yield session
 
 
-def truth(question: dict, tags: list[str]) -> object:
-    """By somebody who knows the tags of the sentence."""
-    first, last = question["shown"]["first"], question["shown"]["last"]
+def truth(question: dict, spans: tuple) -> object:
+    """By somebody who knows the spans of the document."""
+    shown = question["shown"]
+    places, at = [], shown["where"]["start"]
+    for word, gap in zip(shown["words"], shown["gaps"], strict=True):
+        places.append((at, at + len(word)))
+        at += len(word) + len(gap)
+    begin, end = places[shown["first"]][0], places[shown["last"]][1]
+    found = next((span for span in spans if span.start < end and span.end > begin), None)
     if question["kind"] == "label":
-        return tags[first]
-    start = next((i for i in range(first, last + 1) if tags[i] != "O"), None)
-    if start is None:
+        return "O" if found is None else ("B-" if begin <= found.start < end else "I-") + found.label
+    if found is None:
         return "O"
-    while tags[start][0] == "I":
-        start -= 1
-    end = start
-    while end + 1 < len(tags) and tags[end + 1][0] == "I":
-        end += 1
-    return "yes" if (start, end) == (first, last) else {"first": start, "last": end, "label": tags[start][2:]}
+    inside = [k for k, (a, b) in enumerate(places) if a < found.end and b > found.start]
+    if (inside[0], inside[-1]) == (shown["first"], shown["last"]):
+        return "yes" if shown["tag"][2:] == found.label else found.label
+    return {"first": inside[0], "last": inside[-1], "label": found.label}
 
 
 @contextlib.contextmanager
 def taught(folder: Path) -> Iterator[Session]:
-    """A session about generated sentences in which three people, who err as they do, have given 6,000 answers."""
-    task, corpus = Chunking.fit(chunking_corpus(3000, 7), only="NP")
-    inputs, dev = corpus[500:], corpus[:500]
+    """A session about made-up news in which three people, who err as they do, have given 600 answers."""
+    news, held = made_news(900, 7), made_news(200, 8)
+    raw = corpus_of([replace(each, spans=None) for each in news], "news.txt", language="en")
+    task, inputs = Chunking.fit(raw, tags="PER,LOC,ORG", split="sentences", language="en")
+    dev = corpus_of(held, "dev", labelled=True, language="en")
+    spans = {each.id: each.spans for each in news}
     settings = Settings.complete({"rule": "span", "rater_error": "0.05"}, task.defaults)
     given = {"audit": 100, "audit_whole": 10, "overlap": 0.1, "dev": dev}
     with Session(kind("chunking"), task, inputs, settings, folder, **given) as session:
         people = {name: session.person(session.add_person(name)["token"]) for name in ERRORS}
         chance = random.Random(0)
-        for _ in range(6000):
+        for _ in range(600):
             name = chance.choice(list(people))
-            row = session.desk.row(int((question := session.ask(people[name])[0])["id"][1:]))
-            answer = truth(question, inputs.tags[slice(*inputs.offsets[row.x : row.x + 2].tolist())])
+            question = session.ask(people[name])[0]
+            answer = truth(question, spans[question["shown"]["where"]["document"]])
             if chance.random() < ERRORS[name]:
                 others = task.tags if question["kind"] == "label" else ("yes", "O")
                 answer = chance.choice([each for each in others if each != answer])

@@ -134,7 +134,9 @@ def options_of(task: Chunking) -> dict[str, Any]:
     if task.scheme == PLAIN:
         return {"tags": ",".join(task.tags), "scheme": PLAIN, "order": task.order}
     types = dict.fromkeys(tag[2:] for tag in task.tags[:-1])
-    return {"tags": ",".join(types), "scheme": task.scheme, "order": task.order}
+    named = (f"{kind}={task.type_words[kind]}" if kind in task.type_words else kind for kind in types)
+    own = {"split": task.split} if task.split else {}
+    return {"tags": ",".join(named), "scheme": task.scheme, "order": task.order, **own}
 
 
 def audit_parts(task: Chunking, data: Corpus, n: int, chance: random.Random) -> list[tuple[int, list[int], list[Any]]]:
