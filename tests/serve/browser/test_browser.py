@@ -123,7 +123,7 @@ def truth(question: dict, spans: tuple) -> object:
 
 @contextlib.contextmanager
 def taught(folder: Path) -> Iterator[Session]:
-    """A session about made-up news in which three people, who err as they do, have given 600 answers."""
+    """A session about made-up news in which three people, who err as they do, have given 60 answers."""
     news, held = made_news(900, 7), made_news(200, 8)
     raw = corpus_of([replace(each, spans=None) for each in news], "news.txt", language="en")
     task, inputs = Chunking.fit(raw, tags="PER,LOC,ORG", split="sentences", language="en")
@@ -134,7 +134,7 @@ def taught(folder: Path) -> Iterator[Session]:
     with Session(kind("chunking"), task, inputs, settings, folder, **given) as session:
         people = {name: session.person(session.add_person(name)["token"]) for name in ERRORS}
         chance = random.Random(0)
-        for _ in range(600):
+        for _ in range(60):
             name = chance.choice(list(people))
             question = session.ask(people[name])[0]
             answer = truth(question, spans[question["shown"]["where"]["document"]])
