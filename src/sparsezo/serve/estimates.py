@@ -104,10 +104,10 @@ def _agreement(said: dict[int, dict[int, bool]]) -> dict[int, float]:
 def audited(rows: Sequence[dict[str, Any]], labels: int) -> dict[str, Any]:
     """Of the audit set, of which each row is an answer (``place``, ``answer``) beside what the ``model`` says now.
 
-    What was counted: ``asked`` parts, in how many the model says what the person said who was ``asked`` first
-    (``agreed``), the ``majority`` (the label that they gave most often, and in how many). Of the parts that a second
-    person answered (``twice``): in how many the two said the ``same``, in how many just one of them agreed with the model
-    (``split``). Then the model's accuracy with its interval, ``corrected`` for people's errors or not: see
+    What was counted: ``asked`` parts; ``agreed``: in how many the model says what the person said who answered first;
+    ``majority``: the label that people gave most often, and in how many. ``twice``: the parts that a second person
+    answered, in how many the two said the ``same``, in how many just one agreed with the model (``split``), and how
+    many are ``enough``. Then the model's accuracy with its interval, ``corrected`` for people's errors or not: see
     ``audit.accuracy``.
     """
     said: dict[int, list[dict[str, Any]]] = defaultdict(list)
