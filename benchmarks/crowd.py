@@ -3,7 +3,8 @@ true, and how much traffic it stands. Needs CoNLL-2000 (train.txt.gz) and the ex
 
     python benchmarks/crowd.py teach conll2000/train.txt.gz --answers 6000 -o cold.json
     python benchmarks/crowd.py teach conll2000/train.txt.gz --answers 6000 --warm 100 -o warm.json
-    python benchmarks/crowd.py coverage conll2000/train.txt.gz --runs 100 -o coverage.json
+    python benchmarks/crowd.py coverage conll2000/train.txt.gz --runs 100 -o coverage.json     # for all of RATERS
+    python benchmarks/crowd.py coverage conll2000/train.txt.gz --raters 15-1 --runs 20 --answers 500 --audit-share 0.5
     python benchmarks/crowd.py load conll2000/train.txt.gz --people 50 --seconds 20 [--kills 10]
     python benchmarks/crowd.py draw cold.json warm.json -o crowd.png
 """
@@ -27,6 +28,14 @@ from pathlib import Path
 from typing import Any
 
 ERRORS = (0.02, 0.05, 0.08, 0.10, 0.25)  # of five people: one answer in ten is wrong
+RATERS = {  # how often each of five errs: (where the model is unsure, elsewhere)
+    "exact": [(0.0, 0.0)] * 5,
+    "10-2": [(0.10, 0.02)] * 5,
+    "15-1": [(0.15, 0.01)] * 5,
+    "one-rate": [(0.05, 0.05)] * 5,
+    "own-rates": [(error, error) for error in ERRORS],
+}
+UNSURE = 0.9  # the model is unsure of what it gives less than this probability
 DEV = 1000  # sentences at the start of the file, to watch the model by
 LINK = re.compile(r"http://[\w.:\[\]]+/(admin)?#\S+")
 
@@ -179,59 +188,100 @@ def at(curve: list[list[float]], answers: int) -> float | None:
 
 
 def coverage(args: argparse.Namespace) -> dict[str, Any]:
-    """How often the audit's interval holds the model's true accuracy, at every tenth of the way."""
-    import numpy as np
-
-    from sparsezo.learner import predict
-    from sparsezo.serve.session import Session
-    from sparsezo.settings import Settings
-    from sparsezo.tasks.chunking.tags import IOB2, spelled
+    """How often the audit's intervals hold the model's true accuracy and F1, at every tenth of the way, by raters."""
+    from sparsezo.serve import choosing
     from sparsezo.tasks.loading import Files
     from sparsezo.tasks.registry import kind
 
+    choosing.AUDIT_SHARE = args.audit_share
     gold = Gold(args.train)
-    chunking = kind("chunking")
-    held: dict[str, list[int]] = {name: [0] * 10 for name in ("once", "always", "below", "above")}
-    off: list[float] = []
     with tempfile.TemporaryDirectory(dir=args.scratch) as folder:
         # as many sentences that nobody is asked about, with the same features, say what the truth is
         sample = gold.write(Path(folder) / "sample.txt", DEV, DEV + 2 * args.sentences, tagged=True)
-        loaded = chunking.load(Files((str(sample),), None, None, {"only": "NP"}))
-        task, data, unseen = loaded.task, loaded.data.train[: args.sentences], loaded.data.train[args.sentences :]
-        problem = task.problem(unseen, learn=False)
+        loaded = kind("chunking").load(Files((str(sample),), None, None, {"only": "NP"}))
+        found = {name: _covered(args, gold, loaded, Path(folder), name) for name in args.raters or RATERS}
+    given = {name: getattr(args, name) for name in ("runs", "answers", "audit", "audit_whole", "audit_share")}
+    return {**given, "sentences": args.sentences, "raters": found}
 
-        def accuracy(W: Any) -> float:
-            """As people name tags: an I that starts a chunk is its B."""
-            tags = spelled([task.tags[k] for k in predict(problem, W).tolist()], unseen.offsets, IOB2)
-            return sum(map(str.__eq__, tags, unseen.tags)) / len(tags)
 
-        for run in range(args.runs):
-            settings = Settings.complete({"rule": "part", "seed": run, "rater_error": "0.05"}, task.defaults)
-            generator = random.Random(run)
-            place = Path(folder) / f"run-{run}"
-            with Session(chunking, task, data, settings, place, audit=args.audit, overlap=0.1) as session:
-                people = [session.person(session.add_person(f"p{k}")["token"]) for k in range(len(ERRORS))]
-                for n in range(1, args.answers + 1):
-                    k = generator.randrange(len(people))
-                    question = session.ask(people[k])[0]
-                    session.tell(people[k], question["id"], gold.answer(question, ERRORS[k], generator))
-                    if n % (args.answers // 10):
-                        continue
-                    session._estimate()
-                    with session.lock:
-                        truth = accuracy(session.learner.state.W)
-                    audit = session.status()["audit"]
-                    tenth = n // (args.answers // 10) - 1
-                    held["once"][tenth] += audit["low"] <= truth <= audit["high"]
-                    held["below"][tenth] += truth < audit["low"]
-                    held["above"][tenth] += truth > audit["high"]
-                    held["always"][tenth] += audit["always_low"] <= truth <= audit["always_high"]
-                for k, each in enumerate(session.people()):
-                    off += [each[name] - ERRORS[k] for name in ("e0", "e1") if each[name] is not None]
-            subprocess.run(["rm", "-rf", str(place)], check=True)
-            print(run + 1, held["once"], held["below"], held["above"], file=sys.stderr)
+def _covered(args: argparse.Namespace, gold: Gold, loaded: Any, folder: Path, raters: str) -> dict[str, Any]:
+    """Of raters of one kind. once, always: of the two intervals of accuracy; below, above: truths that the first has
+    missed; f1: of so many looks (f1_looks), since there is none before a sentence is audited whole."""
+    import numpy as np
+
+    from sparsezo.serve.session import Session
+    from sparsezo.settings import Settings
+    from sparsezo.tasks.registry import kind
+
+    task, data, unseen = loaded.task, loaded.data.train[: args.sentences], loaded.data.train[args.sentences :]
+    truths = _Truths(task, unseen)
+    names = ("once", "always", "below", "above", "f1", "f1_looks", "f1_below", "f1_above")
+    held: dict[str, list[int]] = {name: [0] * 10 for name in names}
+    errors, off = RATERS[raters], []
+    for run in range(args.runs):
+        settings = Settings.complete({"rule": "part", "seed": run, "rater_error": "0.05"}, task.defaults)
+        generator, place = random.Random(f"{run} {raters}"), folder / f"{raters}-{run}"
+        audits = {"audit": args.audit, "audit_whole": args.audit_whole}
+        with Session(kind("chunking"), task, data, settings, place, **audits, overlap=0.1) as session:
+            people = [session.person(session.add_person(f"p{k}")["token"]) for k in range(len(errors))]
+            for n in range(1, args.answers + 1):
+                k = generator.randrange(len(people))
+                question = session.ask(people[k])[0]
+                error = errors[k][0 if _unsure(session, question) else 1]
+                session.tell(people[k], question["id"], gold.answer(question, error, generator))
+                if n % (args.answers // 10):
+                    continue
+                session._estimate()
+                with session.lock:
+                    accuracy, f1 = truths.of(session.learner.state.W)
+                audit, tenth = session.status()["audit"], n // (args.answers // 10) - 1
+                held["once"][tenth] += audit["low"] <= accuracy <= audit["high"]
+                held["below"][tenth] += accuracy < audit["low"]
+                held["above"][tenth] += accuracy > audit["high"]
+                held["always"][tenth] += audit["always_low"] <= accuracy <= audit["always_high"]
+                if audit["spans"] is not None:
+                    of = audit["spans"]["f1"]
+                    held["f1_looks"][tenth] += 1
+                    held["f1"][tenth] += of["low"] <= f1 <= of["high"]
+                    held["f1_below"][tenth] += f1 < of["low"]
+                    held["f1_above"][tenth] += f1 > of["high"]
+            for k, each in enumerate(session.people()):
+                off += [each[name] - errors[k][0] for name in ("e0", "e1") if each[name] is not None]
+            last = audit
+        subprocess.run(["rm", "-rf", str(place)], check=True)
+        print(raters, run + 1, held["once"], held["f1"], held["f1_looks"], file=sys.stderr)
     rmse = float(np.sqrt(np.mean(np.square(off)))) if off else None
-    return {"runs": args.runs, "held": held, "error_rates_rmse": rmse, "answers": args.answers, "audit": args.audit}
+    return {"held": held, "error_rates_rmse": rmse, "last_audit": last, "last_truth": {"accuracy": accuracy, "f1": f1}}
+
+
+def _unsure(session: Any, question: dict[str, Any]) -> bool:
+    """Whether the model is unsure of what is in question: of its best label, or of yes and of no."""
+    asked = session.desk.row(int(question["id"][1:])).question()
+    choices = question["choices"]
+    with session.lock:
+        return bool(max(session.learner.probability(asked, each) for each in choices) < UNSURE)
+
+
+class _Truths:
+    """Accuracy and F1 of weights on sentences that nobody was asked about."""
+
+    def __init__(self, task: Any, unseen: Any) -> None:
+        from sparsezo.tasks.chunking.metric import chunks
+
+        self.task, self.unseen, self.chunks = task, unseen, chunks
+        self.problem = task.problem(unseen, learn=False)
+        self.gold = set(chunks(unseen.tags, unseen.offsets))
+
+    def of(self, W: Any) -> tuple[float, float]:
+        """As people name tags: an I that starts a chunk is its B."""
+        from sparsezo.learner import predict
+        from sparsezo.tasks.chunking.tags import IOB2, spelled
+
+        output = [self.task.tags[k] for k in predict(self.problem, W).tolist()]
+        tags = spelled(output, self.unseen.offsets, IOB2)
+        ours = set(self.chunks(tags, self.unseen.offsets))
+        f1 = 2 * len(ours & self.gold) / max(1, len(ours) + len(self.gold))
+        return sum(map(str.__eq__, tags, self.unseen.tags)) / len(tags), f1
 
 
 def load(args: argparse.Namespace) -> dict[str, Any]:
@@ -342,6 +392,9 @@ def main() -> None:
         command.add_argument("--warm", type=int, default=0, help="labelled sentences to start from")
         command.add_argument("--runs", type=int, default=100)
         command.add_argument("--audit", type=int, default=200)
+        command.add_argument("--audit-whole", type=int, default=20)
+        command.add_argument("--audit-share", type=float, default=0.05, help="of the questions")
+        command.add_argument("--raters", nargs="*", choices=list(RATERS), help="all, if not given")
         command.add_argument("--sentences", type=int, default=2000)
         command.add_argument("--people", type=int, default=50)
         command.add_argument("--seconds", type=float, default=20)

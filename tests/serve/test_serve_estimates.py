@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from collections import Counter
-
 import numpy as np
 import pytest
 from sessions import Clock, opened, same_as_replay, someone
 
-from sparsezo.serve.audit import Share
-from sparsezo.serve.estimates import LEAST_TWICE, Estimated, audited, estimated, forecast_of
+from sparsezo.serve.audit import ENOUGH_TWICE
+from sparsezo.serve.choosing import alternately
+from sparsezo.serve.estimates import LEAST_TWICE, audited, estimated, forecast_of
 from sparsezo.serve.log import BELIEF, EventRow, QuestionRow
-from sparsezo.serve.people import ErrorRates
-
-SURELY = Share(0.1, 0.1, 0.1)
 
 
 def question(number, believed=0.7, again=None, kind="part"):
@@ -74,29 +70,81 @@ def test_who_errs_is_found_and_believed_once_there_is_enough_to_say_so():
     assert not estimated(crowd(errors[:2], 2000)).known  # two who differ do not say who errs
 
 
-def test_the_audits_error_is_that_of_those_who_answered_it():
-    rates = {k: ErrorRates(100, SURELY, SURELY, Share(e, e, e)) for k, e in enumerate((0.0, 0.1, 0.4))}
-    found = Estimated(rates, twice=LEAST_TWICE)
-    assert found.error(Counter({1: 3, 2: 1})).value == pytest.approx((0.3 + 0.4) / 4)
-    assert found.error(Counter({1: 3, 5: 1})) is None
-    unsure = {k: ErrorRates(100, SURELY, SURELY, Share(0.1, 0.04, 0.18)) for k in range(4)}
-    together = Estimated(unsure, twice=LEAST_TWICE).error(Counter(range(4)))  # it evens out
-    assert (together.low, together.high) == (pytest.approx(0.1 - 0.06 / 2), pytest.approx(0.1 + 0.08 / 2))
-    assert Estimated(rates, twice=LEAST_TWICE - 1).error(Counter({1: 3})) is None
+def audit_row(place, answer, model, person=1, kind="label"):
+    return {"place": place, "answer": answer, "model": model, "person": person, "kind": kind}
 
 
-def test_an_audit_is_corrected_by_what_is_known_or_else_by_what_is_believed():
-    rows = [{"answer": "O", "model": "O" if k < 80 else "B-NP", "person": 1} for k in range(100)]
-    plain = audited(rows, 3, Estimated(), 0.0)
-    assert (plain["asked"], plain["right"], plain["accuracy"], plain["error"]) == (100, 80, 0.8, None)
-    believed = audited(rows, 3, Estimated(), 0.1)
-    assert believed["accuracy"] > 0.85
-    assert believed["error"] == {"value": 0.1, "low": 0.0, "high": pytest.approx(0.3)}  # which nobody knows yet
-    rates = {k: ErrorRates(100, SURELY, SURELY, Share(0.2, 0.15, 0.25)) for k in range(3)}
-    known = audited(rows, 3, Estimated(rates, twice=LEAST_TWICE), 0.1)
-    assert known["error"] == {"value": 0.2, "low": 0.15, "high": 0.25}
-    assert known["accuracy"] > believed["accuracy"]
-    assert audited([], 3, Estimated(), 0.0)["accuracy"] is None
+def test_what_was_counted_comes_with_what_the_commonest_answer_would_have_had():
+    rows = [audit_row(k, "O" if k < 101 else "B-NP", "O" if k < 101 or k >= 120 else "B-NP") for k in range(124)]
+    found = audited(rows, 3)
+    assert (found["asked"], found["agreed"], found["majority"]) == (124, 120, {"label": "O", "agreed": 101})
+    assert found["accuracy"] == 120 / 124
+    assert (found["corrected"], found["twice"]["asked"]) == (False, 0)
+    assert found["low"] < 120 / 124 < found["high"] < 1
+    pairs = audited([audit_row(k, "first", "first", kind="pair") for k in range(5)], 2)
+    assert (pairs["agreed"], pairs["majority"]) == (5, None)  # which one is shown first says nothing
+    nothing = audited([], 3)
+    assert (nothing["asked"], nothing["accuracy"], nothing["majority"]) == (0, None, None)
+
+
+def test_a_second_answer_says_how_people_err_and_is_no_more_evidence_of_the_model():
+    once = [audit_row(k, "O", "O" if k < 80 else "B-NP") for k in range(100)]
+    again = [audit_row(k, "O" if k >= 4 else "B-NP", "O", person=2) for k in range(ENOUGH_TWICE)]
+    found, plain = audited(once + again, 3), audited(once, 3)
+    assert found["twice"] == {"asked": 30, "same": 26, "split": 4, "enough": ENOUGH_TWICE}
+    assert (found["asked"], found["agreed"]) == (plain["asked"], plain["agreed"]) == (100, 80)
+    assert found["corrected"]
+    assert plain["accuracy"] < found["accuracy"] <= plain["high"] < found["high"]
+    few = audited(once + again[:-1], 3)
+    assert not few["corrected"]
+    assert few["accuracy"] == 0.8
+    # two who say the same against the model are no doubt about people
+    both = audited([*once, *(audit_row(k, "O", "B-NP", person=2) for k in range(80, 100))], 3)
+    assert (both["twice"]["same"], both["twice"]["split"]) == (20, 0)
+
+
+def test_audits_are_asked_of_a_second_person_and_never_learned_from(tmp_path):
+    with opened(tmp_path / "s", audit=30, audit_whole=2, max_ahead=1, clock=Clock()) as session:
+        people = [someone(session, name) for name in ("Ann", "Bob")]
+        k = 0
+        while session.chooser._left or session.desk.second:
+            person = people[k % 2]
+            k += 1
+            asked = session.ask(person)[0]
+            session.tell(person, asked["id"], "O" if asked["kind"] == "label" else "no")
+        by_place = {}
+        for row in session.audit_table():
+            by_place.setdefault(row["place"], []).append(row)
+        assert len(by_place) == len(session.log.audit())
+        twice = [each for each in by_place.values() if len(each) == 2]
+        assert all(one["person"] != other["person"] for one, other in twice)
+        assert 0.2 * len(by_place) < len(twice) < 0.8 * len(by_place)
+        inputs = {each[0]["x"] for each in twice}
+        later = [each for each in by_place.values() if each[0]["x"] in inputs and len(each) == 1]
+        assert len(later) <= 2  # an input is asked twice as a whole, but for what was asked before Bob came
+        taught = {row.x for _, row in session.log.lessons()}
+        assert taught
+        assert not taught & {row.x for row in session.log.audit()}
+        session.clock.now += 10
+        found = session.status()["audit"]
+        parts = [each for place, each in by_place.items() if place < 30]
+        assert (found["asked"], found["twice"]["asked"]) == (30, sum(len(each) == 2 for each in parts))
+        assert found["twice"]["same"] == found["twice"]["asked"]
+        assert found["majority"] == {"label": "O", "agreed": 30, "name": session._called("O")}
+        assert found["spans"]["sentences"] == 2
+        assert same_as_replay(session)
+
+
+def test_one_person_alone_is_asked_no_audit_again_and_single_parts_and_sentences_come_alternately(tmp_path):
+    with opened(tmp_path / "s", audit=5, audit_whole=1, max_ahead=1, clock=Clock()) as session:
+        ann = someone(session)
+        while session.chooser._left:
+            asked = session.ask(ann)[0]
+            session.tell(ann, asked["id"], asked["choices"][-1])
+        assert session.desk.second == []
+        places = [row["place"] for row in session.audit_table()]
+        assert [place >= 5 for place in places[:6]] == [False, True] * 3
+        assert alternately(session.log.audit(), None) == session.log.audit()
 
 
 def test_a_forecast_is_of_the_value_then():

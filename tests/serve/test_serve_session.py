@@ -337,13 +337,13 @@ def test_the_audit_set_is_never_learned_from(tmp_path):
         session.clock.now += 10  # what was found a moment ago is shown again
         found = session.status()["audit"]
         table = session.audit_table()
-        assert (found["asked"], found["right"]) == (seen, sum(each["model"] == "O" for each in table))
+        assert (found["asked"], found["agreed"]) == (seen, sum(each["model"] == "O" for each in table))
         assert found["low"] <= found["accuracy"] <= found["high"]
         assert (found["always_low"], found["always_high"]) != (found["low"], found["high"])
         assert same_as_replay(session)
 
 
-def test_sentences_audited_whole_say_how_good_chunks_are(tmp_path):
+def test_sentences_audited_whole_say_how_good_spans_are(tmp_path):
     """People name every token's tag (always B-NP here), and chunks are counted when a sentence is whole."""
     with opened(tmp_path / "s", audit=2, audit_whole=3, max_ahead=1, clock=Clock()) as session:
         ann, meta = someone(session), session.log.meta
@@ -370,14 +370,16 @@ def test_sentences_audited_whole_say_how_good_chunks_are(tmp_path):
         chunks = {each[:2] for each in metric.chunks(tags, data.offsets)}
         mine = {each for each in chunks if np.searchsorted(data.offsets, each[0], "right") - 1 in sentences}
         both = len(mine & {*said})
-        assert found["chunks"]["sentences"] == 3
-        assert found["chunks"]["precision"]["value"] == (both / len(mine) if mine else None)
-        assert found["chunks"]["recall"]["value"] == both / len(said)
-        assert found["chunks"]["f1"]["value"] == pytest.approx(2 * both / (len(mine) + len(said)))
+        assert found["spans"]["sentences"] == 3
+        counted = tuple(found["spans"][name] for name in ("correct", "predicted", "gold", "twice"))
+        assert counted == (both, len(mine), len(said), 0)
+        assert found["spans"]["precision"]["value"] == (both / len(mine) if mine else None)
+        assert found["spans"]["recall"]["value"] == both / len(said)
+        assert found["spans"]["f1"]["value"] == pytest.approx(2 * both / (len(mine) + len(said)))
         json.dumps(found, allow_nan=False)
         session.undo(ann)  # a sentence of which something is open does not count
         session.clock.now += 10
-        assert session.status()["audit"]["chunks"]["sentences"] == 2
+        assert session.status()["audit"]["spans"]["sentences"] == 2
         assert same_as_replay(session)
 
 

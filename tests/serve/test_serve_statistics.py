@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
-from dataclasses import astuple, replace
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from sparsezo.errors import UsageError
-from sparsezo.serve.audit import ChunkAudit, Share, accuracy, chunk_audit, sequence, share
+from sparsezo.serve.audit import (
+    ENOUGH_TWICE,
+    SpanCounts,
+    accuracy,
+    clustered,
+    sequence,
+    share,
+    span_counts,
+    span_shares,
+)
 from sparsezo.serve.forecast import forecast
 from sparsezo.serve.people import alpha, error_rates
 from sparsezo.tasks.chunking import metric
@@ -68,94 +78,213 @@ def test_a_sequence_ends_where_the_mixture_is_twenty_times_as_likely():
     assert sequence(5, 5).high == 1
 
 
-def test_precision_recall_and_f1_of_chunks():
-    found = ChunkAudit(correct=30, predicted=40, gold=50, true_correct=30, true_gold=50).shares()
-    assert found["precision"] == share(30, 40)
-    assert found["recall"] == share(30, 50)
-    assert found["f1"].value == pytest.approx(60 / 90)
-    both = share(30, 60)  # of the 60 chunks that either has
-    assert found["f1"].low == pytest.approx(2 * both.low / (1 + both.low))
-    assert found["f1"].low < found["f1"].value < found["f1"].high
+def test_a_share_of_what_is_not_whole_is_between_its_neighbours():
+    ends = [(share(k, 20).low, share(k, 20).high) for k in (7, 7.5, 8)]
+    assert ends == sorted(ends)
+    assert len(set(ends)) == 3
 
 
-def test_chunks_where_a_side_has_none():
-    none = ChunkAudit(0, 0, 7, 0, 7).shares()
+# Raters who err. x: the model agrees with people, as counted; the truth is what it would agree with had nobody erred.
+
+ONE_RATE_EACH = (0.02, 0.05, 0.08, 0.1, 0.25)
+RATERS = {
+    "no errors": lambda hard, generator: np.zeros(len(hard)),
+    "10% where hard, else 2%": lambda hard, generator: np.where(hard, 0.1, 0.02),
+    "15% where hard, else 1%": lambda hard, generator: np.where(hard, 0.15, 0.01),
+    "one rate for all": lambda hard, generator: np.full(len(hard), 0.1),
+    "a rate each": lambda hard, generator: generator.choice(ONE_RATE_EACH, len(hard)),
+}
+HARD, RIGHT_HARD, RIGHT = (
+    0.2,
+    0.6,
+    0.98,
+)  # parts that the model is unsure of; how often it is right there, and elsewhere
+LABELS = 3
+accuracy_of = functools.cache(accuracy)
+
+
+def answers(generator, n, rate):
+    """Whether each of two people agrees with the model, on n parts, and whether the model is right."""
+    hard = generator.random(n) < HARD
+    right = generator.random(n) < np.where(hard, RIGHT_HARD, RIGHT)
+
+    def rater():
+        wrong = generator.random(n) < rate(hard, generator)
+        return np.where(wrong, ~right & (generator.random(n) < 1 / (LABELS - 1)), right)
+
+    return rater(), rater(), right
+
+
+@pytest.mark.parametrize("raters", RATERS)
+def test_the_accuracys_interval_holds_at_every_tenth_whoever_errs_where(raters):
+    generator, runs, most = np.random.default_rng(5), 150, 200
+    truth = HARD * RIGHT_HARD + (1 - HARD) * RIGHT
+    held, plain = np.zeros(10), np.zeros(10)
+    for _ in range(runs):
+        one, two, _ = answers(generator, most, RATERS[raters])
+        again = generator.random(most) < 0.5
+        for tenth in range(10):
+            n = most * (tenth + 1) // 10
+            split = int((one != two)[:n][again[:n]].sum())
+            found = accuracy_of(int(one[:n].sum()), n, twice=int(again[:n].sum()), split=split, labels=LABELS)
+            held[tenth] += found.low <= truth <= found.high
+            counted = accuracy_of(int(one[:n].sum()), n)
+            plain[tenth] += counted.low <= truth <= counted.high
+    assert (held >= 0.93 * runs).all()
+    if raters in ("one rate for all", "a rate each"):
+        assert plain[-1] < 0.5 * runs  # so the allowance is needed
+
+
+def test_with_many_audits_the_correction_finds_the_accuracy_that_errors_hide():
+    generator, n = np.random.default_rng(6), 400
+    off, plain = [], []
+    for _ in range(60):
+        one, two, _ = answers(generator, n, lambda hard, _: np.full(len(hard), 0.03))
+        found = accuracy(int(one.sum()), n, twice=n, split=int((one != two).sum()), labels=LABELS)
+        off.append(found.value - (HARD * RIGHT_HARD + (1 - HARD) * RIGHT))
+        plain.append(one.mean() - (HARD * RIGHT_HARD + (1 - HARD) * RIGHT))
+    assert np.mean(plain) < -0.02
+    assert abs(np.mean(off)) < 0.008
+
+
+@pytest.mark.parametrize("always", [False, True])
+def test_no_figure_is_one_that_the_counts_exclude(always):
+    """120 of 124 is not 100.0%, whatever people's errors are."""
+    for k, n, split in itertools.product((0, 30, 60, 110, 120, 123, 124), (124,), range(0, 61, 4)):
+        counted = (sequence if always else share)(k, n)
+        found = accuracy(k, n, twice=60, split=split, labels=3, always=always)
+        assert counted.low == found.low <= found.value <= found.high
+        assert found.value <= counted.high <= found.high
+        assert (found.high == 1) == (k == n)
+    assert accuracy(120, 124, twice=100, split=8, labels=3).value < 0.992
+
+
+def test_nothing_is_corrected_before_enough_was_asked_twice():
+    few = accuracy(120, 124, twice=ENOUGH_TWICE - 1, split=3, labels=3)
+    enough = accuracy(120, 124, twice=ENOUGH_TWICE, split=3, labels=3)
+    assert few.value == 120 / 124 < enough.value
+    assert few.high > accuracy(120, 124).high  # what is not known is in the interval all the same
+    assert accuracy(120, 124) == share(120, 124)
+    assert math.isnan(accuracy(0, 0, twice=0).value)
+
+
+def test_more_that_is_split_means_more_errors_of_people():
+    found = [accuracy(80, 100, twice=50, split=split, labels=3) for split in (0, 3, 6, 9)]
+    assert found[0].value == 0.8
+    assert [each.value for each in found] == sorted({each.value for each in found})
+    assert [each.high for each in found] == sorted({each.high for each in found})
+
+
+# Spans of whole sentences
+
+
+def test_precision_recall_and_f1_are_of_what_was_counted():
+    sentences = [SpanCounts(2, 3, 4), SpanCounts(1, 1, 1), SpanCounts(0, 2, 0)]
+    found = span_shares(sentences)
+    assert [found[name].value for name in ("precision", "recall", "f1")] == [3 / 6, 3 / 5, pytest.approx(6 / 11)]
+    same = {(0, 2, "NP"), (4, 5, "NP")}
+    assert span_counts(same, same | {(7, 8, "NP")}) == SpanCounts(2, 3, 2)
+    assert span_counts(same, same, {(0, 2, "NP")}) == SpanCounts(2, 2, 2, 1, 1)
+
+
+def test_spans_where_a_side_has_none():
+    none = span_shares([SpanCounts(0, 0, 4), SpanCounts(0, 0, 3)])
     assert none["precision"].as_dict() == {"value": None, "low": 0.0, "high": 1.0}
     assert (none["recall"].value, none["f1"].value) == (0, 0)
-    assert ChunkAudit(0, 0, 0, 0, 0).shares()["f1"].as_dict()["value"] is None
+    assert none["f1"].high < 1
+    assert span_shares([SpanCounts(0, 0, 0)])["f1"].as_dict()["value"] is None
+    assert span_shares([])["f1"].as_dict() == {"value": None, "low": 0.0, "high": 1.0}
 
 
-def test_chunks_are_corrected_for_raters_who_err():
-    """Sentences of 20 tokens, a model that is right about most, raters who name another tag now and then."""
-    generator, error, tags = np.random.default_rng(3), 0.1, np.array(["B-NP", "I-NP", "O"])
-
-    def sentence():
-        gold = ["O"]
-        for _ in range(20):
-            gold.append(str(generator.choice(tags[[0, 2]] if gold[-1] == "O" else tags)))
-        return gold[1:]
-
-    def noisy(right, rate):
-        return [str(generator.choice(tags[tags != tag])) if generator.random() < rate else tag for tag in right]
-
-    def chunks(given):
-        return set(metric.chunks(given, np.array([0, len(given)])))
-
-    counts, true = [], np.zeros(3)
-    for _ in range(1500):
-        gold = sentence()
-        model, said = noisy(gold, 0.05), noisy(gold, error)
-        ours, theirs = chunks(model), chunks(said)
-        counts.append(chunk_audit(theirs, ours, "".join(tag[0] for tag in said), [error] * 20, 3))
-        true += [len(ours & chunks(gold)), len(ours), len(chunks(gold))]
-    found = ChunkAudit(*(sum(each) for each in zip(*map(astuple, counts), strict=True)))
-    plain = replace(found, true_correct=found.correct, true_gold=found.gold).shares()
-    correct, predicted, gold = true
-    for name, right in (("precision", correct / predicted), ("recall", correct / gold)):
-        assert found.shares()[name].value == pytest.approx(right, abs=0.03)
-        assert plain[name].value < right - 0.1
-    assert found.shares()["f1"].value == pytest.approx(2 * correct / (predicted + gold), abs=0.03)
+def test_sentences_that_differ_widen_the_interval_and_one_says_nothing():
+    alike = clustered([5] * 10, [10] * 10)
+    assert (alike.low, alike.high) != (0, 1)
+    apart = clustered([0, 10] * 5, [10] * 10)
+    assert apart.value == alike.value
+    assert apart.high - apart.low > 2 * (alike.high - alike.low)
+    one = clustered([9], [10])
+    assert (one.value, one.low, one.high) == (0.9, 0, 1)
+    fewer = clustered([5] * 3, [10] * 3)
+    assert fewer.low < share(15, 30).low  # how much three differ is hardly known
+    independent = clustered([1] * 60 + [0] * 40, [1] * 100)
+    assert (independent.low, independent.high) == pytest.approx((share(60, 100).low, share(60, 100).high), abs=2e-3)
 
 
-@pytest.mark.parametrize(("labels", "error"), [(2, 0.1), (3, 0.25), (9, 0.02)])
-def test_the_correction_undoes_what_raters_errors_do_to_agreement(labels, error):
-    right = 0.87
-    agreed = right * (1 - error) + (1 - right) * error / (labels - 1)
-    n = 10_000_000
-    found = accuracy(round(agreed * n / 1000), n // 1000, error=Share(error, error, error), labels=labels)
-    assert found.value == pytest.approx(right, abs=1e-3)
+def test_an_upper_end_allows_for_errors_that_two_people_show():
+    plain = span_shares([SpanCounts(8, 10, 10)] * 12)
+    same = span_shares([SpanCounts(8, 10, 10, 10, 10)] * 12)
+    apart = span_shares([SpanCounts(8, 10, 10, 7, 10)] * 12)
+    for name in ("precision", "recall", "f1"):
+        assert plain[name].value == same[name].value == apart[name].value
+        assert plain[name].low == same[name].low == apart[name].low
+        assert plain[name].high < same[name].high < apart[name].high < 1
 
 
-def test_doubt_about_the_error_rate_widens_the_interval_on_its_own_side():
-    sure = accuracy(160, 200, error=Share(0.1, 0.1, 0.1), labels=3)
-    perhaps_more = accuracy(160, 200, error=Share(0.1, 0.1, 0.2), labels=3)
-    perhaps_less = accuracy(160, 200, error=Share(0.1, 0.02, 0.1), labels=3)
-    assert perhaps_more.low == pytest.approx(sure.low)
-    assert perhaps_more.high > sure.high + 0.01
-    assert perhaps_less.high == pytest.approx(sure.high)
-    assert perhaps_less.low < sure.low - 0.01
+TAGS = np.array(["B-X", "I-X", "O"])
 
 
-def test_a_corrected_accuracy_stays_between_0_and_1():
-    top = accuracy(200, 200, error=Share(0.1, 0.05, 0.2), labels=3)
-    bottom = accuracy(0, 200, error=Share(0.1, 0.05, 0.2), labels=3)
-    assert (top.value, top.high) == (1.0, 1.0)
-    assert (bottom.value, bottom.low) == (0.0, 0.0)
+def sentence(generator, rate, kind):
+    """(against the truth, against people) of a sentence with a length and a difficulty of its own; the model
+    errs where it is hard, and cuts spans short."""
+    length = int(generator.integers(5, 40))
+    gold = ["O"]
+    for at in generator.random(length):
+        gold.append(("B-X" if at < 0.25 else "O") if gold[-1] == "O" else ("I-X" if at < 0.45 else "O"))
+    right = np.searchsorted(TAGS, gold[1:])
+    hard = generator.random(length) < generator.beta(0.8, 3.5)
+
+    def noisy(error):
+        other = (right + generator.integers(1, 3, length)) % 3
+        return np.where(generator.random(length) < error, other, right)
+
+    def spans(tags):
+        return set(metric.chunks(TAGS[tags].tolist(), np.array([0, length])))
+
+    model = noisy(np.where(hard, 0.35, 0.005))
+    ends = (right == 1) & (np.append(right[1:], 2) != 1) & (generator.random(length) < 0.1)
+    model[ends] = 2
+    # whoever has a rate of their own has it for the whole sentence
+    people = [
+        np.full(length, rate(hard, generator)[0]) if kind == "a rate each" else rate(hard, generator) for _ in "12"
+    ]
+    one, two = (spans(noisy(each)) for each in people)
+    return span_counts(spans(right), spans(model)), span_counts(one, spans(model), two)
 
 
-def test_a_corrected_interval_holds_in_simulated_audits():
-    generator, n, labels, people = np.random.default_rng(5), 200, 3, (0.02, 0.1, 0.2)
-    for right in (0.75, 0.95):
-        held = 0
-        for _ in range(200):
-            rater = generator.integers(0, 3, n)
-            wrong = generator.random(n) < np.array(people)[rater]
-            model_right = generator.random(n) < right
-            agrees = np.where(wrong, ~model_right & (generator.random(n) < 1 / (labels - 1)), model_right)
-            e = sum(people) / 3
-            found = accuracy(int(agrees.sum()), n, error=Share(e, e - 0.02, e + 0.02), labels=labels)
-            held += found.low <= right <= found.high
-        assert held >= 186
+@pytest.mark.parametrize("raters", RATERS)
+def test_f1s_interval_holds_at_every_tenth_whoever_errs_where(raters):
+    generator, runs, most = np.random.default_rng(7), 60, 20
+    pool = [sentence(generator, RATERS[raters], raters) for _ in range(500)]
+    correct, predicted, gold = (
+        sum(getattr(each, name) for each, _ in pool) for name in ("correct", "predicted", "gold")
+    )
+    truth, held = 2 * correct / (predicted + gold), np.zeros(10)
+    for _ in range(runs):
+        drawn = generator.integers(0, len(pool), most)
+        seen = [
+            pool[i][1] if k % 2 else replace(pool[i][1], same=None, second=None) for k, i in enumerate(drawn.tolist())
+        ]
+        for tenth in range(10):
+            found = span_shares(seen[: most * (tenth + 1) // 10])["f1"]
+            held[tenth] += found.low <= truth <= found.high
+    assert (held >= 0.93 * runs).all()
+
+
+def test_chunks_taken_as_independent_would_not_hold():
+    """What ``clustered`` is for: sentences differ, and a wrong border is a miss of both sides."""
+    generator, runs, most = np.random.default_rng(8), 150, 20
+    pool = [sentence(generator, RATERS["no errors"], "no errors")[0] for _ in range(800)]
+    counts = np.array([(each.correct, each.predicted, each.gold) for each in pool])
+    correct, predicted, gold = counts.sum(axis=0)
+    truth, held, naive = 2 * correct / (predicted + gold), 0, 0
+    for _ in range(runs):
+        seen = counts[generator.integers(0, len(pool), most)]
+        found = clustered(seen[:, 0], seen[:, 1:].sum(axis=1) / 2)
+        held += found.low <= truth <= found.high
+        both = share(int(seen[:, 0].sum()), int(seen[:, 1:].sum() - seen[:, 0].sum()))
+        naive += 2 * both.low / (1 + both.low) <= truth <= 2 * both.high / (1 + both.high)
+    assert held >= 0.93 * runs
+    assert naive < 0.9 * runs
 
 
 # People

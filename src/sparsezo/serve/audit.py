@@ -1,26 +1,32 @@
 """How good the model is, without gold: by an audit set that is drawn first, asked blind and never learned from.
 
 All audited parts so far are scored again with the present model, so n of them are n independent throws with its
-accuracy as the chance: an audited part is no matter of what was asked or learned.
+agreement with people as the chance: an audited part is no matter of what was asked or learned. People err, too; how
+often they do so there is known only of parts that two people were asked about.
 
-    accuracy(171, 200)                                  # Share(value=0.855, low=0.799, high=0.901)
-    accuracy(171, 200, error=Share(0.1, 0.07, 0.14), labels=3)      # raters err, so the model is better than it looks
-    sequence(171, 200)                                  # wider, and right at every n at once: look as often as you like
+    accuracy(171, 200)                          # Share(value=0.855, low=0.799, high=0.901): as counted
+    accuracy(171, 200, twice=100, split=12, labels=3)       # of 100 asked twice, one of two agreed with the model in 12
+    sequence(171, 200)                          # wider, and right at every n at once: look as often as you like
+    span_shares([SpanCounts(3, 4, 3), SpanCounts(1, 1, 2)])     # precision, recall and F1 over whole sentences
 """
 
 from __future__ import annotations
 
+import functools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from sparsezo.bisection import root
 from sparsezo.errors import UsageError
 
 LEVEL = 0.95  # of all intervals
-_MOST_LOST = 0.9  # of what answers could tell: beyond it raters say nothing
+ENOUGH_TWICE = 30  # audited parts that two people answered, before the figure is corrected for people's errors
+_TERMS = 400  # of the continued fraction, at most
+_TINY = 1e-300
 
 
 @dataclass(frozen=True)
@@ -36,16 +42,18 @@ class Share:
         return {"value": None if math.isnan(self.value) else self.value, "low": self.low, "high": self.high}
 
 
-def share(k: int, n: int, level: float = LEVEL) -> Share:
-    """Of k in n: Clopper and Pearson's interval, which never holds less often than it says."""
+def share(k: float, n: float, level: float = LEVEL) -> Share:
+    """Of k in n: Clopper and Pearson's interval, which never holds less often than it says.
+
+    k and n need not be whole: ``clustered`` asks for so many as a sample is worth.
+    """
     if not 0 <= k <= n:
         raise UsageError(f"{k} of {n} is no share")
     if n == 0:
         return Share(math.nan, 0.0, 1.0)
     tail = (1 - level) / 2
-    so_many, more = _at_least(k, n), _at_least(k + 1, n)
-    low = 0.0 if k == 0 else root(lambda p: so_many(p) - tail)
-    high = 1.0 if k == n else root(lambda p: tail - (1 - more(p)))
+    low = 0.0 if k == 0 else root(lambda p: _beta(p, k, n - k + 1) - tail)
+    high = 1.0 if k == n else root(lambda p: _beta(p, k + 1, n - k) - (1 - tail))
     return Share(k / n, low, high)
 
 
@@ -67,92 +75,158 @@ def sequence(k: int, n: int, level: float = LEVEL) -> Share:
     return Share(value, low, high)
 
 
-@dataclass(frozen=True)
-class ChunkAudit:
-    """Of sentences of which raters have named every tag: chunks, counted as they stand and as they would stand
-    had nobody erred."""
+def clustered(k: ArrayLike, n: ArrayLike) -> Share:
+    """Of sum(k) in sum(n), where the k_i of n_i come together (a sentence each), and one sentence is not like another.
 
-    correct: int  # that raters and the model both have
-    predicted: int
-    gold: int  # that raters have
-    true_correct: float
-    true_gold: float
-
-    def shares(self) -> dict[str, Share]:
-        """Precision, recall and F1 of what would stand. Of all chunks that either side has, the share J that both have
-        is a share like any other, and F1 = 2 J / (1 + J) grows with it, so J's interval is F1's."""
-        both = share(self.correct, self.predicted + self.gold - self.correct)
-        f1 = Share(*(2 * each / (1 + each) for each in (both.value, both.low, both.high)))
-        kept = self.true_correct / self.correct if self.correct else 1.0
-        gold = self.gold / self.true_gold if self.true_gold > 0 else 1.0
-        total = (self.predicted + self.gold) / max(self.predicted + self.true_gold, 1e-9)
-        return {
-            "precision": _times(share(self.correct, self.predicted), kept),
-            "recall": _times(share(self.correct, self.gold), kept * gold),
-            "f1": _times(f1, kept * total),
-        }
-
-
-def chunk_audit(
-    theirs: set[tuple[int, int, str]], ours: set[tuple[int, int, str]], said: str, errors: Sequence[float], labels: int
-) -> ChunkAudit:
-    """Of one sentence. theirs, ours: (first, last + 1, type) of the raters' chunks and the model's; said: B, I or O of
-    each token, as raters have it; errors: how often whoever named that tag errs.
-
-    A chunk that raters have, too, stands for 1 over the chance that they have it if it is right (Horvitz and Thompson):
-    its tags are right (B or I will do where none goes before), and the one after it does not go on with it. The number
-    of chunks is that of B, each named rightly or by error.
+    Korn and Graubard's interval: Clopper and Pearson's, of as many independent throws as have the variance of the ratio
+    (by leaving out one sentence at a time), fewer where that variance is known from few sentences.
     """
-    wrong = [min(each, _MOST_LOST) for each in errors]
-    weight = 0.0
-    for first, last, _ in theirs & ours:
-        alone = first == 0 or said[first - 1] == "O"
-        chance = math.prod(1 - each for each in wrong[first:last])
-        chance *= (1 - wrong[first] + alone * wrong[first] / (labels - 1)) / (1 - wrong[first])
-        chance *= 1 - wrong[last] / (labels - 1) if last < len(said) else 1.0
-        weight += 1 / chance
-    gold = sum(_corrected(float(tag == "B"), error, labels) for tag, error in zip(said, errors, strict=True))
-    return ChunkAudit(len(theirs & ours), len(ours), len(theirs), weight, gold)
+    inside, of = (np.asarray(each, np.float64) for each in (k, n))
+    inside, of = inside[of > 0], of[of > 0]
+    sentences, total = len(of), float(of.sum())
+    if sentences == 0:
+        return share(0, 0)
+    value = min(1.0, float(inside.sum()) / total)
+    if sentences == 1:
+        return Share(value, 0.0, 1.0)  # how much sentences differ cannot be seen in one
+    without = (inside.sum() - inside) / (total - of)
+    variance = float(np.square(without - value).sum()) * (sentences - 1) / sentences
+    worth = min(total, value * (1 - value) / variance) if variance > 0 else total
+    worth *= min(1.0, (_student(max(total - 1, 1.0)) / _student(sentences - 1)) ** 2)
+    return _named(share(value * worth, worth), value)
 
 
-def _times(found: Share, factor: float) -> Share:
-    values = (found.value, found.low, found.high)
-    return Share(*(each if math.isnan(each) else min(1.0, each * factor) for each in values))
+def accuracy(
+    agreed: int, asked: int, *, twice: int = 0, split: int = 0, labels: int = 2, always: bool = False
+) -> Share:
+    """Of the model, from ``agreed`` of ``asked`` audited parts where it says what a person said.
 
+    twice: how many of them a second person answered; split: in how many of those one of the two agreed with the model
+    and the other did not. labels: how many there are to name. always: intervals of ``sequence``.
 
-def accuracy(right: int, n: int, *, error: Share | None = None, labels: int = 2, always: bool = False) -> Share:
-    """Of the model, from ``right`` of n audited parts where it says what the rater says.
-
-    error: how often raters name another label than the right one, any other as likely. They then agree with the model
-    by a (1 - e) + (1 - a) e / (labels - 1), a the accuracy, where their errors are not the model's own.
-    always: the interval of ``sequence``.
+    Let x be the chance that somebody agrees with the model on a part: near 1 or near 0 where people seldom err.
+    E x is what is counted, and E x (1 - x) half of what is split, so people's errors move the agreement by about
+    d = (1 - sqrt(1 - 2 split / twice)) / 2, wherever they err more or less. Errors where the model is right hide
+    its merit, errors that repeat the model's own hide its faults. So the interval is from what is counted to that and
+    all of d. The value is corrected as if people erred everywhere alike and named any other label as likely, and that
+    only from ``ENOUGH_TWICE`` on; it never leaves the interval of what was counted.
     """
-    found = (sequence if always else share)(right, n)
-    if error is None or n == 0:
+    interval = sequence if always else share
+    found = interval(agreed, asked)
+    if asked == 0 or twice == 0:
         return found
-    corrected = _clip(_corrected(found.value, error.value, labels))
-    by_luck = (_corrected(found.low, error.value, labels), _corrected(found.high, error.value, labels))
-    by_error = (_corrected(found.value, error.low, labels), _corrected(found.value, error.high, labels))
+    between = interval(split, twice)
+    moved, most_moved = _moved(between.value), _moved(between.high)
     # two sources of doubt, which add as squares (MOVER)
-    middle = _corrected(found.value, error.value, labels)
-    low = middle - math.hypot(middle - by_luck[0], max(0.0, middle - min(by_error)))
-    high = middle + math.hypot(by_luck[1] - middle, max(0.0, max(by_error) - middle))
-    return Share(corrected, _clip(low), _clip(high))
+    high = found.value + moved + math.hypot(found.high - found.value, most_moved - moved)
+    by_chance = moved / (labels - 1)
+    value = found.value
+    if twice >= ENOUGH_TWICE and moved + by_chance < 1:
+        value = (found.value - by_chance) / (1 - moved - by_chance)
+    value = min(max(value, found.low), found.high)
+    return Share(value, found.low, max(found.high, min(high, _short_of_all(agreed, asked))))
 
 
-def _corrected(agreed: float, error: float, labels: int) -> float:
-    by_chance = error / (labels - 1)
-    kept = max(1 - error - by_chance, 1 - _MOST_LOST)
-    return (agreed - by_chance) / kept
+def _moved(split: float) -> float:
+    """e of 2 e (1 - e) = split."""
+    return (1 - math.sqrt(max(0.0, 1 - 2 * split))) / 2
 
 
-def _clip(value: float) -> float:
-    return min(1.0, max(0.0, value))
+def _short_of_all(k: float, n: float) -> float:
+    """Of what was not counted as the same one at least is the model's own fault."""
+    return share(max(k, n - 1), n).high if n >= 1 else 1.0
 
 
-def _at_least(k: int, n: int) -> Callable[[float], float]:
-    """p -> Pr(k or more of n), each with chance p."""
-    at = np.arange(k, n + 1)
-    factorial = np.concatenate([[0.0], np.log(np.arange(1, n + 1)).cumsum()])
-    ways = factorial[n] - factorial[at] - factorial[n - at]
-    return lambda p: float(np.exp(ways + at * math.log(p) + (n - at) * math.log1p(-p)).sum())
+@dataclass(frozen=True)
+class SpanCounts:
+    """Of one sentence of which every token was named: spans that both have, that the model has, that people have.
+
+    same, second: spans that a second person has, too, and all that they have; None where nobody was asked again.
+    """
+
+    correct: int
+    predicted: int
+    gold: int
+    same: int | None = None
+    second: int | None = None
+
+
+def span_counts(
+    theirs: set[tuple[int, int, str]],
+    ours: set[tuple[int, int, str]],
+    others: set[tuple[int, int, str]] | None = None,
+) -> SpanCounts:
+    """Of one sentence. (first, last + 1, type) of a person's spans, the model's, and a second person's."""
+    again = (None, None) if others is None else (len(theirs & others), len(others))
+    return SpanCounts(len(theirs & ours), len(ours), len(theirs), *again)
+
+
+def span_shares(sentences: Sequence[SpanCounts]) -> dict[str, Share]:
+    """Precision, recall and F1 of the model's spans, against what people said; sentences are the sample.
+
+    The values are what was counted. Where sentences were named by two people, whose F1 to each other is R, one person's
+    to the truth is about sqrt(R), and the model may be better than it looks by 1 - sqrt(R), which the upper ends allow
+    for.
+    """
+    correct, predicted, gold = (
+        np.array([getattr(each, name) for each in sentences], np.float64) for name in ("correct", "predicted", "gold")
+    )
+    found = {
+        "precision": clustered(correct, predicted),
+        "recall": clustered(correct, gold),
+        "f1": clustered(correct, (predicted + gold) / 2),  # a wrong border is one miss of it, not two
+    }
+    pairs = [(each.same, (each.gold + each.second) / 2) for each in sentences if each.second is not None]
+    of = {"precision": predicted, "recall": gold, "f1": (predicted + gold) / 2}
+    if pairs:
+        between = clustered(*zip(*pairs, strict=True))
+        found = {name: _allowing(each, between, correct.sum(), of[name].sum()) for name, each in found.items()}
+    return found
+
+
+def _allowing(found: Share, between: Share, k: float, n: float) -> Share:
+    """found, of k in n, with what two people's F1 to each other says of people's errors in its upper end."""
+    if math.isnan(found.value) or math.isnan(between.value):
+        return found
+    moved, most_moved = 1 - math.sqrt(between.value), 1 - math.sqrt(between.low)
+    high = found.value + moved + math.hypot(found.high - found.value, most_moved - moved)
+    return Share(found.value, found.low, max(found.high, min(high, _short_of_all(k, n))))
+
+
+def _named(found: Share, value: float) -> Share:
+    return Share(value, min(found.low, value), max(found.high, value))
+
+
+@functools.lru_cache(1024)
+def _student(degrees: float) -> float:
+    """t that Student's distribution passes, on either side, with 1 - LEVEL."""
+    x = root(lambda x: _beta(x, degrees / 2, 0.5) - (1 - LEVEL))
+    return math.sqrt(degrees * (1 - x) / x)
+
+
+def _beta(x: float, a: float, b: float) -> float:
+    """The regularised incomplete beta function: Pr(a Beta(a, b) variable is below x). By its continued fraction
+    (Lentz's way of computing it), from the side where that converges fast."""
+    if x <= 0 or x >= 1:
+        return float(x >= 1)
+    if x > (a + 1) / (a + b + 2):
+        return 1 - _beta(1 - x, b, a)
+    front = a * math.log(x) + b * math.log1p(-x) + math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b) - math.log(a)
+    c, d = 1.0, 1 / _apart(1 - (a + b) * x / (a + 1))
+    value = d
+    for m in range(1, _TERMS):
+        before = value
+        for numerator in (
+            m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m)),
+            -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1)),
+        ):
+            d, c = 1 / _apart(1 + numerator * d), _apart(1 + numerator / c)
+            value *= c * d
+        if abs(value - before) <= 1e-15 * abs(value):
+            break
+    return math.exp(front) * value
+
+
+def _apart(value: float) -> float:
+    """From 0."""
+    return value if abs(value) > _TINY else _TINY

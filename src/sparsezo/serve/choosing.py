@@ -8,6 +8,7 @@ asked about now, one whose answer is known, or what this person has seen.
 
 from __future__ import annotations
 
+import itertools
 import json
 import random
 from collections.abc import Callable, Hashable, Sequence
@@ -22,8 +23,17 @@ from sparsezo.serve.errors import Refused
 from sparsezo.serve.log import AuditRow, QuestionRow
 
 AUDIT_SHARE = 0.05  # of the questions, while any of the audit set is left
+AUDIT_TWICE = 0.5  # of the inputs of the audit set, of which a second person is asked all that one was asked
 SURE = 0.98  # a question fetched ahead is replaced when the model has come to know its answer by this probability
 _TRIES = 500  # of the learner's questions that may be passed over for one that can be asked
+
+
+def alternately(audit: Sequence[AuditRow], parts: int | None) -> list[AuditRow]:
+    """The audit set in the order in which it is asked: one of the single parts (``parts`` of them, at its start; None:
+    all), one of the whole inputs, and so on, so that both kinds of figures come early."""
+    single, whole = list(audit[:parts]), [] if parts is None else list(audit[parts:])
+    both = itertools.chain.from_iterable(itertools.zip_longest(single, whole))
+    return [row for row in both if row is not None]
 
 
 class Chooser:
@@ -64,10 +74,11 @@ class Chooser:
         own |= {"swapped": 0, "twice": 0, "again": None, "believed": None}
         second = self._for_second(person)
         if second is not None:
-            question, own["again"] = second.question(), second.id
+            question, own["again"], own["audit"] = second.question(), second.id, second.audit
         elif audits < AUDIT_SHARE and self._left:
             own["audit"] = self._left.pop(0)
             question = self._of_audit(self._audit[own["audit"]])
+            own["twice"] = int(len(self._desk.seen) > 1 and self._is_twice(question.x))
         else:
             question = self._of_suggestion(person, number) or self._of_learner(person)
             own["twice"] = int(twice < self._overlap)
@@ -76,6 +87,10 @@ class Chooser:
             own["believed"] = self._believed(question)
         row = QuestionRow.of(question, **own)
         return row, row.audit is None and not self._knows(question, own["believed"])
+
+    def _is_twice(self, x: int) -> bool:
+        """Whether an input of the audit set was drawn to be asked of two people: the same for all of its parts."""
+        return random.Random(f"{self._learner.settings.seed} twice {x}").random() < AUDIT_TWICE
 
     def _for_second(self, person: int) -> QuestionRow | None:
         seen, busy = self._desk.seen[person], None

@@ -25,7 +25,7 @@ from sparsezo.raters import checked_error, parse_error
 from sparsezo.rules import RULES
 from sparsezo.serve import folder as folders
 from sparsezo.serve import tokens
-from sparsezo.serve.choosing import Chooser
+from sparsezo.serve.choosing import Chooser, alternately
 from sparsezo.serve.desk import Desk, Entry
 from sparsezo.serve.errors import Refused
 from sparsezo.serve.folder import Contents
@@ -127,7 +127,8 @@ class Core:
         for number in list(self.desk.entries):
             self.desk.release(number)
         own = (contents.serving.AUDIT, float(log.meta["overlap"]), self._suggested())
-        self.chooser = Chooser(self.learner, self.desk, log.audit(), *own, self._sensible)
+        audit = alternately(log.audit(), log.meta.get("audit_parts"))
+        self.chooser = Chooser(self.learner, self.desk, audit, *own, self._sensible)
         self.chooser.go_on_from(max((row.step for row in log.questions()), default=-1) + 1)
         self.persons = {row.id: Person(row.id, row.name, bool(row.admin)) for row in log.people()}
         self._tokens = {row.person: row for row in log.tokens()}

@@ -1,13 +1,16 @@
-"""From the answers so far: how often each person errs, how far people agree, and what that says of the audit.
+"""From the answers so far: how often each person errs and how far people agree; and what audits say of the model.
 
-found = estimated(answers, n_labels, audits)        # slow, a tenth of a second: not under the session's lock
-found.rates[person].e0, found.alpha, found.error
+    found = estimated(answers)        # slow, a tenth of a second: not under the session's lock
+    found.rates[person].e0, found.alpha
+    audited(rows, labels=3)["agreed"]
+
+The errors found are those of yes and no to questions that the model is unsure of. How often people misname what was
+drawn at random is another matter, so audits know nothing of them.
 """
 
 from __future__ import annotations
 
 import json
-import math
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -15,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from sparsezo.serve.audit import Share, accuracy
+from sparsezo.serve.audit import ENOUGH_TWICE, accuracy
 from sparsezo.serve.forecast import forecast
 from sparsezo.serve.log import EventRow, QuestionRow
 from sparsezo.serve.people import ErrorRates, alpha, error_rates
@@ -34,23 +37,6 @@ class Estimated:
     agreement: dict[int, float] = field(default_factory=dict)
     alpha: float | None = None
     twice: int = 0  # questions that more than one person answered
-
-    def error(self, by: Counter[int]) -> Share | None:
-        """How often raters err who gave so many answers each; None where too little is known."""
-        total = sum(by.values())
-        if not self.known or not total or any(person not in self.rates for person in by):
-            return None
-        theirs = [(n / total, self.rates[person].error) for person, n in by.items()]
-        value = sum(share * each.value for share, each in theirs)
-        below = math.hypot(
-            *(share * (each.value - each.low) for share, each in theirs)
-        )  # doubts of people are their own
-        above = math.hypot(*(share * (each.high - each.value) for share, each in theirs))
-        return Share(value, max(0.0, value - below), min(1.0, value + above))
-
-    def error_of(self, person: int, believed: float) -> float:
-        """How often somebody errs; what is believed of everybody where it is not known."""
-        return self.rates[person].error.value if self.known and person in self.rates else believed
 
     @property
     def known(self) -> bool:
@@ -115,27 +101,38 @@ def _agreement(said: dict[int, dict[int, bool]]) -> dict[int, float]:
     return {person: same[person] / n for person, n in asked.items()}
 
 
-def audited(rows: Sequence[dict[str, Any]], labels: int, found: Estimated, believed: float) -> dict[str, Any]:
-    """Of the audit set: n asked, right under the present model, and the model's accuracy with its interval.
+def audited(rows: Sequence[dict[str, Any]], labels: int) -> dict[str, Any]:
+    """Of the audit set, of which each row is an answer (``place``, ``answer``) beside what the ``model`` says now.
 
-    Corrected by what is known of the raters' errors; before that, by what is believed of all of them, from
-    none to three times as many.
+    What was counted: ``asked`` parts; ``agreed``: in how many the model says what the person said who answered first;
+    ``majority``: the label that people gave most often, and in how many. ``twice``: the parts that a second person
+    answered, in how many the two said the ``same``, in how many just one agreed with the model (``split``), and how
+    many are ``enough``. Then the model's accuracy with its interval, ``corrected`` for people's errors or not: see
+    ``audit.accuracy``.
     """
-    n, right = len(rows), sum(row["answer"] == row["model"] for row in rows)
-    error = found.error(Counter(row["person"] for row in rows))
-    if error is None and believed > 0:
-        error = Share(believed, 0.0, min(3 * believed, _MOST_RATE))
-    once = accuracy(right, n, error=error, labels=labels)
-    always = accuracy(right, n, error=error, labels=labels, always=True)
+    said: dict[int, list[dict[str, Any]]] = defaultdict(list)
+    for row in rows:
+        said[row["place"]].append(row)
+    first = [each[0] for each in said.values()]
+    pairs = [each[:2] for each in said.values() if len(each) > 1]
+    n, agreed = len(first), sum(row["answer"] == row["model"] for row in first)
+    same = sum(one["answer"] == other["answer"] for one, other in pairs)
+    split = sum((one["answer"] == one["model"]) != (other["answer"] == other["model"]) for one, other in pairs)
+    once, always = (
+        accuracy(agreed, n, twice=len(pairs), split=split, labels=labels, always=always) for always in (False, True)
+    )
+    usual = Counter(row["answer"] for row in first if row.get("kind") == "label").most_common(1)
     return {
         "asked": n,
-        "right": right,
+        "agreed": agreed,
+        "majority": {"label": usual[0][0], "agreed": usual[0][1]} if usual else None,
+        "twice": {"asked": len(pairs), "same": same, "split": split, "enough": ENOUGH_TWICE},
+        "corrected": len(pairs) >= ENOUGH_TWICE,
         "accuracy": once.value if n else None,
         "low": once.low,
         "high": once.high,
         "always_low": always.low,
         "always_high": always.high,
-        "error": None if error is None else error.as_dict(),
     }
 
 

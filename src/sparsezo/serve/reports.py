@@ -9,15 +9,13 @@ import json
 import math
 import threading
 from collections.abc import Iterator, Sequence
-from dataclasses import astuple
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sparsezo.decoding import Decoder
-from sparsezo.raters import parse_error
-from sparsezo.serve.audit import ChunkAudit, chunk_audit
+from sparsezo.serve.audit import SpanCounts, span_counts, span_shares
 from sparsezo.serve.core import Core
 from sparsezo.serve.estimates import Estimated, audited, estimated, forecast_of
 from sparsezo.serve.log import ANSWER, EventRow, QuestionRow
@@ -132,7 +130,9 @@ class Reports(Core):
         self._audit_seen = -_AUDIT_SECONDS, None
         self._warning = self._nothing_tagged()
         found = self._audited()
-        return None if found is None or found["asked"] < _LEAST_AUDITS else found["accuracy"]
+        if found is None or found["asked"] < _LEAST_AUDITS:
+            return None
+        return float(found["agreed"] / found["asked"])  # as counted: a correction that sets in would be no progress
 
     def _nothing_tagged(self) -> str | None:
         """What to say where the model of many answers finds no span in any input that is looked at."""
@@ -182,6 +182,7 @@ class Reports(Core):
         for event, row in answers:
             question, answer = row.question(), json.loads(event.answer or "null")
             given = {"id": question_id(row.id), "x": row.x, "person": event.person, "at": event.at, "answer": answer}
+            given["kind"] = row.kind
             if row.kind == "label" and W is not None:
                 if row.x not in outputs:
                     outputs[row.x] = self._auditor.one(W, row.x)
@@ -203,38 +204,43 @@ class Reports(Core):
         parts = [row for row in rows if row["place"] < self.log.meta.get("audit_parts", math.inf)]
         about = self.contents.settings.about
         labels = len(self.offered.get(("label", about), ())) or 2
-        found = audited(parts, labels, self._estimated, self._believed)
-        found["chunks"] = self._audited_whole(rows)
+        found = audited(parts, labels)
+        if found["majority"] is not None:
+            found["majority"]["name"] = self._called(found["majority"]["label"])
+        found["spans"] = self._audited_whole(rows)
         self._audit_seen = self.clock(), found
         return found
 
+    def _called(self, label: str) -> str:
+        """A label as people read it."""
+        words = getattr(self.contents.serving, "choice_words", None)
+        return label if words is None else str(words(self.contents.task, [label]).get(label, label))
+
     def _audited_whole(self, rows: Sequence[dict[str, Any]]) -> dict[str, Any] | None:
-        """Chunks of the sentences that people have said everything of, against the present model's."""
-        said: dict[int, dict[int, dict[str, Any]]] = {x: {} for x in self.log.meta.get("audit_inputs", ())}
+        """Spans of the sentences that people have said everything of, against the present model's: what was counted,
+        then precision, recall and F1 with their intervals."""
+        said: dict[int, dict[int, list[dict[str, Any]]]] = {x: {} for x in self.log.meta.get("audit_inputs", ())}
         for row in rows:
             if row["x"] in said:
-                said[row["x"]][row["first"]] = row
+                said[row["x"]].setdefault(row["first"], []).append(row)
         lengths = self.learner.problem.output_start
-        whole = [
-            [each[i] for i in range(len(each))] for x, each in said.items() if len(each) == lengths[x + 1] - lengths[x]
+        found = [
+            self._audited_sentence([each[i] for i in range(len(each))])
+            for x, each in said.items()
+            if len(each) == lengths[x + 1] - lengths[x]
         ]
-        if not whole:
+        if not found:
             return None
-        found = [self._audited_sentence(tokens) for tokens in whole]
-        total = ChunkAudit(*(sum(each) for each in zip(*map(astuple, found), strict=True)))
-        return {"sentences": len(whole), **{name: each.as_dict() for name, each in total.shares().items()}}
+        counted = {name: sum(getattr(each, name) for each in found) for name in ("correct", "predicted", "gold")}
+        counted |= {"sentences": len(found), "twice": sum(each.second is not None for each in found)}
+        return {**counted, **{name: each.as_dict() for name, each in span_shares(found).items()}}
 
-    def _audited_sentence(self, tokens: Sequence[dict[str, Any]]) -> ChunkAudit:
-        """``tokens``: of each what was said, and what the model says."""
-        said, model = ([each[name] for each in tokens] for name in ("answer", "model"))
-        errors = [self._estimated.error_of(each["person"], self._believed) for each in tokens]
-        theirs, ours = (set(self.contents.serving.chunks_in(tags)) for tags in (said, model))
-        return chunk_audit(theirs, ours, "".join(tag[0] for tag in said), errors, len(self.contents.task.tags))
-
-    @property
-    def _believed(self) -> float:
-        """How often somebody errs of whom nothing is known."""
-        return sum(parse_error(self.contents.settings.rater_error)) / 2
+    def _audited_sentence(self, tokens: Sequence[Sequence[dict[str, Any]]]) -> SpanCounts:
+        """``tokens``: of each what one person or two said of it, and what the model says."""
+        spans = self.contents.serving.chunks_in
+        theirs, ours = (set(spans([each[0][name] for each in tokens])) for name in ("answer", "model"))
+        twice = all(len(each) > 1 for each in tokens)
+        return span_counts(theirs, ours, set(spans([each[1]["answer"] for each in tokens])) if twice else None)
 
 
 def _iso(at: float) -> str:

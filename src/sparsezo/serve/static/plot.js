@@ -35,27 +35,43 @@ export function plot(curve, metric) {
   );
 }
 
-const percent = (value) => (100 * value).toFixed(1) + "%";
+// What is not all is never shown as 100.0%, nor what is something as 0.0%.
+const percent = (value) => {
+  if (value > 0.999 && value < 1) return "99.9%";
+  if (value > 0 && value < 0.001) return "0.1%";
+  return (100 * value).toFixed(1) + "%";
+};
 const within = (of, show) =>
   Number.isFinite(of.low) && Number.isFinite(of.high) ? ` (95%: ${show(of.low)} to ${show(of.high)})` : "";
+const things = (n, what) => `${count(n)} ${what}${n === 1 ? "" : "s"}`;
 
-/** What an audit says, in a line: its own text, or its numbers. */
+/** What an audit says, in a line: its own text, or what was counted, and then what follows from it. */
 export function auditLine(audit) {
   if (!audit) return "";
   if (typeof audit.text === "string") return audit.text;
-  const share = audit.accuracy ?? audit.right / audit.asked;
-  const parts = audit.asked
-    ? `Audit: right in ${percent(share)}${within(audit, percent)}, from ${count(audit.asked)} answers.`
-    : "Audit: none answered yet.";
-  return audit.chunks ? `${parts} ${chunkLine(audit.chunks)}` : parts;
+  const spans = audit.spans ? spanLine(audit.spans) + " " : "";
+  if (!audit.asked) return spans || "Audit: none answered yet.";
+  const usual = audit.majority;
+  const baseline = usual ? `; saying "${usual.name ?? usual.label}" everywhere would have agreed in ${count(usual.agreed)}` : "";
+  const shown = `Right in ${percent(audit.accuracy)}${within(audit, percent)}`;
+  return `${spans}Audit: ${count(audit.agreed)} of ${count(audit.asked)} agreed${baseline}. ${shown}, ${errorsLine(audit)}.`;
 }
 
-function chunkLine(chunks) {
+/** Whether people's own errors are in the figure, and from what that is known. */
+function errorsLine(audit) {
+  const { asked = 0, same = 0, enough = 0 } = audit.twice ?? {};
+  if (audit.corrected) return `corrected for people's errors: two people said the same in ${count(same)} of ${count(asked)}`;
+  if (!asked) return "as counted, not corrected for people's errors: none were asked of two people";
+  return `as counted, not corrected for people's errors: only ${count(asked)} were asked of two people, and it takes ${count(enough)}`;
+}
+
+function spanLine(spans) {
   const said = ["precision", "recall", "F1"].map((name) => {
-    const of = chunks[name.toLowerCase()];
+    const of = spans[name.toLowerCase()];
     return `${name} ${Number.isFinite(of.value) ? percent(of.value) : "unknown"}${within(of, percent)}`;
   });
-  return `Over ${count(chunks.sentences)} whole sentences: ${said.join(", ")}.`;
+  const counted = `people marked ${things(spans.gold, "span")}, the model ${count(spans.predicted)}, and ${count(spans.correct)} are the same`;
+  return `In ${things(spans.sentences, "whole sentence")} ${counted}: ${said.join(", ")}.`;
 }
 
 export function forecastLine(forecast, metric) {
