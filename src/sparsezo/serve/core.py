@@ -197,10 +197,13 @@ class Core:
 
     def add_person(self, name: str, *, admin: bool = False) -> dict[str, Any]:
         """A new one, or a new link for one who is known: the old one is of no use then."""
-        name = tokens.checked_name(name)
+        name = tokens.checked_name(name, admin=admin)
         token = tokens.new_token()
         with self.lock:
             known = next((each for each in self.persons.values() if each.name == name), None)
+            if known is not None and known.admin != admin:
+                whose = "the administrator's" if known.admin else "that of a person who answers"
+                raise UsageError(f"name {name!r}: is {whose}; take another name")
             rows: list[Row] = []
             if known is None:
                 known = Person(max(self.persons, default=0) + 1, name, admin)

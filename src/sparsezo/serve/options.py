@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from sparsezo.errors import UsageError
 from sparsezo.options import check_options, option
+from sparsezo.serve.tokens import checked_name
 
 AUDIT = 200  # parts, where there are inputs enough
 AUDIT_WHOLE = 10  # inputs, likewise
@@ -43,6 +44,8 @@ class ServeOptions:
             raise UsageError(f"`port` {self.port}: must be at most 65535")
         if self.person and self.people:
             raise UsageError("`person` and `people` both say who answers; give one of them")
+        for name in self.person or ():
+            checked_name(name)
 
     def names(self) -> list[str]:
         """Who answers."""

@@ -5,11 +5,14 @@ from __future__ import annotations
 import hashlib
 import hmac
 import secrets
+import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from sparsezo.errors import UsageError, quoted
 
+ADMIN = "admin"
+_RESERVED = (ADMIN, "administrator")  # whoever runs the session
 _MOST_NAME = 80  # characters
 
 
@@ -38,7 +41,10 @@ def found(token: object, people: Mapping[int, Person], hashes: Mapping[int, byte
     return match
 
 
-def checked_name(name: object) -> str:
+def checked_name(name: object, *, admin: bool = False) -> str:
+    """A name as it is kept, without blanks around it. The administrator's is nobody else's, however it is written."""
     if not isinstance(name, str) or not name.strip() or len(name) > _MOST_NAME or not name.isprintable():
         raise UsageError(f"name {quoted(str(name))!r}: give 1 to {_MOST_NAME} printable characters")
+    if not admin and unicodedata.normalize("NFKC", name).strip().casefold() in _RESERVED:
+        raise UsageError(f"name {quoted(name)!r}: is kept for whoever runs the session; take another name")
     return name.strip()
