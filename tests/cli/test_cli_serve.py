@@ -59,16 +59,33 @@ def test_from_raw_text_to_a_model(served, program, tmp_path):
 
 def test_a_session_is_gone_on_with_and_keeps_its_people_and_links(served):
     _, first, _ = served("chunking", "--inputs", "raw.txt", "--tags", "NP")
+    assert list(first) == ["person-1", "admin"]
     code, links, err = served("chunking", "--log", "raw.serve")
     assert code == 0
-    assert list(links) == ["admin"]
-    assert "person-1 are as they were" in err
+    assert links == first
     assert "6 answers" in err
-    code, links, _ = served("chunking", "--inputs", "raw.txt", "--person", "person-1")
-    assert list(links) == ["person-1", "admin"]
-    assert links["person-1"] != first["person-1"]
-    _, links, _ = served("chunking", "--log", "raw.serve", "--people", "3")
-    assert list(links) == ["person-2", "person-3", "admin"]
+    _, links, _ = served("chunking", "--inputs", "raw.txt", "--person", "person-1")
+    assert links == first
+    _, more, _ = served("chunking", "--log", "raw.serve", "--people", "3")
+    assert list(more) == ["person-1", "person-2", "person-3", "admin"]
+    assert {name: more[name] for name in first} == first
+
+
+def test_a_new_link_is_made_when_asked_for(served, tmp_path):
+    _, first, _ = served("chunking", "--inputs", "raw.txt", "--tags", "NP", "--person", "Ann", "--person", "Bob")
+    code, links, _ = served("chunking", "--log", "raw.serve", "--new-link", "Ann")
+    assert code == 0
+    assert {name for name in links if links[name] != first[name]} == {"Ann"}
+    _, again, _ = served("chunking", "--log", "raw.serve", "--new-link", "admin")
+    assert {name for name in again if again[name] != links[name]} == {"admin"}
+    code, _, err = served("chunking", "--log", "raw.serve", "--new-link", "Eve")
+    assert code == 2
+    assert "--new-link Eve" in err.splitlines()[-1]
+    (tmp_path / "raw.serve" / "links.key").unlink()
+    _, links, err = served("chunking", "--log", "raw.serve")
+    assert list(links) == ["admin"]
+    assert "the links of Ann, Bob are as they were, but cannot be shown again" in err
+    assert "--new-link NAME" in err
 
 
 def test_a_model_is_started_from(served, program, tmp_path):

@@ -15,6 +15,7 @@ from sparsezo.serve.errors import Refused
 SCRIPT = "<script>window.hacked=1</script>"
 IMAGE = '<img src=x onerror="window.hacked=1">'
 TOKENS = {"ann": "token-of-ann", "bob": "token-of-bob", "boss": "token-of-boss"}
+REPLACED = "old-token-of-ann"
 TAGS = ["B-NP", "I-NP", "O"]
 TOPICS = [f"topic {k:02d}" for k in range(1, 24)]
 EARLIER = 1200  # answers of others
@@ -166,6 +167,12 @@ class StandIn:
             if known == token:
                 return Person(who, self._names[who], who == "boss")
         return None
+
+    def was_replaced(self, token: str) -> bool:
+        return token == REPLACED
+
+    def identity(self, person: Person) -> dict:
+        return {"session": "stand-in", "person": person.id, "name": person.name}
 
     def ask(self, person, n=1, holding=()):
         with self._lock:

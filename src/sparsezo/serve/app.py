@@ -216,6 +216,11 @@ def _constant(content: str) -> Callable[[], Any]:
 def _looking(app: FastAPI, threads: Threads) -> None:
     session, do = threads.session, threads.do
 
+    @app.get("/api/me", responses={**_REFUSALS, 200: {"model": calls.Me}})
+    async def me(request: Request) -> Reply:
+        """Which session this is and who you are: the same whatever link you came by."""
+        return Reply(await do(session.identity, request.state.person))
+
     @app.get("/api/recent", responses={**_REFUSALS, 200: {"model": calls.Recent}})
     async def recent(request: Request, n: Annotated[int, Query(ge=1, le=200)] = 20) -> Reply:
         """This person's last answers, the newest first."""
@@ -237,7 +242,7 @@ def _administration(app: FastAPI, threads: Threads) -> None:
 
     @app.post("/api/admin/people", responses={**_ADMIN, 200: {"model": calls.Added}})
     async def add_person(call: calls.NewPerson) -> Reply:
-        """A new link. Its token is not kept, and so never shown again."""
+        """A new person, or a new link for one who is known: the old one is of no use then."""
         return Reply(await do(session.add_person, call.name))
 
     @app.post("/api/admin/pause", responses={**_ADMIN, 200: {"model": calls.Paused}})

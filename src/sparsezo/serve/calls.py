@@ -109,6 +109,12 @@ class Told(Saved):
     mine: int
 
 
+class Me(BaseModel):
+    session: str
+    person: int | str
+    name: str
+
+
 class Recent(BaseModel):
     recent: list[dict[str, Any]]
 
@@ -135,9 +141,9 @@ class People(BaseModel):
 
 
 class Added(BaseModel):
-    """The token is shown this once."""
+    """The token is the part of a link after #."""
 
-    id: str
+    id: int | str
     name: str
     token: str
 
