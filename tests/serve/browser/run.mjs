@@ -308,6 +308,44 @@ scenarios.torn = async () => {
   await leave(page, true);
 };
 
+/** What the service refuses for good is told until it was seen; what others say at its address counts for nothing. */
+scenarios.refused = async () => {
+  const page = await visit("refused");
+  const replies = [
+    { status: 404, contentType: "text/html", body: "<h1>Not Found</h1>" }, // another program at the same port
+    { status: 200, json: {} },
+    { status: 403, body: "proxy" },
+    { status: 409, json: { error: "late", reason: "it went to another person when your time was over" } },
+  ];
+  await page.route("**/api/tell", (route) => (replies.length ? route.fulfill(replies.shift()) : route.continue()));
+  await press(page, "y"); // q1: refused in the end
+  await page.waitForSelector("#lost:visible", { timeout: 20_000 });
+  assert.equal(replies.length, 0);
+  assert.match(await page.textContent("#lost-list"), /^Yes: Does a noun phrase.*at 'in'\?: it went to another person/);
+  assert.equal(await page.textContent("#state"), "1 not saved");
+  await press(page, "n"); // q2
+  await page.waitForFunction(() => document.getElementById("everyone").textContent === "1,201");
+  assert.equal(await page.textContent("#state"), "1 not saved", "all saved it is not");
+  await accessible(page, "refused");
+  await page.reload();
+  await page.waitForSelector("#lost:visible");
+  assert.equal(await page.textContent("#state"), "1 not saved");
+  await page.click("#lost-seen");
+  await saved(page);
+  assert.equal(await page.locator("#lost:visible").count(), 0);
+  await page.evaluate(() => {
+    const prefix = "sparsezo.unsent.stand-in.ann.";
+    localStorage.setItem(prefix + "0", "{");
+    localStorage.setItem(prefix + "1", JSON.stringify({ path: "tell", body: { id: "q3", answer: "no", nonce: "kept" }, tries: 1 }));
+    localStorage.setItem("sparsezo.unsent.stand-in.bob.1", JSON.stringify({ path: "tell", body: { id: "q4", answer: "no" }, tries: 1 }));
+  });
+  await page.reload(); // what is damaged does not hide what is not
+  await page.waitForFunction(() => document.getElementById("everyone").textContent === "1,202");
+  assert.match(await page.textContent("#lost-list"), /storage is damaged/);
+  assert.equal(await page.evaluate(() => Object.keys(localStorage).filter((key) => key.includes("unsent")).join()), "sparsezo.unsent.stand-in.bob.1");
+  await leave(page, true);
+};
+
 scenarios.sure = async () => {
   const page = await visit("sure"); // q3 is one that the model becomes sure of while it waits
   await asks(page, "at in?");
@@ -438,9 +476,10 @@ scenarios.admin = async () => {
 };
 
 scenarios.strangers = async () => {
-  for (const token of ["", "wrong"]) {
+  for (const [token, words] of [["", "your own link"], ["wrong", "not valid any more"], ["old-token-of-ann", "was replaced"]]) {
     const page = await visit("strangers", { token });
-    await asks(page, token ? "not valid any more" : "your own link");
+    await asks(page, words);
+    assert.equal(await page.textContent("#state"), "No access");
     assert.equal(await page.locator("#answers button").count(), 0);
     await leave(page, true);
   }
@@ -477,6 +516,50 @@ scenarios.real = async () => {
   await press(page, "n");
   await saved(page);
   await leave(page);
+};
+
+/** A session that is stopped, gone on with and given new links while people answer. `manage` does it. */
+scenarios.restarted = async () => {
+  const { url, ann, bob } = given.managed;
+  const manage = async (what) => (await fetch(`${url}/${what}`)).json();
+  const page = await visit("restarted", { token: ann });
+  await ready(page);
+  await press(page, "y");
+  await saved(page);
+  await page.waitForTimeout(300); // until two questions wait
+  await manage("stop");
+  for (const key of ["n", "y", "n"]) await press(page, key);
+  await page.waitForFunction(() => document.getElementById("state").textContent === "3 not saved; trying again");
+  await manage("start");
+  await saved(page); // by itself
+  await ready(page);
+  assert.deepEqual((await manage("answers")).Ann, 4);
+  await page.waitForTimeout(300);
+  await manage("stop");
+  for (const key of ["n", "y", "n"]) await press(page, key);
+  await page.waitForFunction(() => document.getElementById("state").textContent === "3 not saved; trying again");
+  const { token } = await manage("start-with-a-new-link");
+  await asks(page, "This link was replaced");
+  assert.match(await page.textContent("#state"), /^3 not saved: open your new link/);
+  await page.reload(); // also from the start
+  await asks(page, "3 of your answers wait here");
+  const open = async (whose) => {
+    const made = await page.context().newPage();
+    await made.goto(`${given.sites.restarted}/#${whose}`);
+    await ready(made);
+    await saved(made);
+    return made;
+  };
+  const other = await open(bob); // another person in the same browser
+  assert.deepEqual(await manage("answers"), { Ann: 4, Bob: 0 });
+  const again = await open(token);
+  assert.deepEqual(await manage("answers"), { Ann: 7, Bob: 0 });
+  await page.waitForFunction(() => document.getElementById("state").textContent === "No access"); // nothing waits there
+  await press(again, "y");
+  await saved(again);
+  assert.deepEqual(await manage("answers"), { Ann: 8, Bob: 0 });
+  await other.close();
+  await leave(page, true);
 };
 
 /** Pictures for docs/images: only where there are services for them. */
