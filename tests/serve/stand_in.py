@@ -291,6 +291,13 @@ class StandIn:
             self._tokens[who], self._names[who] = f"secret-{who}", name
             return {"id": who, "name": name, "token": f"secret-{who}"}
 
+    def flagged(self):
+        with self._lock:
+            self._called("flagged")
+            about = {"worker": self._names["ann"], "at": 1_800_000_000.0, "input": " ".join(WORDS)}
+            known = self.questions
+            return [{**about, "question": id, "text": known[id]["text"], "note": note} for id, note in self.flags[::-1]]
+
     def pause(self, paused):
         with self._lock:
             self._called("pause", paused)

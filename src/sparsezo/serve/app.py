@@ -245,6 +245,11 @@ def _administration(app: FastAPI, threads: Threads) -> None:
         """A new person, or a new link for one who is known: the old one is of no use then."""
         return Reply(await do(session.add_person, call.name))
 
+    @app.get("/api/admin/flags", responses={**_ADMIN, 200: {"model": calls.Flags}})
+    async def flags() -> Reply:
+        """What people found wrong with questions."""
+        return Reply({"flags": await do(session.flagged)})
+
     @app.post("/api/admin/pause", responses={**_ADMIN, 200: {"model": calls.Paused}})
     async def pause(call: calls.Pause) -> Reply:
         """No more questions, or questions again."""

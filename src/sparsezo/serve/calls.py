@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 Id = Annotated[str, Field(min_length=1, max_length=80)]
 Nonce = Annotated[str, Field(min_length=1, max_length=80)]
 SPANS = tuple(f"spans-{name}" for name in ("jsonl", "conll", "brat", "spacy", "prodigy", "label-studio", "datasets"))
-EXPORTS = ("answers.jsonl", "answers.csv", "pairs.jsonl", "corpus", *SPANS, "model")
+EXPORTS = ("answers.jsonl", "answers.csv", "pairs.jsonl", "flags.jsonl", "corpus", *SPANS, "model")
 MOST_AHEAD = 10  # questions of one call; a session may give fewer
 
 
@@ -134,6 +134,12 @@ class Status(BaseModel):
     audit: dict[str, Any] | None
     forecast: dict[str, Any] | None
     labels: list[str]
+
+
+class Flags(BaseModel):
+    """The newest first; ``at``: seconds since 1970."""
+
+    flags: list[dict[str, Any]]
 
 
 class People(BaseModel):

@@ -34,6 +34,7 @@ from sparsezo.serve.grades import Grades
 from sparsezo.serve.lessons import Lessons, Snapshot
 from sparsezo.serve.log import (
     BELIEF,
+    FLAG,
     PAUSE,
     RESUME,
     RETRACTION,
@@ -138,6 +139,7 @@ class Core:
             self._take_token(row)
         self._replies: dict[int, tuple[Future[None], dict[str, Any]]] = {}
         self.beliefs: dict[int, tuple[float, float]] = {}
+        self._flags: list[EventRow] = []
         self.grades = Grades()
         self.paused = self._writing = False
         for event in log.events():
@@ -291,6 +293,8 @@ class Core:
     def _heed(self, event: EventRow) -> None:
         if event.what in (PAUSE, RESUME):
             self.paused = event.what == PAUSE
+        elif event.what == FLAG:
+            self._flags.append(event)
         elif event.kind == "rate":
             self._grade(event)
         elif event.what == BELIEF and event.e0 is not None and event.e1 is not None:

@@ -166,6 +166,32 @@ scenarios.help = async () => {
   await leave(page);
 };
 
+scenarios.flags = async () => {
+  const page = await visit("flags");
+  await asks(page, "at in?");
+  await press(page, "f");
+  await page.keyboard.type("two words <b>");
+  await press(page, "Control+Enter"); // q1: sent, and on to the next
+  await asks(page, "at the?");
+  await saved(page);
+  assert.equal(await page.locator("#flag[open]").count(), 0);
+  await press(page, "f", "a", "Enter", "b", "Escape"); // Enter alone is a new line
+  await press(page, "f");
+  await page.click("#flag-on"); // q2, without a note
+  await asks(page, "pound");
+  await saved(page);
+  const boss = await visit("flags", { path: "/admin", token: "token-of-boss" });
+  await boss.waitForSelector("#flags tr");
+  const rows = await boss.locator("#flags tr").allTextContents();
+  assert.equal(rows.length, 2);
+  assert.match(rows[1], /^Ann <script>.*Does a noun phrase \(NP\) start at 'in'\?Confidence in the pound.*two words <b>.*20\d\d/);
+  await accessible(boss, "flags");
+  const [download] = await Promise.all([boss.waitForEvent("download"), boss.click("[data-export='flags.jsonl']")]);
+  assert.equal(download.suggestedFilename(), "flags.jsonl");
+  await leave(boss);
+  await leave(page);
+};
+
 scenarios.settings = async () => {
   const page = await visit("settings");
   await page.click("#settings-open");
@@ -278,7 +304,7 @@ scenarios.torn = async () => {
   await page.evaluate(() => {
     const fetch = window.fetch;
     window.fetch = (...call) => {
-      window.shownWhenSent ??= document.getElementById("text").textContent;
+      if (call[0].endsWith("/tell")) window.shownWhenSent ??= document.getElementById("text").textContent;
       return fetch(...call);
     };
   });

@@ -45,6 +45,7 @@ SITES = {  # scenario of run.mjs -> its service
     "undo": {},
     "mouse": {},
     "help": {},
+    "flags": {},
     "settings": {},
     "labels": {"kinds": "label"},
     "pair": {"kinds": "pair,tagged"},
@@ -278,6 +279,12 @@ def mouse(session: StandIn) -> None:
     assert session.retracted == ["q5", "q2"]
 
 
+def flags(session: StandIn) -> None:
+    assert session.flags == [("q1", "two words <b>"), ("q2", "")]
+    assert session.skipped == [("q1", "skip"), ("q2", "skip")]
+    assert session.told == {}
+
+
 def settings(session: StandIn) -> None:
     assert list(answers(session).values()) == ["yes", "no"]
     assert session.skipped == []
@@ -337,6 +344,7 @@ CHECKS = {
     "undo": undo,
     "mouse": mouse,
     "help": untouched,
+    "flags": flags,
     "settings": settings,
     "labels": labels,
     "pair": pair,

@@ -106,25 +106,32 @@ export class KeySettings {
   }
 }
 
-/** Resolves to the note, or to null where the person thought better of it. */
+/** Resolves to {note, goOn: whether to leave the question}, or to null where the person thought better of it. */
 export function askNote() {
   const dialog = $("flag");
   $("note").value = "";
   dialog.showModal();
   $("note").focus();
   return new Promise((done) => {
-    let note = null;
+    let said = null;
     const send = (event) => {
       event.preventDefault();
-      note = $("note").value.trim();
+      said = { note: $("note").value.trim(), goOn: event.submitter?.id === "flag-on" };
       dialog.close();
     };
+    const pressed = (event) => {
+      if (event.key !== "Enter" || !(event.ctrlKey || event.metaKey) || event.repeat) return;
+      event.preventDefault();
+      $("flag-form").requestSubmit($("flag-on"));
+    };
     $("flag-form").addEventListener("submit", send);
+    dialog.addEventListener("keydown", pressed);
     dialog.addEventListener(
       "close",
       () => {
         $("flag-form").removeEventListener("submit", send);
-        done(note);
+        dialog.removeEventListener("keydown", pressed);
+        done(said);
       },
       { once: true },
     );

@@ -207,8 +207,12 @@ function pass(why) {
 async function flag() {
   if (current === null || busy) return;
   const { id, text } = current;
-  const note = await askNote();
-  if (note !== null) echo("Flagged", outbox.add("flag", { id, note }, `Flag “${short(note, 50)}”: ${short(text, 50)}`));
+  const said = await askNote();
+  if (said !== null) {
+    const entry = outbox.add("flag", { id, note: said.note }, `Flag “${short(said.note, 50)}”: ${short(text, 50)}`);
+    if (said.goOn && current?.id === id) pass("skip");
+    echo(said.goOn ? "Flagged and skipped" : "Flagged", entry);
+  }
   $("card").focus({ preventScroll: true });
 }
 
