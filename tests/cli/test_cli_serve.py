@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import sys
 
 import numpy as np
@@ -20,9 +21,12 @@ def served(monkeypatch, program, tmp_path):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "raw.txt").write_text(RAW)
 
-    def run(*words, answers=3, ends=None):
+    monkeypatch.setattr(server, "check_port", lambda host, port: None)  # nobody listens here
+
+    def run(*words, answers=3, ends=None, look=lambda session: None):
         def serve(session, host, port, ready):
             ready(f"http://{host}:{port}")
+            look(session)
             person = next(each for each in session.persons.values() if not each.admin)
             for _ in range(answers):
                 question = session.ask(person)[0]
@@ -182,3 +186,30 @@ def test_replay_of_what_is_no_session_is_one_line(program, tmp_path):
     assert code == 1
     assert "is no folder of a session" in err
     assert len(err.splitlines()) == 1
+
+
+def test_the_port_is_tried_before_a_folder_is_made(program, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "raw.txt").write_text(RAW)
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        code, _, err = program("serve", "chunking", "--inputs", "raw.txt", "--tags", "NP", "--port", port)
+    assert code == 2
+    assert f"--port {port}" in err.splitlines()[-1]
+    assert not (tmp_path / "raw.serve").exists()
+
+
+def test_guidelines_are_kept_with_the_session(served, tmp_path):
+    (tmp_path / "how.md").write_text("# How\n\nMark “names”.\n", "utf-8")
+    begin = ["chunking", "--inputs", "raw.txt", "--tags", "NP"]
+    code, _, err = served(*begin, "--guidelines", "gone.md")
+    assert (code, "gone.md" in err.splitlines()[-1]) == (1, True)
+    assert not (tmp_path / "raw.serve").exists()
+    assert served(*begin, "--guidelines", "how.md", answers=0)[0] == 0
+    (tmp_path / "how.md").unlink()
+    seen = []
+    served("chunking", "--log", "raw.serve", answers=0, look=lambda session: seen.append(session.guidelines))
+    assert seen == ["# How\n\nMark “names”.\n"]
+    (tmp_path / "long.md").write_text("x " * 200_000)
+    code, _, err = served("chunking", "--log", "raw.serve", "--guidelines", "long.md")
+    assert (code, "long.md" in err.splitlines()[-1]) == (1, True)

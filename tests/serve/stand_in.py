@@ -145,7 +145,7 @@ KINDS = {"part": part, "chunk": chunk, "span": span, "label": label, "pair": pai
 class StandIn:
     """Questions of the named kinds, one after the other."""
 
-    def __init__(self, kinds: str = "part", delay: float = 0.0, sure: str = "", ann: str = f"Ann {SCRIPT}") -> None:
+    def __init__(self, kinds: str = "part", delay: float = 0.0, sure: str = "", guidelines: str | None = None) -> None:
         self.kinds = kinds.split(",")
         self.delay = delay
         self.calls: list[tuple] = []
@@ -155,9 +155,10 @@ class StandIn:
         self.skipped: list[tuple[str, str]] = []
         self.flags: list[tuple[str, str]] = []
         self.paused = False
+        self.guidelines = guidelines
         self.fail: Exception | None = None  # the next call raises it
         self.sure = set(sure.split())  # held questions that the model has become sure of
-        self._names = {"ann": ann, "bob": "Bob", "boss": "Boss"}
+        self._names = {"ann": f"Ann {SCRIPT}", "bob": "Bob", "boss": "Boss"}
         self._tokens = dict(TOKENS)
         self._numbers = itertools.count(1)
         self._lock = threading.Lock()

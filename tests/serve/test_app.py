@@ -26,6 +26,7 @@ CALLS = [
     ("POST", "/api/flag", {"id": "q1", "note": "n"}),
     ("POST", "/api/undo", {}),
     ("GET", "/api/me", None),
+    ("GET", "/api/guidelines", None),
     ("GET", "/api/recent", None),
     ("GET", "/api/status", None),
 ]

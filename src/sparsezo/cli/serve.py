@@ -92,13 +92,16 @@ def run_serve(kind: TaskKind, values: Mapping[str, Any]) -> None:
     _settings(kind, values)  # what does not go together is refused before anything is read
     extras.need("serve", kind.reading_extra, kind.metric_extra if values["dev"] else None)
     folder = _folder(kind, values)
-    show.note_compiling()
-    with _nothing_collected():
-        from sparsezo.serve.server import serve
+    guidelines = _guidelines(options.guidelines)
+    with _nothing_collected(), show.compiling_noted():
+        from sparsezo.serve.server import check_port, serve
 
+        check_port(options.host, options.port)  # before a folder is made
         session = _session(kind, values, options, folder)
     with session:
         links = _links(session, options)
+        if guidelines is not None:
+            session.set_guidelines(guidelines)
         try:
             serve(session, options.host, options.port, lambda url: _introduce(session, url, links, values["open"]))
         finally:
@@ -236,6 +239,22 @@ def _source(path: str | None) -> list[str] | None:
     return None if path is None else [line for _, line in numbered_lines(path)]
 
 
+def _guidelines(path: str | None) -> str | None:
+    """Text of a file, as it stands there."""
+    from sparsezo.errors import DataError
+    from sparsezo.serve.options import MOST_GUIDELINES
+    from sparsezo.storage.files import numbered_lines
+
+    if path is None:
+        return None
+    text = "".join(line + "\n" for _, line in numbered_lines(path))
+    if len(text) > MOST_GUIDELINES:
+        raise DataError(
+            path, f"has {len(text):,} characters; guidelines have at most {MOST_GUIDELINES:,}: is this the file?"
+        )
+    return text
+
+
 def _links(session: Session, options: ServeOptions) -> dict[str, str | None]:
     """Token by name, of all who answer and of the administrator, last. They are the same at every start; None: one that
     cannot be shown again.
@@ -267,7 +286,8 @@ def _introduce(session: Session, url: str, links: Mapping[str, str | None], want
 
     from sparsezo.cli import show
 
-    session.warm_up()
+    with show.compiling_noted():
+        session.warm_up()
     admins = {each.name for each in session.persons.values() if each.admin}
     addresses = {
         name: f"{url}/{'admin' if name in admins else ''}#{token}" for name, token in links.items() if token is not None

@@ -221,6 +221,11 @@ def _looking(app: FastAPI, threads: Threads) -> None:
         """Which session this is and who you are: the same whatever link you came by."""
         return Reply(await do(session.identity, request.state.person))
 
+    @app.get("/api/guidelines", responses={**_REFUSALS, 200: {"model": calls.Guidelines}})
+    async def guidelines(request: Request) -> Reply:
+        """How to answer, in Markdown; null where nothing is said about it."""
+        return Reply({"text": session.guidelines})
+
     @app.get("/api/recent", responses={**_REFUSALS, 200: {"model": calls.Recent}})
     async def recent(request: Request, n: Annotated[int, Query(ge=1, le=200)] = 20) -> Reply:
         """This person's last answers, the newest first."""

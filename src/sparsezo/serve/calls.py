@@ -115,6 +115,10 @@ class Me(BaseModel):
     name: str
 
 
+class Guidelines(BaseModel):
+    text: str | None
+
+
 class Recent(BaseModel):
     recent: list[dict[str, Any]]
 

@@ -52,8 +52,11 @@ from sparsezo.serve.watching import AUDITED, Watch
 from sparsezo.serve.wording import number_of
 from sparsezo.serve.writer import Writer
 from sparsezo.settings import Settings
+from sparsezo.storage.files import write_text
 from sparsezo.storage.locks import locked
 from sparsezo.tasks.kind import TaskKind
+
+GUIDELINES = "guidelines.md"
 
 
 class Core:
@@ -133,6 +136,9 @@ class Core:
         self.chooser.go_on_from(max((row.step for row in log.questions()), default=-1) + 1)
         self.persons = {row.id: Person(row.id, row.name, bool(row.admin)) for row in log.people()}
         self._key = tokens.session_key(self.folder)
+        self._guidelines: str | None = None
+        if (self.folder / GUIDELINES).is_file():
+            self._guidelines = (self.folder / GUIDELINES).read_text("utf-8", "replace")
         self._tokens: dict[int, TokenRow] = {}
         self._replaced: list[bytes] = []
         for row in log.tokens():
@@ -255,6 +261,16 @@ class Core:
         if before is not None and before.hash is not None:
             self._replaced = [*self._replaced, before.hash]
         self._tokens = {**self._tokens, row.person: row}
+
+    @property
+    def guidelines(self) -> str | None:
+        """How to answer, in Markdown, as whoever runs the session says it; None where nothing is said."""
+        return self._guidelines
+
+    def set_guidelines(self, text: str) -> None:
+        """For all who answer, from now on; kept in the session's folder."""
+        write_text(self.folder / GUIDELINES, text)
+        self._guidelines = text
 
     def believe(self, person: int, e0: float, e1: float) -> None:
         """How often a person errs, for the answers to come: (a yes that is wrong, a no that is wrong)."""

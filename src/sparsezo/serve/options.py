@@ -12,6 +12,7 @@ AUDIT = 200  # parts, where there are inputs enough
 AUDIT_WHOLE = 10  # inputs, likewise
 LEASE_SECONDS = 600.0
 MAX_AHEAD = 3
+MOST_GUIDELINES = 200_000  # characters
 
 
 @dataclass(frozen=True)
@@ -33,6 +34,9 @@ class ServeOptions:
     people: int | None = option(None, "So many who answer: person-1, person-2, ...", least=1)
     new_link: tuple[str, ...] | None = option(
         None, "Somebody who gets a new link, their old one being of no use then; may be given again."
+    )
+    guidelines: str | None = option(
+        None, "A file in Markdown that says how to answer, for all who do; kept with the session."
     )
     source: str | None = option(None, "What was translated, or anything to show beside each input: a line each.")
     lease_seconds: float = option(LEASE_SECONDS, "After so long without an answer others are asked.", positive=True)

@@ -36,6 +36,22 @@ from sparsezo.tasks.registry import kind
 
 PACKAGES = {"playwright-core": "1.65.0", "axe-core": "4.14.0"}
 DEBIAN = {"chromium": "chromium", "node": "nodejs", "npm": "npm"}  # program -> its package
+GUIDELINES = (
+    """# Names
+
+Mark **whole** names, see [the list](https://example.org/list).
+Not titles.
+
+## What counts
+- people <img src=x onerror=alert(1)>
+- places,
+  also __rivers__
+
+3. third
+4. 2 * 3 ** 4
+"""
+    + 60 * "\nMore of it.\n"
+)
 SITES = {  # scenario of run.mjs -> its service
     "torn": {},
     "refused": {},
@@ -46,6 +62,7 @@ SITES = {  # scenario of run.mjs -> its service
     "mouse": {},
     "help": {},
     "flags": {},
+    "guidelines": {"guidelines": GUIDELINES},
     "settings": {},
     "labels": {"kinds": "label"},
     "pair": {"kinds": "pair,tagged"},
@@ -345,6 +362,7 @@ CHECKS = {
     "mouse": mouse,
     "help": untouched,
     "flags": flags,
+    "guidelines": untouched,
     "settings": settings,
     "labels": labels,
     "pair": pair,

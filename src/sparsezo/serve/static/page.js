@@ -2,10 +2,11 @@
 import { Api, takeToken } from "./api.js";
 import { KeySettings, askNote, help, isOpen } from "./dialogs.js";
 import { $, el, short, unseen } from "./dom.js";
+import { offer } from "./guidelines.js";
 import { Keys, keyOf } from "./keys.js";
 import { Labels } from "./labels.js";
 import { Outbox, isNoAccess } from "./outbox.js";
-import { auditLine, forecastLine, plot } from "./plot.js";
+import { modelLine, plot } from "./plot.js";
 import { Marking } from "./marking.js";
 import { input, outputs, sentenceOf } from "./show.js";
 
@@ -345,9 +346,8 @@ async function refreshStatus() {
     $("per-minute").textContent = status.per_minute.toFixed(status.per_minute < 10 ? 1 : 0);
     $("today").textContent = status.today.toLocaleString("en");
     $("everyone").textContent = status.answers.toLocaleString("en");
-    $("plot").replaceChildren(plot(status.curve, status.metric));
-    $("audit").textContent = auditLine(status.audit);
-    $("forecast").textContent = forecastLine(status.forecast, status.metric);
+    $("plot").replaceChildren(plot(status.curve, status.metric, false));
+    $("model-line").textContent = modelLine(status.curve, status.metric);
   } catch (error) {
     if (!("passing" in error)) throw error; // a status that does not come now comes later
   }
@@ -444,6 +444,7 @@ async function start() {
   refreshStatus();
   setInterval(() => !document.hidden && refreshStatus(), STATUS_MS);
   try {
+    offer((await api.get("guidelines")).text);
     const { recent } = await api.get(`recent?n=${LISTED}`);
     const known = new Set(past.map((each) => each.id));
     const older = recent.filter((each) => !each.retracted && !known.has(each.id)).reverse();
