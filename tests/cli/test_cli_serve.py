@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import sys
 
 import numpy as np
@@ -20,9 +21,12 @@ def served(monkeypatch, program, tmp_path):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "raw.txt").write_text(RAW)
 
-    def run(*words, answers=3, ends=None):
+    monkeypatch.setattr(server, "check_port", lambda host, port: None)  # nobody listens here
+
+    def run(*words, answers=3, ends=None, look=lambda session: None):
         def serve(session, host, port, ready):
             ready(f"http://{host}:{port}")
+            look(session)
             person = next(each for each in session.persons.values() if not each.admin)
             for _ in range(answers):
                 question = session.ask(person)[0]
@@ -62,16 +66,33 @@ def test_from_raw_text_to_a_model(served, program, tmp_path):
 
 def test_a_session_is_gone_on_with_and_keeps_its_people_and_links(served):
     _, first, _ = served("chunking", "--inputs", "raw.txt", "--tags", "NP")
+    assert list(first) == ["person-1", "admin"]
     code, links, err = served("chunking", "--log", "raw.serve")
     assert code == 0
-    assert list(links) == ["admin"]
-    assert "person-1 are as they were" in err
+    assert links == first
     assert "6 answers" in err
-    code, links, _ = served("chunking", "--inputs", "raw.txt", "--person", "person-1")
-    assert list(links) == ["person-1", "admin"]
-    assert links["person-1"] != first["person-1"]
-    _, links, _ = served("chunking", "--log", "raw.serve", "--people", "3")
-    assert list(links) == ["person-2", "person-3", "admin"]
+    _, links, _ = served("chunking", "--inputs", "raw.txt", "--person", "person-1")
+    assert links == first
+    _, more, _ = served("chunking", "--log", "raw.serve", "--people", "3")
+    assert list(more) == ["person-1", "person-2", "person-3", "admin"]
+    assert {name: more[name] for name in first} == first
+
+
+def test_a_new_link_is_made_when_asked_for(served, tmp_path):
+    _, first, _ = served("chunking", "--inputs", "raw.txt", "--tags", "NP", "--person", "Ann", "--person", "Bob")
+    code, links, _ = served("chunking", "--log", "raw.serve", "--new-link", "Ann")
+    assert code == 0
+    assert {name for name in links if links[name] != first[name]} == {"Ann"}
+    _, again, _ = served("chunking", "--log", "raw.serve", "--new-link", "admin")
+    assert {name for name in again if again[name] != links[name]} == {"admin"}
+    code, _, err = served("chunking", "--log", "raw.serve", "--new-link", "Eve")
+    assert code == 2
+    assert "--new-link Eve" in err.splitlines()[-1]
+    (tmp_path / "raw.serve" / "links.key").unlink()
+    _, links, err = served("chunking", "--log", "raw.serve")
+    assert list(links) == ["admin"]
+    assert "the links of Ann, Bob are as they were, but cannot be shown again" in err
+    assert "--new-link NAME" in err
 
 
 def test_a_model_is_started_from(served, program, tmp_path):
@@ -129,6 +150,7 @@ REFUSED = [
     (["chunking", "--inputs", "raw.txt", "--tags", "NP", "--rule", "rate"], "rate"),
     (["chunking", "--inputs", "raw.txt", "--tags", "NP", "--rule", "supervised"], "supervised"),
     (["chunking", "--inputs", "raw.txt", "--tags", "NP", "--source", "raw.txt", "--person", "a\nb"], "name"),
+    (["chunking", "--inputs", "raw.txt", "--tags", "NP", "--person", " Admin"], "whoever runs the session"),
     (["text", "--inputs", "raw.txt", "--classes", "a,b", "--source", "one.txt"], "--source has 1 lines"),
 ]
 
@@ -139,7 +161,7 @@ def test_what_is_wrong_is_one_line(served, tmp_path, words, message):
     code, _, err = served(*words)
     assert code in (1, 2)
     assert message in err.splitlines()[-1]
-    assert not (tmp_path / "raw.serve" / "log.sqlite").exists() or message == "name"
+    assert not (tmp_path / "raw.serve" / "log.sqlite").exists()
 
 
 def test_what_a_session_was_made_with_stays(served, program, tmp_path):
@@ -167,3 +189,30 @@ def test_replay_of_what_is_no_session_is_one_line(program, tmp_path):
     assert code == 1
     assert "is no folder of a session" in err
     assert len(err.splitlines()) == 1
+
+
+def test_the_port_is_tried_before_a_folder_is_made(program, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "raw.txt").write_text(RAW)
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        code, _, err = program("serve", "chunking", "--inputs", "raw.txt", "--tags", "NP", "--port", port)
+    assert code == 2
+    assert f"--port {port}" in err.splitlines()[-1]
+    assert not (tmp_path / "raw.serve").exists()
+
+
+def test_guidelines_are_kept_with_the_session(served, tmp_path):
+    (tmp_path / "how.md").write_text("# How\n\nMark “names”.\n", "utf-8")
+    begin = ["chunking", "--inputs", "raw.txt", "--tags", "NP"]
+    code, _, err = served(*begin, "--guidelines", "gone.md")
+    assert (code, "gone.md" in err.splitlines()[-1]) == (1, True)
+    assert not (tmp_path / "raw.serve").exists()
+    assert served(*begin, "--guidelines", "how.md", answers=0)[0] == 0
+    (tmp_path / "how.md").unlink()
+    seen = []
+    served("chunking", "--log", "raw.serve", answers=0, look=lambda session: seen.append(session.guidelines))
+    assert seen == ["# How\n\nMark “names”.\n"]
+    (tmp_path / "long.md").write_text("x " * 200_000)
+    code, _, err = served("chunking", "--log", "raw.serve", "--guidelines", "long.md")
+    assert (code, "long.md" in err.splitlines()[-1]) == (1, True)

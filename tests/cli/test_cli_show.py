@@ -169,6 +169,22 @@ def test_compiling_is_said_only_where_it_is_done(monkeypatch, tmp_path, capsys):
     assert capsys.readouterr().err == ""
 
 
+def test_compiling_is_said_when_it_begins_and_once(capsys):
+    """Of whatever is compiled, whichever task needs it."""
+    import numba
+
+    kept = numba.njit(lambda x: x + 1)
+    kept(1)
+    with show.compiling_noted():
+        kept(2)  # nothing is compiled
+        assert capsys.readouterr().err == ""
+        numba.njit(lambda x: x + 2)(1)
+        numba.njit(lambda x: x + 3)(1)
+        assert capsys.readouterr().err == "compiling, once on this machine: about half a minute\n"
+    numba.njit(lambda x: x + 4)(1)
+    assert capsys.readouterr().err == ""
+
+
 # A sweep
 
 SWEEP = Overview(runs=4, done=1, failed=0, steps=2_000_000, steps_done=500_000, seconds_left=None, now=())

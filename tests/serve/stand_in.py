@@ -15,6 +15,7 @@ from sparsezo.serve.errors import Refused
 SCRIPT = "<script>window.hacked=1</script>"
 IMAGE = '<img src=x onerror="window.hacked=1">'
 TOKENS = {"ann": "token-of-ann", "bob": "token-of-bob", "boss": "token-of-boss"}
+REPLACED = "old-token-of-ann"
 TAGS = ["B-NP", "I-NP", "O"]
 TOPICS = [f"topic {k:02d}" for k in range(1, 24)]
 EARLIER = 1200  # answers of others
@@ -165,7 +166,7 @@ AUDIT = {
 class StandIn:
     """Questions of the named kinds, one after the other."""
 
-    def __init__(self, kinds: str = "part", delay: float = 0.0, sure: str = "", ann: str = f"Ann {SCRIPT}") -> None:
+    def __init__(self, kinds: str = "part", delay: float = 0.0, sure: str = "", guidelines: str | None = None) -> None:
         self.kinds = kinds.split(",")
         self.delay = delay
         self.calls: list[tuple] = []
@@ -175,9 +176,10 @@ class StandIn:
         self.skipped: list[tuple[str, str]] = []
         self.flags: list[tuple[str, str]] = []
         self.paused = False
+        self.guidelines = guidelines
         self.fail: Exception | None = None  # the next call raises it
         self.sure = set(sure.split())  # held questions that the model has become sure of
-        self._names = {"ann": ann, "bob": "Bob", "boss": "Boss"}
+        self._names = {"ann": f"Ann {SCRIPT}", "bob": "Bob", "boss": "Boss"}
         self._tokens = dict(TOKENS)
         self._numbers = itertools.count(1)
         self._lock = threading.Lock()
@@ -187,6 +189,12 @@ class StandIn:
             if known == token:
                 return Person(who, self._names[who], who == "boss")
         return None
+
+    def was_replaced(self, token: str) -> bool:
+        return token == REPLACED
+
+    def identity(self, person: Person) -> dict:
+        return {"session": "stand-in", "person": person.id, "name": person.name}
 
     def ask(self, person, n=1, holding=()):
         with self._lock:
@@ -304,6 +312,13 @@ class StandIn:
             who = f"p{len(self._tokens) + 1}"
             self._tokens[who], self._names[who] = f"secret-{who}", name
             return {"id": who, "name": name, "token": f"secret-{who}"}
+
+    def flagged(self):
+        with self._lock:
+            self._called("flagged")
+            about = {"worker": self._names["ann"], "at": 1_800_000_000.0, "input": " ".join(WORDS)}
+            known = self.questions
+            return [{**about, "question": id, "text": known[id]["text"], "note": note} for id, note in self.flags[::-1]]
 
     def pause(self, paused):
         with self._lock:

@@ -25,12 +25,15 @@ CALLS = [
     ("POST", "/api/skip", {"id": "q1"}),
     ("POST", "/api/flag", {"id": "q1", "note": "n"}),
     ("POST", "/api/undo", {}),
+    ("GET", "/api/me", None),
+    ("GET", "/api/guidelines", None),
     ("GET", "/api/recent", None),
     ("GET", "/api/status", None),
 ]
 ADMIN = [
     ("GET", "/api/admin/people", None),
     ("POST", "/api/admin/people", {"name": "Eve"}),
+    ("GET", "/api/admin/flags", None),
     ("POST", "/api/admin/pause", {"paused": True}),
     ("GET", "/api/admin/export/answers.csv", None),
 ]

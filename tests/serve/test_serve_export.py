@@ -55,6 +55,29 @@ def test_answers_are_a_line_each_with_task_worker_and_label(tmp_path):
         assert list(table[0])[:3] == ["task", "worker", "label"]
 
 
+def test_flags_are_listed_and_exported_with_their_questions_in_words(tmp_path):
+    with opened(tmp_path / "s", max_ahead=2) as session:
+        ann, bob = someone(session), someone(session, "Bob")
+        assert session.flagged() == []
+        first, second = session.ask(ann)[0], session.ask(bob)[0]
+        session.flag(ann, first["id"], "torn “apart”")
+        session.flag(bob, second["id"], "")
+        session.skip(bob, second["id"])
+        listed = session.flagged()
+    with opened(tmp_path / "s") as session:
+        assert session.flagged() == listed
+        name, text = exported(session, "flags.jsonl")
+    assert name == "flags.jsonl"
+    rows = [json.loads(line) for line in text.splitlines()]
+    assert rows == listed[::-1]
+    assert [(row["worker"], row["question"], row["text"], row["note"]) for row in rows] == [
+        ("Ann", first["id"], first["text"], "torn “apart”"),
+        ("Bob", second["id"], second["text"], ""),
+    ]
+    assert rows[0]["input"] == " ".join(first["shown"]["words"])
+    assert rows[0]["at"] <= rows[1]["at"]
+
+
 def test_audits_are_marked(tmp_path):
     with opened(tmp_path / "s", audit=30, max_ahead=1) as session:
         ann = someone(session)

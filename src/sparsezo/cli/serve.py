@@ -16,6 +16,7 @@ import typer
 from sparsezo.cli.options import command, given, insist_parameter, parameter, parameters
 from sparsezo.options import described, make_options
 from sparsezo.serve.options import ServeOptions
+from sparsezo.serve.tokens import ADMIN, KEY
 from sparsezo.settings import SETTINGS, Settings
 from sparsezo.tasks.registry import kinds
 
@@ -29,7 +30,6 @@ _OPTIONS = described(ServeOptions)
 _LEARNER = {name: SETTINGS[name] for name in ("rule", "about", "ask", "h", "step", "rater_error", "seed")}
 _NOT_HERE = ("test_ref",)  # of a task's options: about files that serve does not read
 _RATER_ERROR = "0.05"  # people err, until it is known how often
-ADMIN = "admin"
 
 
 def serve_app(*, whole: bool = True) -> typer.Typer:
@@ -92,13 +92,16 @@ def run_serve(kind: TaskKind, values: Mapping[str, Any]) -> None:
     _settings(kind, values)  # what does not go together is refused before anything is read
     extras.need("serve", kind.reading_extra, kind.metric_extra if values["dev"] else None)
     folder = _folder(kind, values)
-    show.note_compiling()
-    with _nothing_collected():
-        from sparsezo.serve.server import serve
+    guidelines = _guidelines(options.guidelines)
+    with _nothing_collected(), show.compiling_noted():
+        from sparsezo.serve.server import check_port, serve
 
+        check_port(options.host, options.port)  # before a folder is made
         session = _session(kind, values, options, folder)
     with session:
         links = _links(session, options)
+        if guidelines is not None:
+            session.set_guidelines(guidelines)
         try:
             serve(session, options.host, options.port, lambda url: _introduce(session, url, links, values["open"]))
         finally:
@@ -236,29 +239,65 @@ def _source(path: str | None) -> list[str] | None:
     return None if path is None else [line for _, line in numbered_lines(path)]
 
 
-def _links(session: Session, options: ServeOptions) -> dict[str, str]:
-    """Token by name, of people who have none yet and of those that were named; the admin gets a new one each time."""
-    named = set(options.person or ())
-    known = {each.name for each in session.persons.values() if not each.admin}
-    wanted = [name for name in options.names() if name not in known or name in named] if not known or named else []
-    if not named and options.people and len(known) < options.people:
-        wanted = [name for name in options.names() if name not in known]
-    tokens = {name: session.add_person(name)["token"] for name in wanted}
-    return tokens | {ADMIN: session.add_person(ADMIN, admin=True)["token"]}
+def _guidelines(path: str | None) -> str | None:
+    """Text of a file, as it stands there."""
+    from sparsezo.errors import DataError
+    from sparsezo.serve.options import MOST_GUIDELINES
+    from sparsezo.storage.files import numbered_lines
+
+    if path is None:
+        return None
+    text = "".join(line + "\n" for _, line in numbered_lines(path))
+    if len(text) > MOST_GUIDELINES:
+        raise DataError(
+            path, f"has {len(text):,} characters; guidelines have at most {MOST_GUIDELINES:,}: is this the file?"
+        )
+    return text
 
 
-def _introduce(session: Session, url: str, links: Mapping[str, str], wanted: bool | None) -> None:
-    """Links are secrets: on standard output, once, and nowhere else."""
+def _links(session: Session, options: ServeOptions) -> dict[str, str | None]:
+    """Token by name, of all who answer and of the administrator, last. They are the same at every start; None: one that
+    cannot be shown again.
+    """
+    from sparsezo.errors import UsageError
+
+    admin = _administrator(session)
+    known = [each.name for each in session.persons.values() if not each.admin]
+    names = options.names() if options.person or options.people or not known else []
+    wanted = list(dict.fromkeys([*known, *(name.strip() for name in names)]))
+    new = {name.strip() for name in options.new_link or ()}
+    if unknown := new - {*wanted, admin}:
+        raise UsageError(f"`new_link` {sorted(unknown)[0]}: there is nobody of this name; `person` adds somebody")
+    tokens = {name: (session.add_person if name in new else session.link)(name)["token"] for name in wanted}
+    mine = None if admin in new else session.link(admin, admin=True)["token"]
+    return tokens | {admin: mine or session.add_person(admin, admin=True)["token"]}
+
+
+def _administrator(session: Session) -> str:
+    """Its name: another one where, long ago, somebody who answers was called so."""
+    mine = [each.name for each in session.persons.values() if each.admin]
+    taken = any(each.name == ADMIN for each in session.persons.values())
+    return mine[0] if mine else "administrator" if taken else ADMIN
+
+
+def _introduce(session: Session, url: str, links: Mapping[str, str | None], wanted: bool | None) -> None:
+    """Links are secrets: on standard output, and nowhere else."""
     import webbrowser
 
     from sparsezo.cli import show
 
-    session.warm_up()
-    addresses = {name: f"{url}/{'admin' if name == ADMIN else ''}#{token}" for name, token in links.items()}
+    with show.compiling_noted():
+        session.warm_up()
+    admins = {each.name for each in session.persons.values() if each.admin}
+    addresses = {
+        name: f"{url}/{'admin' if name in admins else ''}#{token}" for name, token in links.items() if token is not None
+    }
     show.lines(f"{name}\t{address}\n" for name, address in addresses.items())
-    others = [each.name for each in session.persons.values() if each.name not in links]
-    if others:
-        show.note(f"the links of {', '.join(others)} are as they were; --person NAME makes a new one")
+    if unseen := [name for name in links if name not in addresses]:
+        show.note(
+            f"the links of {', '.join(unseen)} are as they were, but cannot be shown again: they were made without "
+            f"{KEY}, or with another; `new_link` NAME makes a new one"
+        )
     show.note(f"the log is in {session.folder}; Ctrl-C stops")
     if wanted or (wanted is None and sys.stdout.isatty()):
         webbrowser.open(next(iter(addresses.values())))

@@ -53,6 +53,26 @@ def note_compiling() -> None:
 
 
 @contextmanager
+def compiling_noted() -> Iterator[None]:
+    """Say why nothing moves, when the first kernel is compiled rather than read from the cache."""
+    from numba.core import event
+
+    class FirstTime(event.Listener):  # type: ignore[misc]
+        said = False
+
+        def on_start(self, _compilation: event.Event) -> None:
+            if not self.said:
+                self.said = True
+                note("compiling, once on this machine: about half a minute")
+
+        def on_end(self, _compilation: event.Event) -> None:
+            """Only the beginning matters."""
+
+    with event.install_listener("numba:compile", FirstTime()):
+        yield
+
+
+@contextmanager
 def training_progress(
     title: str, iterations: int, metric: str, answers: int | None = None
 ) -> Iterator[Callable[[TrainingProgress], None]]:

@@ -216,6 +216,16 @@ def _constant(content: str) -> Callable[[], Any]:
 def _looking(app: FastAPI, threads: Threads) -> None:
     session, do = threads.session, threads.do
 
+    @app.get("/api/me", responses={**_REFUSALS, 200: {"model": calls.Me}})
+    async def me(request: Request) -> Reply:
+        """Which session this is and who you are: the same whatever link you came by."""
+        return Reply(await do(session.identity, request.state.person))
+
+    @app.get("/api/guidelines", responses={**_REFUSALS, 200: {"model": calls.Guidelines}})
+    async def guidelines(request: Request) -> Reply:
+        """How to answer, in Markdown; null where nothing is said about it."""
+        return Reply({"text": session.guidelines})
+
     @app.get("/api/recent", responses={**_REFUSALS, 200: {"model": calls.Recent}})
     async def recent(request: Request, n: Annotated[int, Query(ge=1, le=200)] = 20) -> Reply:
         """This person's last answers, the newest first."""
@@ -237,8 +247,13 @@ def _administration(app: FastAPI, threads: Threads) -> None:
 
     @app.post("/api/admin/people", responses={**_ADMIN, 200: {"model": calls.Added}})
     async def add_person(call: calls.NewPerson) -> Reply:
-        """A new link. Its token is not kept, and so never shown again."""
+        """A new person, or a new link for one who is known: the old one is of no use then."""
         return Reply(await do(session.add_person, call.name))
+
+    @app.get("/api/admin/flags", responses={**_ADMIN, 200: {"model": calls.Flags}})
+    async def flags() -> Reply:
+        """What people found wrong with questions."""
+        return Reply({"flags": await do(session.flagged)})
 
     @app.post("/api/admin/pause", responses={**_ADMIN, 200: {"model": calls.Paused}})
     async def pause(call: calls.Pause) -> Reply:

@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 Id = Annotated[str, Field(min_length=1, max_length=80)]
 Nonce = Annotated[str, Field(min_length=1, max_length=80)]
 SPANS = tuple(f"spans-{name}" for name in ("jsonl", "conll", "brat", "spacy", "prodigy", "label-studio", "datasets"))
-EXPORTS = ("answers.jsonl", "answers.csv", "pairs.jsonl", "corpus", *SPANS, "model")
+EXPORTS = ("answers.jsonl", "answers.csv", "pairs.jsonl", "flags.jsonl", "corpus", *SPANS, "model")
 MOST_AHEAD = 10  # questions of one call; a session may give fewer
 
 
@@ -109,6 +109,16 @@ class Told(Saved):
     mine: int
 
 
+class Me(BaseModel):
+    session: str
+    person: int | str
+    name: str
+
+
+class Guidelines(BaseModel):
+    text: str | None
+
+
 class Recent(BaseModel):
     recent: list[dict[str, Any]]
 
@@ -130,14 +140,20 @@ class Status(BaseModel):
     labels: list[str]
 
 
+class Flags(BaseModel):
+    """The newest first; ``at``: seconds since 1970."""
+
+    flags: list[dict[str, Any]]
+
+
 class People(BaseModel):
     people: list[dict[str, Any]]
 
 
 class Added(BaseModel):
-    """The token is shown this once."""
+    """The token is the part of a link after #."""
 
-    id: str
+    id: int | str
     name: str
     token: str
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import hmac
 import json
 import random
 import secrets
@@ -33,6 +34,7 @@ from sparsezo.serve.grades import Grades
 from sparsezo.serve.lessons import Lessons, Snapshot
 from sparsezo.serve.log import (
     BELIEF,
+    FLAG,
     PAUSE,
     RESUME,
     RETRACTION,
@@ -50,8 +52,11 @@ from sparsezo.serve.watching import AUDITED, Watch
 from sparsezo.serve.wording import number_of
 from sparsezo.serve.writer import Writer
 from sparsezo.settings import Settings
+from sparsezo.storage.files import write_text
 from sparsezo.storage.locks import locked
 from sparsezo.tasks.kind import TaskKind
+
+GUIDELINES = "guidelines.md"
 
 
 class Core:
@@ -131,9 +136,17 @@ class Core:
         self.chooser = Chooser(self.learner, self.desk, audit, *own, self._sensible)
         self.chooser.go_on_from(max((row.step for row in log.questions()), default=-1) + 1)
         self.persons = {row.id: Person(row.id, row.name, bool(row.admin)) for row in log.people()}
-        self._tokens = {row.person: row for row in log.tokens()}
+        self._key = tokens.session_key(self.folder)
+        self._guidelines: str | None = None
+        if (self.folder / GUIDELINES).is_file():
+            self._guidelines = (self.folder / GUIDELINES).read_text("utf-8", "replace")
+        self._tokens: dict[int, TokenRow] = {}
+        self._replaced: list[bytes] = []
+        for row in log.tokens():
+            self._take_token(row)
         self._replies: dict[int, tuple[Future[None], dict[str, Any]]] = {}
         self.beliefs: dict[int, tuple[float, float]] = {}
+        self._flags: list[EventRow] = []
         self.grades = Grades()
         self.paused = self._writing = False
         for event in log.events():
@@ -196,23 +209,69 @@ class Core:
         hashes = {number: row.hash for number, row in self._tokens.items() if row.hash is not None}
         return tokens.found(token, self.persons, hashes)
 
-    def add_person(self, name: str, *, admin: bool = False) -> dict[str, Any]:
-        """A new one, or a new link for one who is known: the old one is of no use then."""
-        name = tokens.checked_name(name)
-        token = tokens.new_token()
+    def was_replaced(self, token: object) -> bool:
+        """Whether it was once the token of a person who has another one now."""
+        return tokens.is_among(token, self._replaced)
+
+    def identity(self, person: Person) -> dict[str, Any]:
+        """Which session this is, and who asks: the same whatever link they came by."""
+        return {"session": self.log.meta["id"], "person": person.id, "name": person.name}
+
+    def link(self, name: str, *, admin: bool = False) -> dict[str, Any]:
+        """A person's link as it is, a first one for somebody new: {id, name, token}. The token is None where it cannot
+        be shown again: it was made with another key than the folder has now.
+        """
+        name = tokens.checked_name(name, admin=admin)
         with self.lock:
-            known = next((each for each in self.persons.values() if each.name == name), None)
+            known = self._named(name, admin)
+            made = None if known is None else self._tokens.get(known.id)
+        if known is None or made is None:
+            return self.add_person(name, admin=admin)
+        token = tokens.token_of(self._key, known.id, made.number)
+        same = made.hash is not None and hmac.compare_digest(tokens.hash_of(token), made.hash)
+        return {"id": known.id, "name": known.name, "token": token if same else None}
+
+    def add_person(self, name: str, *, admin: bool = False) -> dict[str, Any]:
+        """A new one, or a new link for one who is known: the old one is of no use then, and says so."""
+        name = tokens.checked_name(name, admin=admin)
+        with self.lock:
+            known = self._named(name, admin)
             rows: list[Row] = []
             if known is None:
                 known = Person(max(self.persons, default=0) + 1, name, admin)
                 rows.append(PersonRow(known.id, name, int(admin), self.clock()))
-            last = max((row.number for row in self._tokens.values()), default=0)
-            made = TokenRow(last + 1, known.id, tokens.hash_of(token), self.clock())
+            number = 1 + max((row.number for row in self._tokens.values()), default=0)
+            token = tokens.token_of(self._key, known.id, number)
+            made = TokenRow(number, known.id, tokens.hash_of(token), self.clock())
             done = self._writer.put([*rows, made])
             self.persons = {**self.persons, known.id: known}
-            self._tokens = {**self._tokens, known.id: made}
+            self._take_token(made)
         done.result()
         return {"id": known.id, "name": known.name, "token": token}
+
+    def _named(self, name: str, admin: bool) -> Person | None:
+        known = next((each for each in self.persons.values() if each.name == name), None)
+        if known is not None and known.admin != admin:
+            whose = "the administrator's" if known.admin else "that of a person who answers"
+            raise UsageError(f"name {name!r}: is {whose}; take another name")
+        return known
+
+    def _take_token(self, row: TokenRow) -> None:
+        """The newest of a person counts; of those before it is known that they were."""
+        before = self._tokens.get(row.person)
+        if before is not None and before.hash is not None:
+            self._replaced = [*self._replaced, before.hash]
+        self._tokens = {**self._tokens, row.person: row}
+
+    @property
+    def guidelines(self) -> str | None:
+        """How to answer, in Markdown, as whoever runs the session says it; None where nothing is said."""
+        return self._guidelines
+
+    def set_guidelines(self, text: str) -> None:
+        """For all who answer, from now on; kept in the session's folder."""
+        write_text(self.folder / GUIDELINES, text)
+        self._guidelines = text
 
     def believe(self, person: int, e0: float, e1: float) -> None:
         """How often a person errs, for the answers to come: (a yes that is wrong, a no that is wrong)."""
@@ -251,6 +310,8 @@ class Core:
     def _heed(self, event: EventRow) -> None:
         if event.what in (PAUSE, RESUME):
             self.paused = event.what == PAUSE
+        elif event.what == FLAG:
+            self._flags.append(event)
         elif event.kind == "rate":
             self._grade(event)
         elif event.what == BELIEF and event.e0 is not None and event.e1 is not None:

@@ -2,6 +2,7 @@
 
 answers.jsonl, answers.csv    one answer each: task, worker, label first (the layout of tools that weigh annotators)
 pairs.jsonl                   prompt, chosen, rejected: of pairs of which one was better
+flags.jsonl                   what people found wrong with questions, with their notes
 corpus                        all inputs with answers where there are any, the model's guess elsewhere, told apart
 spans-FORMAT                  likewise, texts with spans: jsonl, conll, brat, spacy, prodigy, label-studio, datasets
 model                         the present model, as ``replay`` makes it
@@ -24,7 +25,7 @@ from sparsezo.serve.core import Core
 from sparsezo.serve.errors import Refused
 from sparsezo.serve.log import EventRow, QuestionRow
 from sparsezo.serve.replay import model_of
-from sparsezo.serve.wording import as_said, question_id
+from sparsezo.serve.wording import as_said, question_id, worded
 
 _COLUMNS = ("task", "worker", "label", "kind", "seconds", "chance", "audit", "question", "x", "shown", "at")
 _OF_TEXT = ("input", "part", "document", "start", "end")
@@ -48,6 +49,7 @@ class Exports(Core):
             "answers.jsonl": self._answers_jsonl,
             "answers.csv": self._answers_csv,
             "pairs.jsonl": self._pairs,
+            "flags.jsonl": self._flags_jsonl,
             "corpus": self._corpus,
             "model": self._model,
             **{f"spans-{format}": functools.partial(self._spans, format) for format in _ENDINGS},
@@ -124,6 +126,27 @@ class Exports(Core):
                 yield json.dumps({"prompt": prompt, "chosen": chosen, "rejected": rejected}, ensure_ascii=False) + "\n"
 
         return "pairs.jsonl", "application/x-ndjson", _bytes(lines())
+
+    def flagged(self) -> list[dict[str, Any]]:
+        """Who found what wrong with which question, and when: the newest first."""
+        with self.lock:
+            flags = [(event, self.desk.row(event.question or 0)) for event in reversed(self._flags)]
+        return [
+            {
+                "worker": self.persons[event.person].name,
+                "question": question_id(row.id),
+                "text": worded(self.contents, self.offered, row)["text"],
+                "note": event.note or "",
+                "at": event.at,
+                "x": row.x,
+                **self._in_text(row),
+            }
+            for event, row in flags
+        ]
+
+    def _flags_jsonl(self) -> File:
+        lines = (json.dumps(row, ensure_ascii=False) + "\n" for row in reversed(self.flagged()))
+        return "flags.jsonl", "application/x-ndjson", _bytes(lines)
 
     def _corpus(self) -> File:
         contents, serving = self.contents, self.contents.serving

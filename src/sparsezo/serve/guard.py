@@ -106,7 +106,10 @@ class Guard:
         path: str = scope["path"]
         if not path.startswith("/api/") or path in OPEN_API:
             return None
-        person = self.session.person(_token(headers))
+        token = _token(headers)
+        person = self.session.person(token)
+        if person is None and self.session.was_replaced(token):
+            return 401, "link-replaced", "this link was replaced; ask for the new one"
         if person is None:
             return 401, "no-token", "this needs the token of a link that is still valid"
         if path.startswith("/api/admin/") and not person.admin:

@@ -6,11 +6,13 @@ from dataclasses import dataclass
 
 from sparsezo.errors import UsageError
 from sparsezo.options import check_options, option
+from sparsezo.serve.tokens import checked_name
 
 AUDIT = 200  # parts, where there are inputs enough
 AUDIT_WHOLE = 10  # inputs, likewise
 LEASE_SECONDS = 600.0
 MAX_AHEAD = 3
+MOST_GUIDELINES = 200_000  # characters
 
 
 @dataclass(frozen=True)
@@ -30,6 +32,12 @@ class ServeOptions:
     overlap: float = option(0.0, "Share of the questions, drawn at random, that a second person is asked, too.")
     person: tuple[str, ...] | None = option(None, "Somebody who answers; may be given again.", shown="person-1")
     people: int | None = option(None, "So many who answer: person-1, person-2, ...", least=1)
+    new_link: tuple[str, ...] | None = option(
+        None, "Somebody who gets a new link, their old one being of no use then; may be given again."
+    )
+    guidelines: str | None = option(
+        None, "A file in Markdown that says how to answer, for all who do; kept with the session."
+    )
     source: str | None = option(None, "What was translated, or anything to show beside each input: a line each.")
     lease_seconds: float = option(LEASE_SECONDS, "After so long without an answer others are asked.", positive=True)
     host: str = option("127.0.0.1", "Where to listen; 0.0.0.0: for other machines, too.")
@@ -43,6 +51,10 @@ class ServeOptions:
             raise UsageError(f"`port` {self.port}: must be at most 65535")
         if self.person and self.people:
             raise UsageError("`person` and `people` both say who answers; give one of them")
+        for name in self.person or ():
+            checked_name(name)
+        for name in self.new_link or ():
+            checked_name(name, admin=True)
 
     def names(self) -> list[str]:
         """Who answers."""

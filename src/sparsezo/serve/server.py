@@ -131,6 +131,11 @@ def _listening(host: str, port: int) -> socket.socket:
     return made
 
 
+def check_port(host: str, port: int) -> None:
+    """Refused in one line where nobody could listen there; before anything is made, that is cheap to find out."""
+    _listening(host, port).close()
+
+
 def _more_files() -> None:
     """As many connections as the system allows, if that is more than it gives by itself."""
     with contextlib.suppress(ImportError, ValueError, OSError):

@@ -150,10 +150,13 @@ scenarios.mouse = async () => {
 };
 
 scenarios.help = async () => {
-  const page = await visit("help");
+  const page = await visit("help", { viewport: { width: 700, height: 300 } });
+  assert.equal(await page.locator("#guidelines-open:visible").count(), 0, "where there are none");
   await press(page, "?");
   await page.waitForSelector("#help[open]");
   assert.match(await page.textContent("#help-keys"), /Yes.*y a/);
+  assert.equal(await page.evaluate(() => document.getElementById("help").scrollTop), 0, "at its top");
+  assert.ok(await page.evaluate(() => document.getElementById("help").scrollHeight > document.getElementById("help").clientHeight));
   await accessible(page, "help");
   await press(page, "y"); // not an answer here
   await press(page, "Escape");
@@ -163,6 +166,51 @@ scenarios.help = async () => {
   await page.keyboard.type("yes no u s");
   await press(page, "Escape");
   await asks(page, "at in?");
+  await leave(page);
+};
+
+scenarios.guidelines = async () => {
+  const page = await visit("guidelines");
+  await page.click("#guidelines-open");
+  await page.waitForSelector("#guidelines[open]");
+  const [text, list, ordered] = ["#guidelines-text p >> nth=0", "#guidelines-text ul", "#guidelines-text ol"];
+  assert.equal(await page.textContent("#guidelines-text h3"), "Names");
+  assert.equal(await page.textContent("#guidelines-text h4"), "What counts");
+  assert.equal(await page.innerHTML(text), "Mark <b>whole</b> names, see the list (https://example.org/list). Not titles.");
+  assert.equal(await page.innerHTML(list), "<li>people &lt;img src=x onerror=alert(1)&gt;</li><li>places, also <b>rivers</b></li>");
+  assert.equal(await page.innerHTML(ordered), "<li>third</li><li>2 * 3 ** 4</li>");
+  assert.equal(await page.getAttribute(ordered, "start"), "3");
+  assert.equal(await page.evaluate(() => document.getElementById("guidelines").scrollTop), 0, "at its top");
+  await accessible(page, "guidelines");
+  await press(page, "y"); // not an answer here
+  await page.click("#guidelines [data-close]");
+  await asks(page, "at in?");
+  await leave(page);
+};
+
+scenarios.flags = async () => {
+  const page = await visit("flags");
+  await asks(page, "at in?");
+  await press(page, "f");
+  await page.keyboard.type("two words <b>");
+  await press(page, "Control+Enter"); // q1: sent, and on to the next
+  await asks(page, "at the?");
+  await saved(page);
+  assert.equal(await page.locator("#flag[open]").count(), 0);
+  await press(page, "f", "a", "Enter", "b", "Escape"); // Enter alone is a new line
+  await press(page, "f");
+  await page.click("#flag-on"); // q2, without a note
+  await asks(page, "pound");
+  await saved(page);
+  const boss = await visit("flags", { path: "/admin", token: "token-of-boss" });
+  await boss.waitForSelector("#flags tr");
+  const rows = await boss.locator("#flags tr").allTextContents();
+  assert.equal(rows.length, 2);
+  assert.match(rows[1], /^Ann <script>.*Does a noun phrase \(NP\) start at 'in'\?Confidence in the pound.*two words <b>.*20\d\d/);
+  await accessible(boss, "flags");
+  const [download] = await Promise.all([boss.waitForEvent("download"), boss.click("[data-export='flags.jsonl']")]);
+  assert.equal(download.suggestedFilename(), "flags.jsonl");
+  await leave(boss);
   await leave(page);
 };
 
@@ -278,7 +326,7 @@ scenarios.torn = async () => {
   await page.evaluate(() => {
     const fetch = window.fetch;
     window.fetch = (...call) => {
-      window.shownWhenSent ??= document.getElementById("text").textContent;
+      if (call[0].endsWith("/tell")) window.shownWhenSent ??= document.getElementById("text").textContent;
       return fetch(...call);
     };
   });
@@ -302,9 +350,47 @@ scenarios.torn = async () => {
   await page.unroute("**/api/tell");
   await saved(page);
   await asks(page, "start at");
-  assert.ok(said.length >= 2 && said.every((each) => each.id !== "q1" || each.nonce === said[0].nonce), "the same nonce again");
+  assert.ok(said.every((each) => each.id !== "q1" || each.nonce === said[0].nonce), "the same nonce again");
   await page.waitForFunction(() => document.querySelectorAll("#recent li").length === 3);
   assert.deepEqual(await page.evaluate(() => Object.keys(localStorage).filter((key) => key.includes("unsent"))), []);
+  await leave(page, true);
+};
+
+/** What the service refuses for good is told until it was seen; what others say at its address counts for nothing. */
+scenarios.refused = async () => {
+  const page = await visit("refused");
+  const replies = [
+    { status: 404, contentType: "text/html", body: "<h1>Not Found</h1>" }, // another program at the same port
+    { status: 200, json: {} },
+    { status: 403, body: "proxy" },
+    { status: 409, json: { error: "late", reason: "it went to another person when your time was over" } },
+  ];
+  await page.route("**/api/tell", (route) => (replies.length ? route.fulfill(replies.shift()) : route.continue()));
+  await press(page, "y"); // q1: refused in the end
+  await page.waitForSelector("#lost:visible", { timeout: 20_000 });
+  assert.equal(replies.length, 0);
+  assert.match(await page.textContent("#lost-list"), /^Yes: Does a noun phrase.*at 'in'\?: it went to another person/);
+  assert.equal(await page.textContent("#state"), "1 not saved");
+  await press(page, "n"); // q2
+  await page.waitForFunction(() => document.getElementById("everyone").textContent === "1,201");
+  assert.equal(await page.textContent("#state"), "1 not saved", "all saved it is not");
+  await accessible(page, "refused");
+  await page.reload();
+  await page.waitForSelector("#lost:visible");
+  assert.equal(await page.textContent("#state"), "1 not saved");
+  await page.click("#lost-seen");
+  await saved(page);
+  assert.equal(await page.locator("#lost:visible").count(), 0);
+  await page.evaluate(() => {
+    const prefix = "sparsezo.unsent.stand-in.ann.";
+    localStorage.setItem(prefix + "0", "{");
+    localStorage.setItem(prefix + "1", JSON.stringify({ path: "tell", body: { id: "q3", answer: "no", nonce: "kept" }, tries: 1 }));
+    localStorage.setItem("sparsezo.unsent.stand-in.bob.1", JSON.stringify({ path: "tell", body: { id: "q4", answer: "no" }, tries: 1 }));
+  });
+  await page.reload(); // what is damaged does not hide what is not
+  await page.waitForFunction(() => document.getElementById("everyone").textContent === "1,202");
+  assert.match(await page.textContent("#lost-list"), /storage is damaged/);
+  assert.equal(await page.evaluate(() => Object.keys(localStorage).filter((key) => key.includes("unsent")).join()), "sparsezo.unsent.stand-in.bob.1");
   await leave(page, true);
 };
 
@@ -332,6 +418,11 @@ scenarios.narrow = async () => {
   await asks(page, "San Sebastián");
   await fits();
   await accessible(page, "narrow and dark");
+  assert.equal(await page.locator("kbd:visible").count(), 0, "no keys where there is no keyboard");
+  assert.equal(await page.locator("#settings-open:visible").count(), 0);
+  await page.tap("#help-open");
+  assert.equal(await page.locator("#help-keys:visible, #help .about-keys:visible").count(), 0);
+  await page.tap("#help [data-close]");
   const height = (await page.locator("[data-answer=yes]").boundingBox()).height;
   assert.ok(height >= 44, "large enough for a finger");
   await page.tap("[data-answer=yes]");
@@ -357,10 +448,8 @@ scenarios.part = async () => {
   assert.equal(await page.textContent("mark.asked"), "(in question: [San Sebastián]LOC)");
   assert.equal(await page.locator(".chunk").count(), 2);
   await page.waitForSelector("#plot svg");
-  const audit = await page.textContent("#audit");
-  assert.match(audit, /^In 6 whole sentences people marked 11 spans, the model 12, and 9 are the same: precision 75.0% .*F1 78.3% \(95%: 45.0% to 99.9%\)\. Audit: /);
-  assert.match(audit, /52 of 57 agreed; saying "none of these" everywhere would have agreed in 40\. Right in 91.2% \(95%: 87.0% to 94.5%\), as counted/);
-  assert.match(audit, /only 12 were asked of two people, and it takes 30\.$/);
+  assert.equal(await page.textContent("#model-line"), "F1 0.871 after 1,200 answers.");
+  assert.equal(await page.locator("#plot .now, #audit, #forecast").count(), 0, "one number says how good the model is");
   await press(page, "1", "y", "4");
   await saved(page);
   await accessible(page, "part");
@@ -415,7 +504,13 @@ scenarios.span = async () => {
 scenarios.admin = async () => {
   const page = await visit("admin", { path: "/admin", token: "token-of-boss", acceptDownloads: true });
   await page.waitForSelector("#people tr");
+  await page.waitForFunction(() => document.getElementById("audit").textContent);
+  const audit = await page.textContent("#audit");
+  assert.match(audit, /^In 6 whole sentences people marked 11 spans, the model 12, and 9 are the same: precision 75.0% .*F1 78.3% \(95%: 45.0% to 99.9%\)\. Audit: /);
+  assert.match(audit, /52 of 57 agreed; saying "none of these" everywhere would have agreed in 40\. Right in 91.2% \(95%: 87.0% to 94.5%\), as counted/);
+  assert.match(audit, /only 12 were asked of two people, and it takes 30\.$/);
   assert.match(await page.textContent("#people tr"), /Ann <script>/);
+  assert.match(await page.textContent("#audit"), /91.2%.*87.0% to 94.5%/);
   await page.fill("#name", "Eve <img src=x>");
   await page.click("#add button");
   await page.waitForSelector("#made:visible");
@@ -441,9 +536,10 @@ scenarios.admin = async () => {
 };
 
 scenarios.strangers = async () => {
-  for (const token of ["", "wrong"]) {
+  for (const [token, words] of [["", "your own link"], ["wrong", "not valid any more"], ["old-token-of-ann", "was replaced"]]) {
     const page = await visit("strangers", { token });
-    await asks(page, token ? "not valid any more" : "your own link");
+    await asks(page, words);
+    assert.equal(await page.textContent("#state"), "No access");
     assert.equal(await page.locator("#answers button").count(), 0);
     await leave(page, true);
   }
@@ -480,6 +576,50 @@ scenarios.real = async () => {
   await press(page, "n");
   await saved(page);
   await leave(page);
+};
+
+/** A session that is stopped, gone on with and given new links while people answer. `manage` does it. */
+scenarios.restarted = async () => {
+  const { url, ann, bob } = given.managed;
+  const manage = async (what) => (await fetch(`${url}/${what}`)).json();
+  const page = await visit("restarted", { token: ann });
+  await ready(page);
+  await press(page, "y");
+  await saved(page);
+  await page.waitForTimeout(300); // until two questions wait
+  await manage("stop");
+  for (const key of ["n", "y", "n"]) await press(page, key);
+  await page.waitForFunction(() => document.getElementById("state").textContent === "3 not saved; trying again");
+  await manage("start");
+  await saved(page); // by itself
+  await ready(page);
+  assert.deepEqual((await manage("answers")).Ann, 4);
+  await page.waitForTimeout(300);
+  await manage("stop");
+  for (const key of ["n", "y", "n"]) await press(page, key);
+  await page.waitForFunction(() => document.getElementById("state").textContent === "3 not saved; trying again");
+  const { token } = await manage("start-with-a-new-link");
+  await asks(page, "This link was replaced");
+  assert.match(await page.textContent("#state"), /^3 not saved: open your new link/);
+  await page.reload(); // also from the start
+  await asks(page, "3 of your answers wait here");
+  const open = async (whose) => {
+    const made = await page.context().newPage();
+    await made.goto(`${given.sites.restarted}/#${whose}`);
+    await ready(made);
+    await saved(made);
+    return made;
+  };
+  const other = await open(bob); // another person in the same browser
+  assert.deepEqual(await manage("answers"), { Ann: 4, Bob: 0 });
+  const again = await open(token);
+  assert.deepEqual(await manage("answers"), { Ann: 7, Bob: 0 });
+  await page.waitForFunction(() => document.getElementById("state").textContent === "No access"); // nothing waits there
+  await press(again, "y");
+  await saved(again);
+  assert.deepEqual(await manage("answers"), { Ann: 8, Bob: 0 });
+  await other.close();
+  await leave(page, true);
 };
 
 /** Pictures for docs/images: only where there are services for them. */

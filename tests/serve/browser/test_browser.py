@@ -9,6 +9,7 @@ installed, and a missing browser fails; elsewhere the test is skipped with a lin
 from __future__ import annotations
 
 import contextlib
+import http.server
 import json
 import os
 import random
@@ -37,14 +38,33 @@ from sparsezo.tasks.registry import kind
 
 PACKAGES = {"playwright-core": "1.65.0", "axe-core": "4.14.0"}
 DEBIAN = {"chromium": "chromium", "node": "nodejs", "npm": "npm"}  # program -> its package
+GUIDELINES = (
+    """# Names
+
+Mark **whole** names, see [the list](https://example.org/list).
+Not titles.
+
+## What counts
+- people <img src=x onerror=alert(1)>
+- places,
+  also __rivers__
+
+3. third
+4. 2 * 3 ** 4
+"""
+    + 60 * "\nMore of it.\n"
+)
 SITES = {  # scenario of run.mjs -> its service
     "torn": {},
+    "refused": {},
     "admin": {},
     "narrow": {"kinds": "chunk,pair,tagged,rate,label"},
     "keys": {},
     "undo": {},
     "mouse": {},
     "help": {},
+    "flags": {},
+    "guidelines": {"guidelines": GUIDELINES},
     "settings": {},
     "labels": {"kinds": "label"},
     "pair": {"kinds": "pair,tagged"},
@@ -146,6 +166,65 @@ def taught(folder: Path) -> Iterator[Session]:
         yield session
 
 
+class Managed:
+    """A session that is served, stopped, and gone on with at the same address; a page asks for it over HTTP."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.port = folder, 0
+        self.start()
+
+    def start(self) -> dict:
+        self.session = opened(self.folder)
+        self.session.warm_up()
+        self.server = Server(self.session, port=self.port)
+        self.port = self.server.socket.getsockname()[1]
+        self.thread = threading.Thread(target=self.server.run, kwargs={"sockets": [self.server.socket]})
+        self.thread.start()
+        return {}
+
+    def start_with_a_new_link(self) -> dict:
+        self.start()
+        return self.session.add_person("Ann")
+
+    def stop(self) -> dict:
+        self.server.should_exit = True
+        self.thread.join()
+        self.server.socket.close()
+        self.session.close()
+        return {}
+
+    def answers(self) -> dict:
+        """Of each, as the log has them."""
+        told = [event.person for event, _ in self.session.log.answers()]
+        return {each.name: told.count(each.id) for each in self.session.persons.values()}
+
+
+@pytest.fixture
+def managed(tmp_path):
+    """(what a page is given of it, the address of the session)"""
+    made = Managed(tmp_path / "managed")
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            content = json.dumps(getattr(made, self.path[1:].replace("-", "_"))()).encode()
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.write(content)
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    manager = http.server.HTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=manager.serve_forever)
+    thread.start()
+    links = {name.lower(): made.session.link(name)["token"] for name in ("Ann", "Bob")}
+    yield {"url": f"http://127.0.0.1:{manager.server_port}", **links}, made.server.url
+    manager.shutdown()
+    thread.join()
+    manager.server_close()
+    made.stop()
+
+
 @pytest.fixture
 def services(real, tmp_path):
     """scenario -> (its session, its address)"""
@@ -177,12 +256,13 @@ def links(session: Session) -> dict[str, str]:
     }
 
 
-def test_the_pages_do_what_they_should(programs, modules, services, real):
+def test_the_pages_do_what_they_should(programs, modules, services, real, managed):
     shots = os.environ.get("SPARSEZO_SHOTS")
     given = {
         "modules": str(modules),
         "chromium": programs["chromium"],
-        "sites": {name: url for name, (_, url) in services.items()},
+        "sites": {name: url for name, (_, url) in services.items()} | {"restarted": managed[1]},
+        "managed": managed[0],
         "token": real.add_person("Ann")["token"],
         "taught": links(services["taught"][0]) if "taught" in services else None,
         "shots": str(Path(shots).resolve()) if shots else None,
@@ -191,7 +271,7 @@ def test_the_pages_do_what_they_should(programs, modules, services, real):
     results = [json.loads(line) for line in done.stdout.splitlines()]
     failed = [f"{each['name']}: {each['error']}" for each in results if each["error"]]
     assert not failed, "\n\n".join(failed)
-    assert {each["name"] for each in results} == set(services), done.stderr[-2000:]
+    assert {each["name"] for each in results} == {*services, "restarted"}, done.stderr[-2000:]
     for name, check in CHECKS.items():
         check(services[name][0])
     said = [each["answer"] for each in real.recent(real.persons[1]) if not each["retracted"]]
@@ -224,6 +304,12 @@ def mouse(session: StandIn) -> None:
     assert session.retracted == ["q5", "q2"]
 
 
+def flags(session: StandIn) -> None:
+    assert session.flags == [("q1", "two words <b>"), ("q2", "")]
+    assert session.skipped == [("q1", "skip"), ("q2", "skip")]
+    assert session.told == {}
+
+
 def settings(session: StandIn) -> None:
     assert list(answers(session).values()) == ["yes", "no"]
     assert session.skipped == []
@@ -246,6 +332,10 @@ def torn(session: StandIn) -> None:
     tells = [call[2:] for call in session.calls if call[0] == "tell"]
     assert [each[0] for each in tells] == ["q1", "q1", "q2", "q3"]  # q1 again, as it was
     assert tells[0] == tells[1]
+
+
+def refused(session: StandIn) -> None:
+    assert answers(session) == {"q2": "no", "q3": "no"}
 
 
 def sure(session: StandIn) -> None:
@@ -279,11 +369,14 @@ CHECKS = {
     "undo": undo,
     "mouse": mouse,
     "help": untouched,
+    "flags": flags,
+    "guidelines": untouched,
     "settings": settings,
     "labels": labels,
     "pair": pair,
     "rate": rate,
     "torn": torn,
+    "refused": refused,
     "sure": sure,
     "part": part,
     "strangers": untouched,

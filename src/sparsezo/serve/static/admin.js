@@ -1,6 +1,6 @@
 // The administrator's page: people, the learning curve, pause, exports.
 import { Api, takeToken } from "./api.js";
-import { $, el } from "./dom.js";
+import { $, el, short } from "./dom.js";
 import { auditLine, forecastLine, plot } from "./plot.js";
 
 const EVERY_MS = 5000;
@@ -42,6 +42,18 @@ function people(rows) {
   );
 }
 
+/** Who found what wrong, the newest first. */
+function flags(rows) {
+  $("no-flags").hidden = rows.length > 0;
+  $("flags-table").hidden = !rows.length;
+  $("flags").replaceChildren(
+    ...rows.map(({ worker, text, input, note, at }) => {
+      const asked = el("td", {}, text, input ? el("span", { class: "small in-full" }, short(input, 200)) : null);
+      return el("tr", {}, el("th", { scope: "row" }, worker), asked, el("td", {}, note || "–"), el("td", {}, new Date(at * 1000).toLocaleString()));
+    }),
+  );
+}
+
 function status(now) {
   $("n-answers").textContent = count(now.answers);
   $("n-questions").textContent = count(now.questions);
@@ -62,6 +74,7 @@ async function refresh() {
   try {
     const [who, now] = [await api.get("admin/people"), await api.get("status")];
     people(who.people);
+    flags((await api.get("admin/flags")).flags);
     status(now);
     if ($("said").classList.contains("bad")) say("");
   } catch (error) {

@@ -16,6 +16,8 @@ export function help(keys) {
   );
   $("help-keys").replaceChildren(...rows);
   $("help").showModal();
+  $("help-title").focus(); // else the first button has the focus, which stands at the end
+  $("help").scrollTop = 0;
 }
 
 /** `changed` is called whenever keys are other ones. */
@@ -106,27 +108,33 @@ export class KeySettings {
   }
 }
 
-/** Resolves to the note, or to null where the person thought better of it. */
+let noted = null; // who waits for a note
+
+function tellNote(said) {
+  const waiting = noted;
+  noted = null;
+  waiting?.(said);
+}
+
+$("flag-form").addEventListener("submit", (event) => {
+  event.preventDefault();
+  const said = { note: $("note").value.trim(), goOn: event.submitter?.id === "flag-on" };
+  $("flag").close();
+  tellNote(said);
+});
+$("flag").addEventListener("keydown", (event) => {
+  if (event.key !== "Enter" || !(event.ctrlKey || event.metaKey) || event.repeat) return;
+  event.preventDefault();
+  $("flag-form").requestSubmit($("flag-on"));
+});
+// Browsers say this a little later, when it may be open again
+$("flag").addEventListener("close", () => !$("flag").open && tellNote(null));
+
+/** Resolves to {note, goOn: whether to leave the question}, or to null where the person thought better of it. */
 export function askNote() {
-  const dialog = $("flag");
+  tellNote(null);
   $("note").value = "";
-  dialog.showModal();
+  $("flag").showModal();
   $("note").focus();
-  return new Promise((done) => {
-    let note = null;
-    const send = (event) => {
-      event.preventDefault();
-      note = $("note").value.trim();
-      dialog.close();
-    };
-    $("flag-form").addEventListener("submit", send);
-    dialog.addEventListener(
-      "close",
-      () => {
-        $("flag-form").removeEventListener("submit", send);
-        done(note);
-      },
-      { once: true },
-    );
-  });
+  return new Promise((done) => (noted = done));
 }

@@ -2,10 +2,11 @@
 import { Api, takeToken } from "./api.js";
 import { KeySettings, askNote, help, isOpen } from "./dialogs.js";
 import { $, el, short, unseen } from "./dom.js";
+import { offer } from "./guidelines.js";
 import { Keys, keyOf } from "./keys.js";
 import { Labels } from "./labels.js";
-import { Outbox } from "./outbox.js";
-import { auditLine, forecastLine, plot } from "./plot.js";
+import { Outbox, isNoAccess } from "./outbox.js";
+import { modelLine, plot } from "./plot.js";
 import { Marking } from "./marking.js";
 import { input, outputs, sentenceOf } from "./show.js";
 
@@ -14,11 +15,12 @@ const LISTED = 20; // last answers
 const STATUS_MS = 15_000;
 const STATUS_SOON_MS = 1500; // after an answer
 const ECHO_MS = 4000;
+const IDENTIFY_MS = 1000; // between two tries to learn whose link this is
 
 const api = new Api(takeToken());
 const keys = new Keys();
 const labels = new Labels(keys, (name) => answer(name));
-const outbox = new Outbox(api, { sent, refused, changed: showState });
+const outbox = new Outbox(api, { sent, refused, noAccess: badLink, changed: showState, idle: () => refillIfIdle() });
 
 let current = null;
 const marking = new Marking(drawMarked); // the ends of the span that is asked about, as the person has put them
@@ -123,10 +125,20 @@ function message(words) {
   $("text").replaceChildren(words);
 }
 
+/** "All saved" is said only where the service has confirmed all that was ever said here. */
+function stateOf(n, lost) {
+  if (outbox.barred) return ["torn", n ? `${n} not saved: open your new link in this browser` : "No access"];
+  if (!outbox.opened) return ["waiting", "Connecting"];
+  if (n) return outbox.torn ? ["torn", `${n} not saved; trying again`] : ["waiting", `${n} being saved`];
+  return lost ? ["torn", `${lost} not saved`] : ["saved", "All saved"];
+}
+
 function showState() {
-  const [n, state] = [outbox.size, $("state")];
-  state.dataset.state = n === 0 ? "saved" : outbox.torn ? "torn" : "waiting";
-  state.textContent = n === 0 ? "All saved" : outbox.torn ? `${n} not saved; trying again` : `${n} being saved`;
+  const [kind, words] = stateOf(outbox.size, outbox.lost.length);
+  $("state").dataset.state = kind;
+  $("state").textContent = words;
+  $("lost").hidden = !outbox.lost.length;
+  $("lost-list").replaceChildren(...outbox.lost.map(({ words: what, reason }) => el("li", {}, `${what}: ${reason}`)));
   for (const each of past) each.item?.classList.toggle("unsaved", outbox.entries.includes(each.entry));
 }
 
@@ -175,9 +187,10 @@ function answer(said) {
   const seconds = Math.min(readWatch(), 86400);
   gone.add(question.id);
   next(); // on the screen before the answer is sent
-  const entry = outbox.add("tell", { id: question.id, answer: value, seconds: Math.round(seconds * 1000) / 1000 });
+  const words = `${inWords(value, question)}: ${short(question.text, 50)}`;
+  const entry = outbox.add("tell", { id: question.id, answer: value, seconds: Math.round(seconds * 1000) / 1000 }, words);
   past.push({ id: question.id, question, text: question.text, answer: value, entry });
-  echo(`${inWords(value, question)}: ${short(question.text, 50)}`, entry);
+  echo(words, entry);
   showPast();
 }
 
@@ -186,7 +199,7 @@ function pass(why) {
   const question = current;
   gone.add(question.id);
   next();
-  const entry = outbox.add("skip", { id: question.id, why });
+  const entry = outbox.add("skip", { id: question.id, why }, `Skip: ${short(question.text, 50)}`);
   past.push({ id: question.id, question, text: question.text, answer: why === "skip" ? "skipped" : "can’t tell", entry });
   echo(why === "skip" ? "Skipped" : "Can’t tell: noted", entry);
   showPast();
@@ -194,9 +207,13 @@ function pass(why) {
 
 async function flag() {
   if (current === null || busy) return;
-  const { id } = current;
-  const note = await askNote();
-  if (note !== null) echo("Flagged", outbox.add("flag", { id, note }));
+  const { id, text } = current;
+  const said = await askNote();
+  if (said !== null) {
+    const entry = outbox.add("flag", { id, note: said.note }, `Flag “${short(said.note, 50)}”: ${short(text, 50)}`);
+    if (said.goOn && current?.id === id) pass("skip");
+    echo(said.goOn ? "Flagged and skipped" : "Flagged", entry);
+  }
   $("card").focus({ preventScroll: true });
 }
 
@@ -211,7 +228,7 @@ async function undo(which = past.at(-1)) {
   let question = which.question;
   if (which.entry === undefined || !outbox.withdraw(which.entry)) {
     if (question === null) question = await fetchBack(which);
-    else outbox.add("undo", { id: which.id });
+    else outbox.add("undo", { id: which.id }, `Undo: ${short(which.text, 50)}`);
   }
   if (question === null) return;
   gone.delete(question.id);
@@ -263,10 +280,7 @@ function sent(entry, reply) {
 }
 
 function refused(entry, error) {
-  if (error.status === 401 || error.status === 403) return badLink();
-  const again = entry.tries > 1 || entry.path === "undo";
-  if (again && [404, 409].includes(error.status) && entry.path !== "tell") return refillIfIdle(); // it had arrived
-  past = past.filter((each) => each.entry !== entry);
+  if (entry.path === "tell" || entry.path === "skip") past = past.filter((each) => each.entry !== entry);
   showPast();
   echo(`Not saved: ${error.message}`);
   refillIfIdle();
@@ -274,13 +288,17 @@ function refused(entry, error) {
 
 const refillIfIdle = () => outbox.size === 0 && refill();
 
-function badLink() {
+/** This link opens nothing; what waits here is kept for one that does. */
+function badLink(error = null) {
+  outbox.barred = true;
   current = null;
   ahead = [];
   show();
-  message(api.token ? "This link is not valid any more. Ask for a new one." : "Open this page by your own link: it ends in # and a token.");
-  $("state").dataset.state = "torn";
-  $("state").textContent = "No access";
+  const replaced = error?.code === "link-replaced";
+  const words = replaced ? "This link was replaced. Ask for the new one." : "This link is not valid any more. Ask for a new one.";
+  const kept = outbox.size ? ` Open it in this browser: ${outbox.size} of your answers wait here and are sent then.` : "";
+  message(api.token ? words + kept : "Open this page by your own link: it ends in # and a token.");
+  showState();
 }
 
 let retry = 0;
@@ -303,7 +321,8 @@ async function refill() {
     if (current === null) next();
     if (current === null) wait = 1;
   } catch (error) {
-    if (error.status === 401 || error.status === 403) return badLink();
+    if (!("passing" in error)) throw error;
+    if (isNoAccess(error)) return badLink(error);
     wait = error.wait ?? 2;
     if (current === null) message(error.code === "paused" ? "Paused. It goes on by itself." : error.code === "nothing-to-ask" ? "Nothing to ask at present. Thank you!" : error.status === 0 ? "Waiting for the connection. Your answers are kept." : error.message);
   } finally {
@@ -327,9 +346,8 @@ async function refreshStatus() {
     $("per-minute").textContent = status.per_minute.toFixed(status.per_minute < 10 ? 1 : 0);
     $("today").textContent = status.today.toLocaleString("en");
     $("everyone").textContent = status.answers.toLocaleString("en");
-    $("plot").replaceChildren(plot(status.curve, status.metric));
-    $("audit").textContent = auditLine(status.audit);
-    $("forecast").textContent = forecastLine(status.forecast, status.metric);
+    $("plot").replaceChildren(plot(status.curve, status.metric, false));
+    $("model-line").textContent = modelLine(status.curve, status.metric);
   } catch (error) {
     if (!("passing" in error)) throw error; // a status that does not come now comes later
   }
@@ -385,10 +403,33 @@ $("shown").addEventListener("click", (event) => {
   if (at !== undefined && !busy) marking.choose(Number(at), event.shiftKey);
 });
 
+$("lost-seen").addEventListener("click", () => {
+  outbox.seen();
+  $("card").focus({ preventScroll: true });
+});
+
 addEventListener("beforeunload", (event) => {
-  if (outbox.size) event.preventDefault();
+  if (outbox.atStake) event.preventDefault();
 });
 addEventListener("hashchange", () => location.reload()); // another person's link in the same tab
+
+/** Whose link this is: the service says so, or this browser knows. False: nobody's. */
+async function identify() {
+  for (;;) {
+    try {
+      outbox.open(outbox.remembered() ?? (await api.get("me")));
+      return true;
+    } catch (error) {
+      if (!("passing" in error)) throw error;
+      if (isNoAccess(error)) {
+        badLink(error);
+        return false;
+      }
+      message("Waiting for the connection.");
+      await new Promise((done) => setTimeout(done, IDENTIFY_MS));
+    }
+  }
+}
 
 async function start() {
   new KeySettings(keys, drawKeys);
@@ -396,12 +437,14 @@ async function start() {
   showState();
   showPast();
   if (!api.token) return badLink();
+  if (!(await identify())) return;
   for (const { body } of outbox.entries) gone.add(body.id);
   if (outbox.size) await outbox.run();
   await refill();
   refreshStatus();
   setInterval(() => !document.hidden && refreshStatus(), STATUS_MS);
   try {
+    offer((await api.get("guidelines")).text);
     const { recent } = await api.get(`recent?n=${LISTED}`);
     const known = new Set(past.map((each) => each.id));
     const older = recent.filter((each) => !each.retracted && !known.has(each.id)).reverse();

@@ -8,8 +8,8 @@ const ROOM = { left: 38, right: 12, top: 12, bottom: 24 };
 const number = (value) => Math.abs(value) < 10 ? value.toFixed(3) : String(Math.round(value));
 const count = (value) => value.toLocaleString("en");
 
-/** An SVG of status.curve, or a sentence where there is nothing to draw yet. */
-export function plot(curve, metric) {
+/** An SVG of status.curve, or a sentence where there is nothing to draw yet. `named`: with its last value in words. */
+export function plot(curve, metric, named = true) {
   const points = curve.filter(([x, y]) => Number.isFinite(x) && Number.isFinite(y));
   if (points.length < 2) return el("p", { class: "small" }, "A curve comes with the first hundreds of answers.");
   const [xs, ys] = [points.map(([x]) => x), points.map(([, y]) => y)];
@@ -21,6 +21,7 @@ export function plot(curve, metric) {
   const [lastX, lastY] = points.at(-1);
   const label = `${metric} went from ${number(ys[0])} to ${number(lastY)} within ${count(lastX)} answers`;
   const text = (at, into, words, anchor) => svg("text", { x: at, y: into, "text-anchor": anchor }, words);
+  const now = (words) => svg("text", { class: "now", x: WIDTH - ROOM.right, y: y(lastY) + (lastY > (y0 + y1) / 2 ? 18 : -9), "text-anchor": "end" }, words);
   return svg(
     "svg",
     { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img", "aria-label": label },
@@ -31,8 +32,14 @@ export function plot(curve, metric) {
     text(ROOM.left - 5, y(y0) + 4, number(y0).slice(0, 5), "end"),
     text(ROOM.left, HEIGHT - 7, count(x0), "start"),
     text(WIDTH - ROOM.right, HEIGHT - 7, `${count(x1)} answers`, "end"),
-    svg("text", { class: "now", x: WIDTH - ROOM.right, y: y(lastY) + (lastY > (y0 + y1) / 2 ? 18 : -9), "text-anchor": "end" }, `${metric} ${number(lastY)}`),
+    ...(named ? [now(`${metric} ${number(lastY)}`)] : []),
   );
+}
+
+/** How good the model is, in one number: the curve's last. */
+export function modelLine(curve, metric) {
+  const last = curve.filter(([x, y]) => Number.isFinite(x) && Number.isFinite(y)).at(-1);
+  return last ? `${metric} ${number(last[1])} after ${count(last[0])} answers.` : "";
 }
 
 // What is not all is never shown as 100.0%, nor what is something as 0.0%.
