@@ -134,7 +134,14 @@ def options_of(task: Chunking) -> dict[str, Any]:
     if task.scheme == PLAIN:
         return {"tags": ",".join(task.tags), "scheme": PLAIN, "order": task.order}
     types = dict.fromkeys(tag[2:] for tag in task.tags[:-1])
-    return {"tags": ",".join(types), "scheme": task.scheme, "order": task.order}
+    named = (f"{each}={task.type_words[each]}" if each in task.type_words else each for each in types)
+    return {"tags": ",".join(named), "scheme": task.scheme, "order": task.order}
+
+
+def kept_options(task: Chunking) -> dict[str, Any]:
+    """Options of train as the task has them, also where they were chosen by default."""
+    options = {name: getattr(task, name) for name in ("scheme", "order", "only", "split", "hash_bits")}
+    return {**options, **options_of(task)}
 
 
 def audit_parts(task: Chunking, data: Corpus, n: int, chance: random.Random) -> list[tuple[int, list[int], list[Any]]]:

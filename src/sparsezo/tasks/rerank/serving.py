@@ -50,6 +50,11 @@ def options_of(task: Reranking) -> dict[str, Any]:
     return {}
 
 
+def kept_options(task: Reranking) -> dict[str, Any]:
+    """Options that a task of lists knows: none."""
+    return {}
+
+
 def audit_parts(
     task: Reranking, data: NBestStore, n: int, chance: random.Random
 ) -> list[tuple[int, list[int], list[Any]]]:

@@ -70,6 +70,11 @@ def options_of(task: TextClassification) -> dict[str, Any]:
     return options
 
 
+def kept_options(task: TextClassification) -> dict[str, Any]:
+    """Options of train as the task has them, also where they were chosen by default."""
+    return {"classes": ",".join(task.classes), "hash_bits": task.hash_bits}
+
+
 def audit_parts(
     task: TextClassification, data: Prepared, n: int, chance: random.Random
 ) -> list[tuple[int, list[int], list[Any]]]:
