@@ -166,8 +166,8 @@ def test_what_is_wrong_is_one_line(served, tmp_path, words, message):
 
 def test_what_a_session_was_made_with_stays(served, program, tmp_path):
     served("chunking", "--inputs", "raw.txt", "--tags", "NP")
-    assert "--h 0.7" in served("chunking", "--log", "raw.serve", "--h", "0.7")[2]
-    assert "--audit 7: the session" in served("chunking", "--log", "raw.serve", "--audit", "7")[2]
+    assert "--h 0.7 (it has 0.2)" in served("chunking", "--log", "raw.serve", "--h", "0.7")[2]
+    assert "--audit 7 (it has" in served("chunking", "--log", "raw.serve", "--audit", "7")[2]
     assert "use serve chunking" in served("text", "--log", "raw.serve")[2]
     assert "name a dev file" in served("chunking", "--log", "raw.serve", "--dev", "5")[2]
     (tmp_path / "raw.txt").write_text(RAW + "More .\n")
@@ -175,6 +175,83 @@ def test_what_a_session_was_made_with_stays(served, program, tmp_path):
     code, _, err = program("replay", "raw.serve", "-o", "m.szo", "--without", "Eve")
     assert code == 1
     assert "nobody of the name 'Eve'" in err
+
+
+OTHERWISE = [
+    (["--tags", "PER,LOC"], ["--tags PER,LOC (it has NP)"]),
+    (["--features", "ner"], ["--features ner (it was made without)"]),
+    (["--order", "1", "--hash-bits", "12"], ["--order 1 (it has 2)", "--hash-bits 12 (it was made without)"]),
+    (["--split", "spaces", "--overlap", "0.5"], ["--split spaces (it has sentences)", "--overlap 0.5 (it has 0.0)"]),
+    (["--clusters", "none", "--min-count", "3"], ["--clusters none (it has auto)", "--min-count 3 (it has 1)"]),
+    (["--model", "other.szo"], ["--model other.szo (it began without)"]),
+    (
+        ["--inputs", "other.txt", "--tags", "A"],
+        ["--inputs other.txt (it is about other inputs", "--tags A (it has NP)"],
+    ),
+    (["--inputs", "raw.txt", "--inputs", "other.txt"], ["it is about other inputs: 1 file, not 2"]),
+    (["--inputs", "-"], ["cannot be compared"]),
+    (["--rule", "label", "--seed", "5", "--ask", "random"], ["--rule label", "--seed 5 (it has 0)", "--ask random"]),
+]
+
+
+@pytest.mark.parametrize(("words", "named"), OTHERWISE)
+def test_going_on_otherwise_is_refused_with_each_difference(served, tmp_path, words, named):
+    (tmp_path / "other.txt").write_text(RAW + "More .\n")
+    (tmp_path / "other.szo").write_text("a model")
+    served("chunking", "--inputs", "raw.txt", "--tags", "NP")
+    before = (tmp_path / "raw.serve" / "log.sqlite").read_bytes()
+    code, links, err = served("chunking", "--log", "raw.serve", *words)
+    assert (code, links) == (2, {})
+    last = err.splitlines()[-1]
+    for each in named:
+        assert each in last
+    assert "Leave out what differs" in last
+    assert "--from-answers raw.serve takes the answers along" in last
+    assert (tmp_path / "raw.serve" / "log.sqlite").read_bytes() == before
+
+
+def test_the_same_command_goes_on(served, tmp_path):
+    (tmp_path / "template").write_text("U0:%x[0,0]\n")
+    words = [
+        "chunking",
+        "--inputs",
+        "raw.txt",
+        "--tags",
+        "PER=person,LOC",
+        "--template",
+        "template",
+        "--min-count",
+        "2",
+    ]
+    assert served(*words)[0] == 0
+    code, _, err = served(*words)
+    assert code == 0, err
+    turned = [{"PER=person,LOC": "LOC,PER=person"}.get(word, word) for word in words]  # the same types
+    assert served(*turned, "--order", "2")[0] == 0  # which it has by default, with 5 tags
+    assert served(*turned, "--order", "1")[0] == 2
+    (tmp_path / "template").write_text("U0:%x[1,0]\n")
+    assert "--template template (it began with another)" in served(*words)[2]
+
+
+def test_text_that_goes_on_otherwise(served, tmp_path):
+    (tmp_path / "raw.txt").write_text("the cat sat\nrates rose again\n" * 30)
+    served("text", "--inputs", "raw.txt", "--classes", "pets,money", "--vectors", "none")
+    assert served("text", "--log", "raw.serve", "--classes", "money,pets", "--vectors", "none")[0] == 0
+    code, _, err = served("text", "--log", "raw.serve", "--classes", "pets,sport", "--raw-tf")
+    assert code == 2
+    assert "--classes pets,sport (it has pets,money)" in err
+    assert "--raw-tf True (it has False)" in err
+
+
+def test_a_session_of_a_folder_knows_its_files(served, tmp_path):
+    (tmp_path / "texts").mkdir()
+    (tmp_path / "texts" / "a.txt").write_text(RAW)
+    words = ["chunking", "--inputs", "texts", "--tags", "NP"]
+    code, _, err = served(*words)
+    assert code == 0, err
+    assert served(*words)[0] == 0
+    (tmp_path / "texts" / "a.txt").write_text(RAW + "More .\n")
+    assert "--inputs texts (it is about other inputs" in served(*words)[2]
 
 
 def test_what_is_not_installed_is_named_in_one_line(served, monkeypatch):

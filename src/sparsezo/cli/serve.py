@@ -30,6 +30,7 @@ _OPTIONS = described(ServeOptions)
 _LEARNER = {name: SETTINGS[name] for name in ("rule", "about", "ask", "h", "step", "rater_error", "seed")}
 _NOT_HERE = ("test_ref",)  # of a task's options: about files that serve does not read
 _RATER_ERROR = "0.05"  # people err, until it is known how often
+_FILES = ("model",)  # options of a session that name what it starts from
 
 
 def serve_app(*, whole: bool = True) -> typer.Typer:
@@ -165,8 +166,16 @@ def _session(kind: TaskKind, values: Mapping[str, Any], options: ServeOptions, f
         overlap=options.overlap,
         lease_seconds=options.lease_seconds,
         source=_source(options.source),
-        about={"inputs": _sums(values["inputs"] or ())},
+        about=_about(kind, values),
     )
+
+
+def _about(kind: TaskKind, values: Mapping[str, Any]) -> dict[str, Any]:
+    """For the log: what the session is made with."""
+    from sparsezo.serve.made_with import made_with
+
+    options, files = _made_with(kind, values)
+    return made_with({**kind.serve_defaults, **options}, inputs=values["inputs"] or (), files=files)
 
 
 def _loaded(kind: TaskKind, values: Mapping[str, Any]) -> tuple[Contents, Any]:
@@ -189,28 +198,29 @@ def _loaded(kind: TaskKind, values: Mapping[str, Any]) -> tuple[Contents, Any]:
 def _known(kind: TaskKind, values: Mapping[str, Any], folder: Path) -> tuple[Contents, Any]:
     """From its folder: a session that goes on. What is given must be as it was."""
     from sparsezo.errors import UsageError
-    from sparsezo.serve.folder import LOG, read
+    from sparsezo.serve.folder import LOG, read, serving
     from sparsezo.serve.log import Log
+    from sparsezo.serve.made_with import differences, made_otherwise
     from sparsezo.tasks.loading import is_count
 
     contents = read(folder)
     if contents.kind.name != kind.name:
         raise UsageError(f"{folder}: is a session of task {contents.kind.name}; use serve {contents.kind.name}")
-    was = contents.settings
-    for name, value in given(values, _LEARNER).items():
-        if getattr(was, name) != value:
-            raise UsageError(f"`{name}` {value}: the session in {folder} has {getattr(was, name)}; leave it out")
     log = Log(folder / LOG)
-    known = log.meta.get("inputs", [])
     log.close()
-    for name, value in given(values, {"audit": None, "audit_whole": None, "overlap": None}).items():
-        if log.meta.get(name, 0) != value:
-            raise UsageError(f"`{name}` {value}: the session in {folder} has {log.meta.get(name, 0)}; leave it out")
-    if values["inputs"] and known and _sums(values["inputs"]) != known:
-        raise UsageError(f"{folder}: is a session about other inputs; name another folder with `log`")
     dev = values["dev"]
     if is_count(dev):
         raise UsageError(f"`dev` {dev}: the session in {folder} goes on without its file; name a dev file")
+    of_dev = {"dev_ref", *described(kind.read_options)} if dev is not None else set()
+    options, files = _made_with(kind, {**values, **dict.fromkeys(of_dev)})
+    own = {name: log.meta.get(name, 0) for name in ("audit", "audit_whole", "overlap")}
+    kept = {**contents.settings.as_dict(), **serving(kind).kept_options(contents.task), **own}
+    options = {name: value for name, value in options.items() if name not in files}
+    now = {**options, **given(values, {**_LEARNER, **own})}
+    defaults = {name: each.default for name, each in kind.options.items()} | dict(kind.serve_defaults)
+    found = differences(log.meta, kept, now, defaults, inputs=values["inputs"] or (), files=files)
+    if found:
+        raise made_otherwise(folder, found)
     if dev is None:
         return contents, None
     reading = given(values, described(kind.read_options))
@@ -219,18 +229,15 @@ def _known(kind: TaskKind, values: Mapping[str, Any], folder: Path) -> tuple[Con
     return contents, kind.read(contents.task, dev, reading)
 
 
-def _sums(paths: Any) -> list[str]:
-    """What files are known by; standard input by nothing."""
-    import hashlib
-
-    from sparsezo.storage.files import STANDARD_INPUT
-
-    found = []
-    for path in paths:
-        if path != STANDARD_INPUT and Path(path).is_file():
-            with open(path, "rb") as stream:
-                found.append(hashlib.file_digest(stream, lambda: hashlib.blake2b(digest_size=16)).hexdigest())
-    return found
+def _made_with(kind: TaskKind, values: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, str | None]]:
+    """(a task's options that were given, the files that options name: they are known by their content)"""
+    own = {name: each for name, each in kind.options.items() if not each.about.place}
+    options = given(values, own)
+    files: dict[str, str | None] = {name: values[name] for name in _FILES if values[name] is not None}
+    for name in [name for name in options if own[name].about.file and isinstance(options[name], str)]:
+        if Path(options[name]).is_file():
+            files[name] = options[name]
+    return options, files
 
 
 def _source(path: str | None) -> list[str] | None:

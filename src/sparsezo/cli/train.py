@@ -51,7 +51,7 @@ def train_app(*, whole: bool = True) -> typer.Typer:
     return app
 
 
-def data_parameters(kind: TaskKind, *, dev_required: bool) -> list[inspect.Parameter]:
+def data_parameters(kind: TaskKind, *, dev_required: bool, train_required: bool = True) -> list[inspect.Parameter]:
     """Of train and tune: where the data is."""
     several = "one or several." if kind.several_files else "one."
     hold_out = "; or N: the first N inputs of train" if kind.hold_out else ""
@@ -59,9 +59,31 @@ def data_parameters(kind: TaskKind, *, dev_required: bool) -> list[inspect.Param
     empty = inspect.Parameter.empty
     train = typer.Option("--train", help=f"Training file (plain, .gz or .xz), {several}", metavar="FILE")
     return [
-        parameter("train", list[str], train, empty),
+        parameter("train", list[str], train, empty) if train_required else parameter("train", list[str] | None, train),
         parameter("dev", str, dev, empty) if dev_required else parameter("dev", str | None, dev),
     ]
+
+
+def from_answers_parameters() -> list[inspect.Parameter]:
+    """Of train and serve: people's answers that were given already."""
+    answers = typer.Option(
+        "--from-answers",
+        help="Learn from the answers of a session with people: its folder, or its export answers.jsonl.",
+        metavar="SESSION|FILE",
+    )
+    passes = typer.Option("--passes", help="With --from-answers: so many times over all answers.", show_default="5")
+    return [parameter("from_answers", str | None, answers), parameter("passes", int | None, passes)]
+
+
+def _require_train(values: Mapping[str, Any]) -> None:
+    from sparsezo.errors import UsageError
+
+    if not values["train"]:
+        raise UsageError(
+            "give `train`, a file to learn from, or `from_answers`, a session whose answers are learned from"
+        )
+    if values.get("passes") is not None:
+        raise UsageError("`passes` is of `from_answers`; leave it out, or say how long to learn with `iterations`")
 
 
 def json_parameter() -> inspect.Parameter:
@@ -108,7 +130,8 @@ def _parameters(kind: TaskKind) -> list[inspect.Parameter]:
     )
     force = typer.Option("--force", help="Replace the model that is there.")
     return [
-        *data_parameters(kind, dev_required=False),
+        *data_parameters(kind, dev_required=False, train_required=not kind.asks),
+        *(from_answers_parameters() if kind.asks else ()),
         parameter("output", Path, output, inspect.Parameter.empty),
         parameter("test", str | None, test),
         *parameters(SETTINGS, LEARNER, default_texts(kind)),
@@ -140,6 +163,12 @@ def run_train(kind: TaskKind, values: Mapping[str, Any]) -> None:
     from sparsezo import extras
     from sparsezo.cli.values import seconds, whole_number
 
+    if values.get("from_answers") is not None:
+        from sparsezo.cli.from_answers import run_from_answers
+
+        run_from_answers(kind, values)
+        return
+    _require_train(values)
     learner = given(values, SETTINGS)
     settings = Settings.complete(learner, kind.defaults, kind.usual_step)  # refused before any file is read
     workers = _workers(values)
@@ -152,8 +181,8 @@ def run_train(kind: TaskKind, values: Mapping[str, Any]) -> None:
     seconds(values["checkpoint_seconds"], "--checkpoint-seconds")
     extras.need(kind.reading_extra, kind.metric_extra if values["dev"] or values["test"] else None)
     output: Path = values["output"]
-    checkpoint = _places(output, resume=values["resume"], force=values["force"])
-    with _alone(output, checkpoint):
+    checkpoint = places(output, resume=values["resume"], force=values["force"])
+    with alone(output, checkpoint):
         training = _training(kind, values, every, checkpoint, scorer)
         _introduce(training, checkpoint, resume=values["resume"])
         _train(training, output, values)
@@ -308,7 +337,7 @@ def _inputs(training: Training) -> str:
     return f"a stream of {len(stream):,} inputs in {counted(len(stream.sizes), 'window')} of {max(stream.sizes):,}"
 
 
-def _places(output: Path, *, resume: bool, force: bool) -> Path | None:
+def places(output: Path, *, resume: bool, force: bool) -> Path | None:
     """Where the checkpoint goes, None for a device or a pipe; what can be wrong about the output is said now."""
     from sparsezo.errors import SparsezoError, UsageError
     from sparsezo.storage.files import is_special
@@ -344,7 +373,7 @@ def _is_standard_output(output: Path) -> bool:
 
 
 @contextmanager
-def _alone(output: Path, checkpoint: Path | None) -> Iterator[None]:
+def alone(output: Path, checkpoint: Path | None) -> Iterator[None]:
     """The only process that writes there, which it can do; what killed ones have left behind is removed."""
     from sparsezo.storage.files import remove_left_over
     from sparsezo.storage.locks import locked

@@ -21,6 +21,7 @@ from typing import Any
 
 from sparsezo.decoding import predict, span_chances
 from sparsezo.errors import UsageError
+from sparsezo.serve.answers import flagged_tasks, to_file
 from sparsezo.serve.core import Core
 from sparsezo.serve.errors import Refused
 from sparsezo.serve.log import EventRow, QuestionRow
@@ -65,7 +66,8 @@ class Exports(Core):
     def _answers_csv(self) -> File:
         def lines() -> Iterator[str]:
             text = io.StringIO()
-            writer = csv.DictWriter(text, (*_COLUMNS, *_OF_TEXT), restval="", lineterminator="\n")
+            names = (*_COLUMNS, *_OF_TEXT)
+            writer = csv.DictWriter(text, names, restval="", extrasaction="ignore", lineterminator="\n")
             writer.writeheader()
             for row in self._answers():
                 said = row["label"] if not isinstance(row["label"], dict) else json.dumps(row["label"])
@@ -79,6 +81,7 @@ class Exports(Core):
 
     def _answers(self) -> Iterator[dict[str, Any]]:
         """A question that was asked twice is one task. Pairs: first and second as the outputs stand in ``shown``."""
+        flagged = flagged_tasks(self.log)
         for event, row in self.log.answers():
             answer = json.loads(event.answer or "null")
             yield {
@@ -94,6 +97,7 @@ class Exports(Core):
                 "shown": self._shown(row),
                 "at": event.at,
                 **self._in_text(row),
+                **to_file(self.contents, self.log.meta["id"], row, event, flagged),
             }
 
     def _in_text(self, row: QuestionRow) -> dict[str, Any]:

@@ -113,7 +113,7 @@ def _read_train(files: Files, options: ChunkingOptions) -> tuple[Corpus, How]:
         if format in _TOKENS:
             files.one_train("chunking")
             if format == CRFSUITE:
-                _refuse_templates(path, options)
+                refuse_templates(path, options)
                 return read_crfsuite(path, stream), {}
             return read_conll(path, column=options.column, stream=stream), {}
     return _labelled_texts(files.train, options)
@@ -148,7 +148,7 @@ def _load_unlabelled(files: Files, options: ChunkingOptions) -> Loaded:
     refuse_held_out(files, path)
     train, how = _read_unlabelled(files, options)
     if train.listed is not None:
-        _refuse_templates(path, options)
+        refuse_templates(path, options)
     task, train = Chunking.fit(train, scheme=options.scheme, tags=options.tags, **how, **fit_options(options, train))
     held = [task.seen(_labelled(task, each, options)) if each else None for each in (files.dev, files.test)]
     for part in held:
@@ -208,7 +208,8 @@ def _labelled(task: Chunking, path: str, options: ChunkingOptions) -> Corpus:
     return read_conll(path, n_columns=task.n_columns, column=options.column, trained_column=task.column)
 
 
-def _refuse_templates(path: str, options: ChunkingOptions) -> None:
+def refuse_templates(path: str, options: ChunkingOptions) -> None:
+    """Where attributes are listed, options that say what templates see have no place."""
     clusters = options.clusters not in (AUTO, NO_CLUSTERS)
     of_templates = {"template": options.template, "features": options.features, "gazetteer": options.gazetteer}
     if name := next((name for name, given in [*of_templates.items(), ("clusters", clusters)] if given), ""):

@@ -13,14 +13,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sparsezo.errors import UsageError
+from sparsezo.errors import DataError, UsageError
+from sparsezo.options import make_options
 from sparsezo.questions import Question
 from sparsezo.storage.texts import joined, parted
 from sparsezo.tasks.chunking.conll import Corpus, Listed, Source
 from sparsezo.tasks.chunking.documents import Document, Span, documents_from_columns
 from sparsezo.tasks.chunking.labels import placed_spans
 from sparsezo.tasks.chunking.metric import chunks
-from sparsezo.tasks.chunking.options import PLAIN
+from sparsezo.tasks.chunking.options import PLAIN, ChunkingOptions
 from sparsezo.tasks.chunking.show import choice_words, in_words
 from sparsezo.tasks.chunking.tags import OUTSIDE, chunks_of, in_iob2, spelled
 from sparsezo.tasks.keeping import identity_of, read_inputs, write_inputs
@@ -34,6 +35,7 @@ AUDIT = "label"  # the kind of question that an audit asks
 _KIND = "sentences"
 ANSWERED, GUESS = "answered", "guess"
 ENDING = "conll"  # of the corpus
+REFITTED = ("order", "features", "clusters", "gazetteer", "template", "min_count", "hash_bits")  # options of features
 
 
 def to_arrays(data: Corpus) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
@@ -133,10 +135,107 @@ def options_of(task: Chunking) -> dict[str, Any]:
     """That make a task of the same tags from inputs without any."""
     if task.scheme == PLAIN:
         return {"tags": ",".join(task.tags), "scheme": PLAIN, "order": task.order}
-    types = dict.fromkeys(tag[2:] for tag in task.tags[:-1])
-    named = (f"{kind}={task.type_words[kind]}" if kind in task.type_words else kind for kind in types)
+    named = _named_types(task.tags, task.scheme, task.type_words)
     own = {"split": task.split} if task.split else {}
     return {"tags": ",".join(named), "scheme": task.scheme, "order": task.order, **own}
+
+
+def _named_types(tags: Sequence[str], scheme: str, words: Mapping[str, str]) -> list[str]:
+    """As ``tags`` has them: the types of chunks with what people call them, or plain tags."""
+    if scheme == PLAIN:
+        return list(tags)
+    types = dict.fromkeys(tag[2:] for tag in tags[:-1])
+    return [f"{each}={words[each]}" if each in words else each for each in types]
+
+
+def kept_options(task: Chunking) -> dict[str, Any]:
+    """Options of train as the task has them, also where they were chosen by default."""
+    options = {name: getattr(task, name) for name in ("scheme", "order", "only", "split", "hash_bits")}
+    return {**options, **options_of(task)}
+
+
+# Answers that are learned from again (serve/answers.py)
+
+
+def answer_labels(task: Chunking) -> tuple[str, ...]:
+    """What the numbers of labels in questions stand for."""
+    return task.tags
+
+
+def words_of(data: Corpus, x: int) -> tuple[str, ...] | None:
+    """What a sentence is found again by in other data; None where there are no words (CRFsuite's attributes)."""
+    begin, end = data.offsets[x : x + 2].tolist()
+    return tuple(data.columns[0][begin:end]) if data.columns else None
+
+
+def columns_of(data: Corpus, x: int) -> list[list[str]]:
+    """The words of a sentence, and what else is observed of them: a list for each column."""
+    begin, end = data.offsets[x : x + 2].tolist()
+    return [column[begin:end] for column in data.columns]
+
+
+def from_columns(inputs: Sequence[tuple[str, Any]], made: Mapping[str, Any], path: str) -> Corpus:
+    """Sentences of (where, what ``columns_of`` gave); DataError where it did not."""
+    columns: tuple[list[str], ...] | None = None
+    offsets = [0]
+    for where, given in inputs:
+        if not _are_columns(given):
+            raise DataError(where, "has no words of the sentence (`columns`); give the session's folder instead")
+        if columns is None:
+            columns = tuple([] for _ in given)
+        if len(given) != len(columns):
+            raise DataError(where, f"has {len(given)} columns, and lines before it {len(columns)}")
+        for column, mine in zip(columns, given, strict=True):
+            column.extend(mine)
+        offsets.append(offsets[-1] + len(given[0]))
+    return Corpus(path, columns or ([],), None, np.array(offsets, np.int64), column=made.get("column"))
+
+
+def _are_columns(given: Any) -> bool:
+    if not isinstance(given, list) or not given or not all(isinstance(each, list) and each for each in given):
+        return False
+    words = itertools.chain.from_iterable(given)
+    return len({len(each) for each in given}) == 1 and all(isinstance(word, str) and word for word in words)
+
+
+def about_task(task: Chunking) -> dict[str, Any]:
+    """What a task is made of beside its features; goes into JSON."""
+    names = ("scheme", "order", "only", "split", "language", "column")
+    own: dict[str, Any] = {name: getattr(task, name) for name in names}
+    return {**own, "tags": list(task.tags), "type_words": dict(task.type_words)}
+
+
+def _are_made(made: Mapping[str, Any]) -> bool:
+    """Whether this is what ``about_task`` can have given: it may come from a file."""
+    tags, words = made.get("tags"), made.get("type_words")
+    texts = isinstance(tags, list) and all(isinstance(each, str) for each in tags)
+    named = isinstance(words, dict) and all(isinstance(each, str) for each in words.values())
+    rest = all(isinstance(made.get(name, 0), str | None) for name in ("only", "split", "language", "column"))
+    return texts and named and rest and isinstance(made.get("scheme"), str)
+
+
+def labels_option(made: Mapping[str, Any]) -> dict[str, Any]:
+    """The options that name the same tags where other inputs are read."""
+    return {"tags": ",".join(_named_types(made["tags"], made["scheme"], made["type_words"])), "scheme": made["scheme"]}
+
+
+def fitted(made: Mapping[str, Any], data: Corpus, options: Mapping[str, Any]) -> tuple[Chunking, Corpus]:
+    """The task of sentences that ``about_task`` tells, with features as the options (of REFITTED) say."""
+    from sparsezo.tasks.chunking.files import fit_options, refuse_templates
+    from sparsezo.tasks.chunking.task import Chunking
+
+    if not _are_made(made):
+        raise DataError(data.path, "does not say what its task is made of, as a session exports it; export it again")
+    scheme, tags, words = made["scheme"], made["tags"], made["type_words"]
+    how = {name: made[name] for name in ("split", "language")}
+    order, only = made["order"], made["only"]
+    chosen = make_options(ChunkingOptions, {"order": order, **options}, "task chunking")
+    if data.listed is not None:
+        refuse_templates(data.path, chosen)
+    given = fit_options(chosen, data)
+    named = _named_types(tags, scheme, words)
+    task, data = Chunking.fit(data, scheme=scheme, tags=named, **how, **{**given, "only": None})
+    return replace(task, only=only), data
 
 
 def audit_parts(task: Chunking, data: Corpus, n: int, chance: random.Random) -> list[tuple[int, list[int], list[Any]]]:

@@ -6,7 +6,7 @@ import hashlib
 import os
 import random
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +23,7 @@ AUDIT = "pair"  # the kind of question that an audit asks: nobody can name the b
 _FOLDER = "inputs"
 GUESS = "guess"
 ENDING = "tsv"  # of the corpus
+REFITTED: tuple[str, ...] = ()  # options of features: the decoder has made them
 
 
 def keep(folder: Path, data: NBestStore) -> str:
@@ -47,6 +48,40 @@ def kept(folder: Path, task: Reranking) -> NBestStore:
 
 def options_of(task: Reranking) -> dict[str, Any]:
     """Lists need nothing that a model knows."""
+    return {}
+
+
+def kept_options(task: Reranking) -> dict[str, Any]:
+    """Options that a task of lists knows: none."""
+    return {}
+
+
+# Answers that are learned from again (serve/answers.py)
+
+
+def answer_labels(task: Reranking) -> tuple[str, ...]:
+    """None: an output is a candidate's number."""
+    return ()
+
+
+def words_of(data: NBestStore, x: int) -> tuple[str, ...]:
+    """What a list is found again by in other data: its candidates, in their order."""
+    begin, end = data.offsets[x : x + 2].tolist()
+    return tuple(data.hypothesis(k) for k in range(begin, end))
+
+
+def columns_of(data: NBestStore, x: int) -> Any:
+    """Nothing: lists are too long for a line of answers."""
+    return None
+
+
+def about_task(task: Reranking) -> dict[str, Any]:
+    """Lists need nothing that a task knows."""
+    return {}
+
+
+def labels_option(made: Mapping[str, Any]) -> dict[str, Any]:
+    """None."""
     return {}
 
 

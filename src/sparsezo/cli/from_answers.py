@@ -1,0 +1,232 @@
+"""train --from-answers, and what serve --from-answers starts from: people's answers, learned from again."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from sparsezo.cli.options import given
+from sparsezo.errors import UsageError
+from sparsezo.options import described
+from sparsezo.settings import SETTINGS
+from sparsezo.words import counted
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from sparsezo.model import Model
+    from sparsezo.serve.answers import Answers, Lesson
+    from sparsezo.settings import Settings
+    from sparsezo.tasks.kind import TaskKind
+
+_OF_ANSWERS = ("rule", "h", "step", "rater_error", "rehearse", "seed")  # settings that answers are learned with
+_NO_PLACE = ("iterations", "answers", "evaluate_every", "resume")
+
+
+@dataclass(frozen=True, eq=False)
+class Start:
+    """Answers with the task and the inputs that they are learned with."""
+
+    answers: Answers
+    task: Any
+    data: Any
+    W: NDArray[Any] | None  # the weights to start from
+    lessons: list[Lesson]
+    dev: Any = None
+    test: Any = None
+
+
+def run_from_answers(kind: TaskKind, values: Mapping[str, Any]) -> None:
+    """``values``: the command line of train, by the parameters' names."""
+    from sparsezo import extras
+    from sparsezo.cli import show
+    from sparsezo.cli.train import alone, places
+    from sparsezo.serve.answers import read_answers, settings_for
+
+    _refuse_what_has_no_place(values)
+    passes = passes_of(values)
+    extras.need(kind.reading_extra, kind.metric_extra if values["dev"] or values["test"] else None)
+    output: Path = values["output"]
+    checkpoint = places(output, resume=False, force=values["force"])
+    answers = read_answers(values["from_answers"], kind.name)
+    settings = settings_for(answers, given(values, dict.fromkeys(_OF_ANSWERS)))
+    with alone(output, checkpoint):
+        start = begun(answers, values, train=values["train"] or (), init=values["init"])
+        show.note(introduced(start, passes))
+        show.note_compiling()
+        model = learned(start, settings, passes)
+        model.save(output)
+        show.note(f"wrote {output}")
+    show.result(model.result, as_json=values["json"], title=f"{kind.name}: {settings}")
+
+
+def passes_of(values: Mapping[str, Any]) -> int:
+    from sparsezo.serve.answers import PASSES
+
+    passes = values["passes"]
+    if passes is not None and passes < 1:
+        raise UsageError(f"`passes` {passes}: must be at least 1")
+    return PASSES if passes is None else int(passes)
+
+
+def _refuse_what_has_no_place(values: Mapping[str, Any]) -> None:
+    from sparsezo.scorers import ScorerOptions
+    from sparsezo.tasks.streams import StreamOptions
+    from sparsezo.workers.options import WorkerOptions
+
+    others = {name: None for name in SETTINGS if name not in _OF_ANSWERS}
+    for options in (ScorerOptions, StreamOptions, WorkerOptions):
+        others |= dict.fromkeys(described(options))
+    for name in given(values, {**others, **dict.fromkeys(_NO_PLACE)}):
+        raise UsageError(f"`{name}` has no place with `from_answers`, whose answers are all learned from; leave it out")
+
+
+def begun(answers: Answers, values: Mapping[str, Any], *, train: Any, init: str | None) -> Start:
+    """``values``: the command line. ``train``: files of inputs, none where the answers' own are taken."""
+    from sparsezo.serve.answers import placed
+    from sparsezo.serve.folder import serving
+    from sparsezo.tasks.loading import Files
+
+    kind = answers.kind
+    if train:
+        labels = serving(kind).labels_option(answers.made)
+        files = Files(tuple(train), values["dev"], values.get("test"), {**labels, **given(values, kind.options)})
+        loaded = kind.load(files)
+        task, data, W = loaded.task, loaded.data.train, loaded.W
+        held = (loaded.data.dev, loaded.data.test)
+        lessons = placed(answers, task, data, values["rater_error"])
+    else:
+        task, data, W, *held = _own(answers, values)
+        lessons = placed(answers, task, None, values["rater_error"])
+    if init is not None:
+        W = _joined(kind, init, task)
+    return Start(answers, task, data, W, lessons, *held)
+
+
+def _own(answers: Answers, values: Mapping[str, Any]) -> Any:
+    """(task, data, W, dev, test) of the answers' own inputs."""
+    from sparsezo.serve.answers import fitted
+    from sparsezo.serve.folder import serving
+    from sparsezo.tasks.loading import is_count
+
+    kind, own = answers.kind, serving(answers.kind)
+    options = given(values, kind.options)
+    reading = {name: options.pop(name) for name in described(kind.read_options) if name in options}
+    parts = [values["dev"], values.get("test")]
+    for part in parts:
+        if is_count(part):
+            raise UsageError(f"`dev` {part}: the answers' inputs have no labels to look at; name a dev file")
+    if reading and not any(parts):
+        raise UsageError(f"`{next(iter(reading))}` says how files are read, and none is; leave it out")
+    labels = {name: options.pop(name) for name in own.labels_option(answers.made) if name in options}
+    refs = [options.pop(name, None) for name in ("dev_ref", "test_ref")]
+    for name in options:
+        if name not in own.REFITTED:
+            raise UsageError(
+                f"`{name}`: the inputs are the session's own, as it has them; leave it out, or give `train`"
+            )
+    task, data = fitted(answers, options)
+    _check_labels(answers, labels)
+    held = [
+        None if part is None else kind.read(task, part, {**reading, **({"ref": ref} if ref else {})})
+        for part, ref in zip(parts, refs, strict=True)
+    ]
+    return task, data, _session_start(answers, task), *held
+
+
+def _check_labels(answers: Answers, options: Mapping[str, Any]) -> None:
+    """Tags, or classes, that are named must be those of the answers."""
+    from sparsezo.serve.folder import serving
+
+    own = serving(answers.kind)
+    known = own.labels_option(answers.made)
+    for name, value in options.items():
+        mine, its = ({each.partition("=")[0].strip() for each in text.split(",")} for text in (value, known[name]))
+        if mine != its:
+            missing, new = (", ".join(sorted(each)) for each in (its - mine, mine - its))
+            parts = [*([f"{missing} missing"] if missing else []), *([f"{new} new"] if new else [])]
+            raise UsageError(
+                f"`{name}` {value}: the answers are about {known[name]} ({', '.join(parts)}); answers say which of all "
+                "is right, so the same are needed: leave it out"
+            )
+
+
+def _session_start(answers: Answers, task: Any) -> NDArray[Any] | None:
+    """What the session itself started from, for this task's features."""
+    from sparsezo.cli import show
+    from sparsezo.model import Model
+    from sparsezo.warm_start import joined
+
+    contents = answers.contents
+    if contents is None or contents.W is None or task is contents.task:
+        return None if contents is None else contents.W
+    W = contents.W.reshape(contents.task.n_features, contents.task.n_labels)
+    try:
+        return joined(Model(contents.task, W, {}, {}), task).W
+    except UsageError as error:
+        show.note(f"not started from the weights that the session started from: {error}")
+        return None
+
+
+def _joined(kind: TaskKind, init: str, task: Any) -> NDArray[Any]:
+    from sparsezo.model import load_model
+    from sparsezo.warm_start import joined
+
+    return joined(load_model(init, kind.name), task).W
+
+
+def introduced(start: Start, passes: int) -> str:
+    """What is about to be learned from, and what is not."""
+    answers = start.answers
+    left = [f"{n:,} {why}" for why, n in answers.left_out.items() if n]
+    if missing := len(answers.recorded) - len(start.lessons):
+        left.append(f"{missing:,} about inputs that are not there")
+    rest = f"; left out: {', '.join(left)}" if left else ""
+    number = counted(len(start.lessons), "answer")
+    return f"{answers.path}: {number} about {answers.kind.inputs}, gone over {counted(passes, 'time')}{rest}"
+
+
+def learned(start: Start, settings: Settings, passes: int) -> Model:
+    """The model after all passes; with dev, the best of those after each pass."""
+    from sparsezo import __version__
+    from sparsezo.held import Held
+    from sparsezo.learner import Learner, predict
+    from sparsezo.model import Model
+    from sparsezo.serve.answers import learn
+
+    task = start.task
+    learner = Learner(task.problem(start.data, asks=True), settings, start.W)
+    dev = None if start.dev is None else Held(task, start.dev)
+    best: tuple[float, int, Any] | None = None
+
+    def look(done: int) -> None:
+        nonlocal best
+        if dev is not None:
+            W = learner.weights()
+            value = dev.value(W)
+            if best is None or value > best[0]:
+                best = value, done, W.copy()
+
+    began = time.perf_counter()
+    learn(learner, start.lessons, passes, look)
+    W = learner.weights() if best is None else best[2]
+    result = {
+        "task": task.name,
+        **settings.as_dict(),
+        "metric": task.metric,
+        "from_answers": start.answers.path,
+        "answers": len(start.lessons),
+        "passes": passes,
+        "best_pass": None if best is None else best[1],
+        "n": task.n_features * task.n_labels,
+        "dev": None if best is None else best[0],
+        "test": None,
+        "seconds": time.perf_counter() - began,
+        "version": __version__,
+    }
+    if start.test is not None:
+        result["test"] = task.scores(start.test, predict(task.problem(start.test, learn=False), W)).value
+    return Model(task, W, settings.as_dict(), result)

@@ -1,0 +1,117 @@
+"""train --from-answers and serve --from-answers on the command line."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from sparsezo.model import load_model
+from sparsezo.serve import server
+
+RAW = "The cat sat on the mat .\nA dog saw the red house .\nHer house was small .\nThe dog ate a fish .\n" * 10
+DEV = "The B-NP\ncat I-NP\nsat O\n\nHer B-NP\nhouse I-NP\nwas O\n\n" * 3
+
+
+@pytest.fixture
+def served(monkeypatch, program, tmp_path):
+    """serve with somebody who answers so many questions, the first choice each time; (code, standard error)."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "raw.txt").write_text(RAW)
+    (tmp_path / "dev.txt").write_text(DEV)
+
+    def run(*words, answers=12):
+        def serve(session, host, port, ready):
+            person = next(each for each in session.persons.values() if not each.admin)
+            for _ in range(answers):
+                question = session.ask(person)[0]
+                session.tell(person, question["id"], (question["choices"] or [3])[0])
+            name, _, pieces = session.export("answers.jsonl")
+            (tmp_path / name).write_bytes(b"".join(pieces))
+
+        monkeypatch.setattr(server, "serve", serve)
+        code, _, err = program("serve", *words)
+        return code, err
+
+    return run
+
+
+@pytest.fixture
+def session(served):
+    code, err = served("chunking", "--inputs", "raw.txt", "--tags", "NP", "--audit", "0", "--person", "Ann")
+    assert code == 0, err
+    return served
+
+
+def test_the_session_alone_is_enough(session, program, tmp_path):
+    program("replay", "raw.serve", "-o", "r.szo")
+    code, out, err = program(
+        "train", "chunking", "--from-answers", "raw.serve", "--passes", "1", "-o", "m.szo", "--json"
+    )
+    assert code == 0, err
+    assert "raw.serve: 12 answers about sentences, gone over 1 time" in err
+    result = json.loads(out.splitlines()[-1])
+    assert (result["answers"], result["passes"], result["from_answers"]) == (12, 1, "raw.serve")
+    assert np.array_equal(load_model(tmp_path / "m.szo").W, load_model(tmp_path / "r.szo").W)
+
+
+def test_other_features_are_learned_with_dev_and_test(session, program, tmp_path):
+    words = ["--from-answers", "raw.serve", "--features", "chunking", "--order", "1", "--dev", "dev.txt"]
+    code, out, err = program("train", "chunking", *words, "--test", "dev.txt", "--h", "0.3", "-o", "m.szo", "--json")
+    assert code == 0, err
+    result = json.loads(out.splitlines()[-1])
+    assert (result["passes"], result["h"]) == (5, 0.3)
+    assert result["test"] == result["dev"] is not None
+    assert 1 <= result["best_pass"] <= 5
+    model = load_model(tmp_path / "m.szo")
+    assert (model.task.order, model.task.tags, model.task.split) == (1, ("B-NP", "I-NP", "O"), "sentences")
+    (tmp_path / "new.txt").write_text("The cat sat .\n")
+    code, out, err = program("predict", "m.szo", "new.txt")
+    assert code == 0, err
+    assert json.loads(out.splitlines()[0])["text"].strip() == "The cat sat ."
+
+
+def test_the_export_alone_and_with_other_inputs(session, program, tmp_path):
+    code, _, err = program("train", "chunking", "--from-answers", "answers.jsonl", "-o", "m.szo")
+    assert code == 0, err
+    assert load_model(tmp_path / "m.szo").result["answers"] == 12
+    lines = ["A new one .", *reversed(RAW.splitlines()[:3])]
+    (tmp_path / "other.txt").write_text("\n".join(lines) + "\n")
+    words = ["--from-answers", "answers.jsonl", "--train", "other.txt", "--force"]
+    code, _, err = program("train", "chunking", *words, "-o", "m.szo")
+    assert code == 0, err
+    there = load_model(tmp_path / "m.szo").result["answers"]
+    assert there == 12 or f"{12 - there} about inputs that are not there" in err
+    assert "'new'" not in err
+
+
+REFUSED = [
+    (["--tags", "NP,VP"], "--tags NP,VP: the answers are about NP (VP new)"),
+    (["--train", "raw.txt", "--tags", "VP"], "B-NP, I-NP are missing and B-VP, I-VP are new"),
+    (["--iterations", "5"], "--iterations has no place with --from-answers"),
+    (["--perturb", "score"], "--perturb has no place"),
+    (["--ask", "random"], "--ask has no place"),
+    (["--split", "lines"], "--split: the inputs are the session's own"),
+    (["--column", "2"], "--column says how files are read"),
+    (["--dev", "5"], "name a dev file"),
+    (["--passes", "0"], "--passes 0: must be at least 1"),
+    (["--rule", "supervised"], "--rule supervised learns from no answers"),
+    (["--from-answers", "dev.txt"], "dev.txt:1: is no JSON"),
+    (["--from-answers", "gone"], "gone"),
+    (["-o", "dev.txt"], "dev.txt: is there already"),
+]
+
+
+def test_what_does_not_go_together_is_one_line(session, program, tmp_path):
+    for words, message in REFUSED:
+        code, _, err = program("train", "chunking", "--from-answers", "raw.serve", "-o", "m.szo", *words)
+        assert code in (1, 2), words
+        assert message in err.splitlines()[-1], words
+        assert not (tmp_path / "m.szo").exists()
+    code, _, err = program("train", "text", "--from-answers", "raw.serve", "-o", "m.szo")
+    assert (code, "has answers of task chunking, not of text" in err) == (2, True)
+    code, _, err = program("train", "chunking", "-o", "m.szo")
+    assert (code, "give --train" in err) == (2, True)
+    code, _, err = program("train", "chunking", "--train", "dev.txt", "--passes", "2", "-o", "m.szo")
+    assert (code, "--passes is of --from-answers" in err) == (2, True)
