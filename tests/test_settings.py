@@ -13,6 +13,7 @@ from sparsezo.kernels import codes, random
 from sparsezo.perturbations import PERTURBATIONS
 from sparsezo.rules import RULES
 from sparsezo.settings import CRITERIA, STEPS, Settings
+from sparsezo.tasks.registry import kind
 
 RULE_NAMES = "two-point, symmetric, comparison, preference, baseline, first-order, pairwise, cross-entropy, "
 RULE_NAMES += "supervised, part, label, pair, rate"

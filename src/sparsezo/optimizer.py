@@ -298,7 +298,7 @@ class Optimizer:
         return optimizer
 
     def __copy__(self) -> Self:
-        """One with weights of its own, at the same step; what is open at one is open at the other. Nobody watches it."""
+        """One with weights of its own, at the same step; what is open at one is open at the other."""
         return type(self).from_bytes(self.to_bytes())
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:

@@ -143,7 +143,8 @@ def test_replay_replaces_no_model_unasked(served, program, tmp_path):
     assert code == 2
     assert "m.szo: is there already; add --force to replace it, or name another file with -o" in err
     assert (tmp_path / "m.szo").read_text() == "mine"
-    assert program("replay", "raw.serve", "-o", "m.szo", "--force")[0] == 0
+    code, _, err = program("replay", "raw.serve", "-o", "m.szo", "--force")
+    assert code == 0, err
     assert load_model(tmp_path / "m.szo").result["answers"] == 3
     assert program("replay", "raw.serve", "-o", "/dev/null")[0] == 0
 

@@ -362,8 +362,8 @@ class Log:
             if self._added:
                 self._mark(_ALONE)
         self._writer.close()
-        if not self._added and not self._wal.exists():  # whoever closes last moves the rows over
-            with contextlib.suppress(sqlite3.Error, OSError):
+        if not self._wal.exists():  # whoever closes last moves the rows over
+            with contextlib.suppress(sqlite3.Error):
                 if _user_version(self.path) == _WITH_WAL:
                     with contextlib.closing(sqlite3.connect(self.path, isolation_level=None)) as made:
                         made.execute(f"PRAGMA user_version = {_ALONE}")
