@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from sparsezo.engines.ray_connection import Connection
 
 _skipped: list[str] = []
+_TORTURE_SECONDS = 3600  # for each of the long tests; the others have pyproject.toml's
 
 
 @pytest.fixture(scope="session")
@@ -85,6 +86,12 @@ def pytest_configure(config: pytest.Config) -> None:
         codes = (subprocess.run([*script, "chunking"], check=False).returncode, others.wait())
         if any(codes):
             pytest.exit("the training loops do not compile", returncode=1)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if item.get_closest_marker("torture") and not item.get_closest_marker("timeout"):
+            item.add_marker(pytest.mark.timeout(_TORTURE_SECONDS))
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:

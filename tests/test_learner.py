@@ -268,6 +268,25 @@ def test_what_cannot_be_asked(chunking):
     assert str(caught.value) == message
 
 
+@pytest.mark.parametrize("within", ["a", -1, 1.5, True, [3]])
+def test_within_is_a_number_of_inputs(chunking, within):
+    _, problem, _, _ = chunking
+    learner = Learner(problem, Settings())
+    with pytest.raises(UsageError) as caught:
+        learner.ask(within=within)
+    assert str(caught.value) == f"`within` {within}: must be a whole number, 0 or more"
+    assert learner.ask(within=0) is None
+    assert learner.ask(within=np.int64(40)).step == 0
+
+
+@pytest.mark.parametrize("gold", [(), (1, 2), [1], None, "gold", np.zeros(3)], ids=repr)
+def test_gold_is_what_a_task_gives(chunking, gold):
+    _, problem, _, _ = chunking
+    with pytest.raises(UsageError) as caught:
+        Learner(problem, Settings()).run(gold, 10)
+    assert str(caught.value) == f"gold is a {type(gold).__name__}; give what task.gold(data) gives"
+
+
 # What a tell does, by hand
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import json
+import pickle
 import threading
 from dataclasses import replace
 from decimal import Decimal
@@ -284,15 +286,44 @@ def test_state_goes_to_bytes_and_back_with_its_open_proposals(problem, settings)
         for proposal in proposals[1:4]:
             optimizer.tell(proposal, 0.7 if proposal.incumbent is None else (0.7, 0.2))
         raw = optimizer.to_bytes()
-        copy = Optimizer.from_bytes(raw) if number == 0 else Learner.from_bytes(raw, problem[0])
-        assert (copy.id, copy.step, copy.settings) == (optimizer.id, 3, settings)
-        assert [each.step for each in copy.open_proposals] == [0, 4, 5]
+        other = Optimizer.from_bytes(raw) if number == 0 else Learner.from_bytes(raw, problem[0])
+        assert (other.id, other.step, other.settings) == (optimizer.id, 3, settings)
+        assert [each.step for each in other.open_proposals] == [0, 4, 5]
         for proposal in (proposals[5], proposals[0]):
             as_sent = Proposal.from_json(json.loads(json.dumps(proposal.as_json())))
             feedback = 0.1 if proposal.incumbent is None else (0.1, 0.9)
-            assert copy.tell(as_sent, feedback).c == optimizer.tell(proposal, feedback).c
-        np.testing.assert_array_equal(copy.weights(), optimizer.weights())
+            assert other.tell(as_sent, feedback).c == optimizer.tell(proposal, feedback).c
+        np.testing.assert_array_equal(other.weights(), optimizer.weights())
         assert b"cpickle" not in raw.lower()
+
+
+@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy])
+@pytest.mark.parametrize("settings", COMBINATIONS[::5], ids=str)
+def test_a_copy_has_weights_of_its_own_and_goes_on_alike(problem, settings, copied):
+    for optimizer, ask in both(problem, settings):
+        first, second = ask(0), ask(1)
+        optimizer.tell(first, 0.7 if first.incumbent is None else (0.7, 0.2))
+        other = copied(optimizer)
+        before = other.weights().copy()
+        optimizer.weights()  # a reading, which both have then
+        feedback = 0.1 if second.incumbent is None else (0.1, 0.9)
+        optimizer.tell(second, feedback)
+        np.testing.assert_array_equal(other.weights(), before)
+        other = copied(optimizer)
+        assert type(other) is type(optimizer)
+        np.testing.assert_array_equal(other.weights(), optimizer.weights())
+
+
+def test_an_optimizer_is_pickled_as_its_bytes_and_a_learner_is_not(problem):
+    optimizer = Optimizer(N, Settings(h=0.3, mu=0.5, perturb="active"))
+    proposal = optimizer.ask(actives(0))
+    other = pickle.loads(pickle.dumps(optimizer))
+    assert other.to_bytes() == optimizer.to_bytes()
+    other.tell(proposal, (0.1, 0.9))
+    assert other.weights().any()
+    assert not optimizer.weights().any()
+    with pytest.raises(UsageError, match=r"keep learner\.to_bytes\(\), and make it again by Learner\.from_bytes"):
+        pickle.dumps(Learner(problem[0], Settings()))
 
 
 def test_bytes_that_do_not_fit_are_refused(problem):

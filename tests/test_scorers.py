@@ -111,6 +111,28 @@ def test_full_pipes_stop_nobody(program):
         assert scorer({"x": "y" * (1 << 20)}) == (1 << 20) + len('{"x": ""}\n')
 
 
+def test_of_standard_error_only_the_end_is_kept(tmp_path):
+    """A program that complains at every question may run for days."""
+    path = tmp_path / "complains.py"
+    path.write_text(
+        "import sys\nfor k, line in enumerate(sys.stdin):\n"
+        "    sys.stderr.write('x' * (1 << 17) + f'\\ncomplaint {k}\\n'); sys.stderr.flush()\n"
+        "    print('yes', flush=True)\n    if k == 9: sys.exit(4)\n"
+    )
+    process = scorer_process.Process([sys.executable, str(path)], seconds=60)
+    process.start()
+    try:
+        for _ in range(10):
+            assert process.exchange(b"{}\n", lambda: None) == b"yes"
+            assert len(process._complained) <= scorer_process._MOST_WORDS
+        with pytest.raises(
+            scorer_process.ProcessError, match="exit code 4 after 10 answers; its last error: 'complaint 9'"
+        ):
+            process.exchange(b"{}\n", lambda: None)
+    finally:
+        process.end()
+
+
 def test_what_cannot_be_started(tmp_path):
     with pytest.raises(ScorerError, match=r"scorer 'no-such-program -x': cannot be started: there is no program"):
         open_scorer("no-such-program -x")

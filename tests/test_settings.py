@@ -13,6 +13,7 @@ from sparsezo.kernels import codes, random
 from sparsezo.perturbations import PERTURBATIONS
 from sparsezo.rules import RULES
 from sparsezo.settings import CRITERIA, STEPS, Settings
+from sparsezo.tasks.registry import kind
 
 RULE_NAMES = "two-point, symmetric, comparison, preference, baseline, first-order, pairwise, cross-entropy, "
 RULE_NAMES += "supervised, part, label, span, pair, rate"
@@ -261,6 +262,29 @@ def test_what_is_asked_reaches_the_law():
     assert (law.e0, law.e1, law.rehearse) == (0.1, 0.3, 10)
     law = Settings(**LABEL, rater_error="0.2").step_params()
     assert (law.rule, law.about, law.ask, law.e0, law.e1) == (codes.LABEL, codes.ABOUT_TOKEN, codes.UNSURE, 0.2, 0.2)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"bogus": 1}, "`bogus` is no setting of a learner; there are rule, perturb, h, mu, step"),
+        ({3: 1}, "`3` is no setting of a learner"),
+        ({"rule": "first-order", "step": "adagzad"}, "`step` adagzad: choose from constant, adagrad"),
+        ({"rule": ["part"]}, "`rule` ['part']: choose from"),
+        ({"step": {}}, "`step` {}: choose from"),
+        ({"perturb": ["all"]}, "`perturb` ['all']: choose from"),
+        ({"criterion": ["map"]}, "`criterion` ['map']: choose from"),
+    ],
+)
+@pytest.mark.parametrize("task", ["chunking", "text", "rerank", None])
+def test_what_is_no_setting_is_refused_before_defaults_are_looked_up(given, message, task):
+    with pytest.raises(UsageError) as caught:
+        Settings.complete(given, kind(task).defaults if task else None)
+    assert str(caught.value).startswith(message)
+
+
+def test_without_a_tasks_defaults_they_are_the_plain_ones():
+    assert Settings.complete({}) == Settings()
 
 
 def test_rules_that_ask_take_adagrad_unless_told_otherwise():

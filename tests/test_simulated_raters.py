@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -13,6 +15,8 @@ from sparsezo.raters import Feedback, parse_feedback
 from sparsezo.settings import Settings
 from sparsezo.tasks.chunking.generate import chunking_corpus
 from sparsezo.tasks.chunking.task import Chunking
+from sparsezo.tasks.text.generate import generate_text
+from sparsezo.tasks.text.task import TextClassification
 
 
 @pytest.mark.parametrize(
@@ -115,6 +119,33 @@ def test_answers_are_flipped_as_often_as_asked_for(chunking):
     some = learner(chunking, 1500, rule="comparison", feedback="flip:0.3").updates
     # each of the better ones is kept with 0.7, each of the worse ones with 0.3: 6 standard deviations
     assert abs(some - 0.7 * right - 0.3 * wrong) < 6 * np.sqrt(0.21 * either)
+
+
+@pytest.mark.parametrize("rule", ["label", "part"])
+def test_an_error_is_never_the_right_answer_and_any_other_is_as_likely(rule):
+    task, data = TextClassification.fit(generate_text(300, 1, vocabulary=500, words=20).documents())
+    problem, gold = task.problem(data, asks=True), task.gold(data)
+    settings = Settings.complete({"rule": rule, "ask": "random", "feedback": "flip:1", "seed": 5}, task.defaults)
+    always = Learner(problem, settings)
+    always.run(gold, answers=600)
+    right = Learner(problem, replace(settings, feedback="exact"))
+    right.run(gold, answers=300)
+    K = problem.n_labels
+    said, about = always.state.said[:600].astype(int), always.state.about[:600]
+    if rule == "part":
+        shown = always.state.questions[:600, 1]
+        assert np.array_equal(said == codes.YES, shown != gold.labels[about])
+        assert set(said.tolist()) == set(right.state.said[:300].astype(int).tolist())
+        return
+    assert np.array_equal(right.state.said[:300], gold.labels[right.state.about[:300]])
+    assert not (said == gold.labels[about]).any()
+    for label in range(K):
+        wrong = np.bincount(said[gold.labels[about] == label], minlength=K)
+        n = wrong.sum()
+        assert n > 20
+        others = np.delete(wrong, label)
+        # binomial, each with 1 / (K - 1): 5 standard deviations
+        assert (abs(others - n / (K - 1)) < 5 * np.sqrt(n / (K - 1))).all()
 
 
 def test_flip_zero_is_exact_bit_for_bit(chunking):

@@ -139,7 +139,7 @@ class Learner(Optimizer):
 
     def _check(self, gold: Any) -> None:
         """Compiled code believes that gold is of this problem's inputs."""
-        if not isinstance(gold, tuple):
+        if not (isinstance(gold, tuple) and hasattr(gold, "_fields")):  # a NamedTuple, as compiled code knows it
             raise UsageError(f"gold is a {type(gold).__name__}; give what task.gold(data) gives")
         if hasattr(gold, "check"):
             gold.check(self.problem, self.settings.rule == "supervised")
@@ -163,6 +163,8 @@ class Learner(Optimizer):
         if self.settings.criterion != "map":
             raise UsageError("the annealed criterion needs the losses of all outputs; ask() goes with criterion map")
         self.settings.refuse_batch("is of run(); leave it out: ask several before you tell")
+        if within is not None:
+            within = whole("`within`", within, 0)
         with self._lock:
             own = x is None
             x, value = self._seek(-1 if x is None else self._input(x), within)
@@ -357,6 +359,16 @@ class Learner(Optimizer):
         learner = cls(problem, settings)
         learner._restore(meta, arrays)
         return learner
+
+    def __copy__(self) -> Self:
+        """A learner of its own on the same problem, which is only read; what is open at one is open at the other."""
+        return type(self).from_bytes(self.to_bytes(), self.problem)
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        raise UsageError(
+            "a learner is not pickled, its problem would go with it; keep learner.to_bytes(), and make it again by "
+            "Learner.from_bytes(raw, problem)"
+        )
 
     def _reopened(self, proposal: Any, basis: NDArray[Any] | None) -> Asked:
         """As ``ask`` made it, from bytes."""

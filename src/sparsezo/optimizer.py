@@ -297,6 +297,17 @@ class Optimizer:
         optimizer._restore(meta, arrays)
         return optimizer
 
+    def __copy__(self) -> Self:
+        """One with weights of its own, at the same step; what is open at one is open at the other."""
+        return type(self).from_bytes(self.to_bytes())
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        return self.__copy__()
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        """Pickled as its bytes."""
+        return type(self).from_bytes, (self.to_bytes(),)
+
     def make_room_for(self, arrays: Mapping[str, NDArray[Any]]) -> None:
         """Before a state is taken over that may have grown."""
 

@@ -87,15 +87,20 @@ def _without_none(hint: Any) -> tuple[Any, bool]:
 def check_options(given: Any) -> None:
     """What each option asks of its value; None passes where the field may be None."""
     for name, each in described(type(given)).items():  # type: ignore[arg-type]
-        value, about = getattr(given, name), each.about
-        if value is None and each.optional:
-            continue
-        if about.choices is not None and value not in about.choices:
-            raise UsageError(f"`{name}` {shown(value)}: choose from {', '.join(map(str, about.choices))}")
-        if about.positive and not (_is_number(value) and 0 < value <= sys.float_info.max):
-            raise UsageError(f"`{name}` {shown(value)}: must be positive and finite")
-        if about.least is not None and not (_is_whole(value) and value >= about.least):
-            raise UsageError(f"`{name}` {shown(value)}: must be a whole number, {about.least} or more")
+        check_option(each, getattr(given, name))
+
+
+def check_option(known: Described, value: Any) -> None:
+    """What one option asks of its value."""
+    name, about = known.name, known.about
+    if value is None and known.optional:
+        return
+    if about.choices is not None and not any(value == each for each in about.choices):  # it may be of any type
+        raise UsageError(f"`{name}` {shown(value)}: choose from {', '.join(map(str, about.choices))}")
+    if about.positive and not (_is_number(value) and 0 < value <= sys.float_info.max):
+        raise UsageError(f"`{name}` {shown(value)}: must be positive and finite")
+    if about.least is not None and not (_is_whole(value) and value >= about.least):
+        raise UsageError(f"`{name}` {shown(value)}: must be a whole number, {about.least} or more")
 
 
 T = TypeVar("T")

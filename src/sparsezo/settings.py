@@ -11,12 +11,12 @@ TOML, signatures and reports are made from the fields below: a new option is one
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from typing import TYPE_CHECKING, Any, Self
 
 from sparsezo.errors import UsageError, shown
 from sparsezo.kernels import codes
-from sparsezo.options import check_options, described, option
+from sparsezo.options import check_option, check_options, described, option
 from sparsezo.perturbations import PERTURBATIONS
 from sparsezo.raters import parse_error, parse_feedback
 from sparsezo.rules import RULES
@@ -217,17 +217,26 @@ class Settings:
                 raise UsageError(f"`{name}` {getattr(self, name)}: {why}")
 
     @classmethod
-    def complete(cls, given: Mapping[str, Any], defaults: Defaults, usual_step: str = "constant") -> Self:
+    def complete(cls, given: Mapping[str, Any], defaults: Defaults | None = None, usual_step: str = "constant") -> Self:
         """What was given, with the rest by default: h and mu by ``defaults(rule, step, perturb)``, a task's own.
+
+        Without ``defaults`` they are those of ``Settings()``.
 
         ``usual_step``: the task's own, too; perturbing all weights goes with constant steps only.
         """
+        names = [each.name for each in fields(cls)]
+        for name in given:
+            if name not in names:
+                raise UsageError(f"`{shown(name)}` is no setting of a learner; there are {', '.join(names)}")
+        for name in ("rule", "perturb", "step"):  # before the task looks up what goes with them
+            if name in given:
+                check_option(SETTINGS[name], given[name])
         rule = given.get("rule", cls.rule)
         perturbs = rule not in RULES or RULES[rule].zeroth_order
         perturb = given.get("perturb", cls.perturb if perturbs else None)
         asks = rule in RULES and RULES[rule].asks
         step = given.get("step", "adagrad" if asks else "constant" if perturb == "all" else usual_step)
-        h, mu = defaults(rule, step, perturb)
+        h, mu = (cls.h, cls.mu) if defaults is None else defaults(rule, step, perturb)
         return cls(**{"perturb": perturb, "h": h, "mu": mu if perturbs else None, "step": step, **given})
 
     def losses(self, steps: int) -> int:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import socket
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from sparsezo.model import load_model
 from sparsezo.serve import server
+from sparsezo.storage.locks import locked
 from sparsezo.tasks.registry import kind
 
 RAW = "The cat sat on the mat .\nA dog saw the red house .\nHer house was small .\nThe dog ate a fish .\n" * 10
@@ -130,6 +132,45 @@ def test_the_other_tasks(served, program, tmp_path, name):
     assert code == 0, err
     assert "6 answers" in err
     assert program("replay", "raw.serve", "-o", "m.szo")[0] == 0
+
+
+def test_a_backup_is_a_session(served, program, tmp_path):
+    served("chunking", "--inputs", "raw.txt", "--tags", "NP")
+    code, out, err = program("serve", "chunking", "--log", "raw.serve", "--backup", "copy")
+    assert (code, out) == (0, "")
+    assert "copied raw.serve to copy: 3 events" in err
+    code, _, err = served("chunking", "--log", "copy")
+    assert code == 0
+    assert "stopped: 6 answers in copy" in err
+    code, _, err = program("serve", "chunking", "--log", "raw.serve", "--backup", "copy")
+    assert code == 2
+    assert "--backup copy: is there already; name a new folder" in err
+    code, _, err = program("serve", "chunking", "--inputs", "other.txt", "--backup", "copy2")
+    assert code == 2
+    assert "there is no session to back up" in err
+
+
+def test_a_session_that_is_served_already_is_refused_with_the_option_of_serve(served):
+    served("chunking", "--inputs", "raw.txt", "--tags", "NP")
+    with locked(Path("raw.serve")):
+        code, _, err = served("chunking", "--log", "raw.serve")
+    assert code == 1
+    assert err.splitlines()[-1].endswith(
+        "another process is serving from it; wait for it, or name another place with --log"
+    )
+
+
+def test_replay_replaces_no_model_unasked(served, program, tmp_path):
+    served("chunking", "--inputs", "raw.txt", "--tags", "NP")
+    (tmp_path / "m.szo").write_text("mine")
+    code, _, err = program("replay", "raw.serve", "-o", "m.szo")
+    assert code == 2
+    assert "m.szo: is there already; add --force to replace it, or name another file with -o" in err
+    assert (tmp_path / "m.szo").read_text() == "mine"
+    code, _, err = program("replay", "raw.serve", "-o", "m.szo", "--force")
+    assert code == 0, err
+    assert load_model(tmp_path / "m.szo").result["answers"] == 3
+    assert program("replay", "raw.serve", "-o", "/dev/null")[0] == 0
 
 
 def test_interrupted_it_is_saved(served, program):

@@ -594,6 +594,54 @@ def test_remarks_at_loading_are_heard_once(serve, loader, tmp_path, monkeypatch)
     assert len(engine._workers) == 3
 
 
+class AtOnce:
+    """A worker that has done what it is given as soon as it is asked."""
+
+    def __init__(self, *_):
+        self.connection, self._other = Pipe()
+        self._other.send("done")
+        self.run, self.dead, self.done, self.dismissed = None, False, 0, None
+
+    def ready(self):
+        return []
+
+    def give(self, run, board):
+        assert self.run is None
+        self.run = run
+        board.start(run)
+
+    def listen(self, board):
+        run, self.run = self.run, None
+        self.done += 1
+        board.end(run, ("it was only given", False))
+        return False
+
+    def dismiss(self, stop):
+        self.dismissed = stop
+
+    def gone(self):
+        self.connection.close()
+        self._other.close()
+
+
+def test_no_process_is_started_that_would_be_idle_and_an_idle_one_waits_for_the_next_call(tmp_path, monkeypatch):
+    monkeypatch.setattr(local_module, "_Worker", AtOnce)
+    engine = LocalEngine(tmp_path, Counted(), processes=4)
+    engine.run([run_of(seed=1), run_of(seed=2)])
+    first = list(engine._workers)
+    assert [worker.done for worker in first] == [1, 1]
+    finished = engine.run([run_of(seed=3)])
+    assert engine._workers == first
+    assert [worker.done for worker in first] == [2, 1]
+    assert len(finished.failures) == 1
+    engine.run([run_of(seed=k) for k in range(4, 13)])
+    assert len(engine._workers) == 4
+    assert sum(worker.done for worker in engine._workers) == 12
+    workers = list(engine._workers)
+    engine.close()
+    assert [worker.dismissed for worker in workers] == [False] * 4
+
+
 def gone():
     raise BrokenPipeError
 

@@ -277,6 +277,7 @@ def test_a_name_is_the_name_of_a_folder(name, tmp_path, monkeypatch):
         ("grid.h = [1979-05-27]", "learner 1.grid.h: must be a list of numbers"),
         ("grid.mu = [1]", "learner 1: its grid has values of mu and none of h; give both"),
         ('rule = ""', "learner 1: `rule` : choose from two-point"),
+        ('rule = "first-order"\nstep = "adagzad"', "learner 1: `step` adagzad: choose from constant, adagrad"),
         ('rule = "\\u0000"', "learner.1.rule is a text with a NUL character"),
         ("rule = " + "'" + "x" * 70_000 + "'", "learner 1: `rule` xxx"),
         ("x" * 70_000 + " = 1", "unknown key 'learner 1.xxx"),

@@ -156,6 +156,24 @@ def test_a_forecast_is_of_the_value_then():
     assert forecast_of(curve[:2], 800) is None
 
 
+@pytest.mark.parametrize(
+    ("e0", "e1", "believed"),
+    [
+        (0.1, 0.1, None),  # as it was
+        (0.1, 0.3, (0.1, 0.3)),
+        (0.3, 0.1, (0.3, 0.1)),
+        (0.105, 0.105, None),  # not worth an event
+        (0.1, 0.9, (0.1, 0.45)),
+        (0.0, 0.1, (0.005, 0.1)),
+    ],
+)
+def test_a_change_of_either_rate_is_believed(e0, e1, believed):
+    rates = {person: ErrorRates(9, SURELY, SURELY, SURELY) for person in (1, 2)}
+    rates[3] = ErrorRates(9, Share(e0, 0.0, 1.0), Share(e1, 0.0, 1.0), SURELY)
+    found = Estimated(rates, twice=LEAST_TWICE)
+    assert found.beliefs(dict.fromkeys((1, 2, 3), (0.1, 0.1))) == ({} if believed is None else {3: believed})
+
+
 def test_beliefs_reach_learning_by_events_so_a_replay_gives_the_same_model(tmp_path):
     generator = np.random.default_rng(0)
     with opened(tmp_path / "s", overlap=0.5, audit=10, clock=Clock()) as session:

@@ -183,6 +183,96 @@ def test_questions_are_leased_and_come_back_when_the_time_is_over(session):
     refused("not-yours", session.undo, ann, question["id"])
 
 
+def test_who_took_over_a_lease_has_it_after_a_restart_too(tmp_path):
+    clock = Clock()
+    with opened(tmp_path / "s", clock=clock) as session:
+        ann, bob = someone(session, "Ann"), someone(session, "Bob")
+        id = session.ask(ann)[0]["id"]
+        clock.now += session.lease_seconds + 1
+        assert session.ask(bob)[0]["id"] == id
+    with opened(tmp_path / "s", clock=clock) as session:
+        refused("late", session.tell, ann, id, "yes")
+        assert session.ask(ann)[0]["id"] != id
+        assert session.tell(bob, id, "yes")["saved"]
+        assert [event.person for event, _ in session.log.answers()] == [bob.id]
+
+
+def test_a_returned_question_does_not_go_to_who_has_answered_the_same(tmp_path):
+    with opened(tmp_path / "s", clock=Clock(), overlap=1.0) as session:
+        ann, bob, cid = (someone(session, name) for name in ("Ann", "Bob", "Cid"))
+        answered(session, ann, 1)
+        again = session.ask(bob)[0]["id"]  # the same of a second person
+        assert session.log.question(int(again[1:])).again == 1
+        session.clock.now += session.lease_seconds + 1
+        assert session.ask(ann)[0]["id"] != again
+        assert session.ask(cid)[0]["id"] == again
+
+
+def test_an_answer_that_was_taken_back_is_not_asked_of_a_second_person(tmp_path):
+    with opened(tmp_path / "s", clock=Clock(), overlap=1.0) as session:
+        ann, bob = someone(session, "Ann"), someone(session, "Bob")
+        answered(session, ann, 1)
+        session.undo(ann)
+        assert session.log.question(int(session.ask(bob)[0]["id"][1:])).again is None
+        session.tell(ann, "q1", "no")
+        assert session.log.question(int(session.ask(bob)[0]["id"][1:])).again == 1
+
+
+@pytest.mark.parametrize("restart", [False, True])
+@pytest.mark.parametrize(("answer", "comes"), [("yes", False), ("B-NP", False), ("no", True)])
+def test_a_part_that_an_answer_has_named_is_not_asked_about_under_another_label(tmp_path, answer, comes, restart):
+    """Until the answer is taken back."""
+    folder = tmp_path / "s"
+    with opened(folder) as session:
+        ann = someone(session)
+        id = session.ask(ann)[0]["id"]
+        session.tell(ann, id, answer)
+        first = session.log.question(1)
+        if restart:
+            session.close()
+            session = opened(folder)
+        with session:
+            begin, label, last, rest = json.loads(first.numbers)
+            other = replace(first.question(), numbers=(begin, (label + 1) % 3, last, rest))
+            assert asked_instead(session, ann, other) == comes
+            if not comes:
+                session.undo(ann, id)
+                session.skip(ann, id)
+                assert asked_instead(session, ann, other)
+
+
+def asked_instead(session, person, question):
+    """Whether this is asked where the learner would ask it next."""
+    own = session.learner.ask
+    left = [question]
+
+    def ask():
+        return replace(left.pop(), owner=session.learner.id) if left else own()
+
+    let_go = session.learner.let_go
+    session.learner.ask = ask
+    session.learner.let_go = lambda asked: None if asked.numbers == question.numbers else let_go(asked)
+    try:
+        id = session.ask(person)[0]["id"]
+    finally:
+        del session.learner.ask, session.learner.let_go
+    row = session.desk.row(int(id[1:]))
+    session.skip(person, id)
+    return (row.x, tuple(json.loads(row.numbers))) == (question.x, question.numbers)
+
+
+@pytest.mark.parametrize("sure_of", ["yes", "no", None])
+def test_a_question_fetched_ahead_is_replaced_once_its_answer_is_known(tmp_path, sure_of):
+    with opened(tmp_path / "s", "text", {"rater_error": "0"}) as session:
+        ann = someone(session)
+        id = session.ask(ann)[0]["id"]
+        label = json.loads(session.log.question(1).numbers)[1]
+        session.learner.state.W[:, label] = {"yes": 100.0, "no": -100.0, None: 0.0}[sure_of]
+        held = [question["id"] for question in session.ask(ann, 0, holding=[id])]
+        assert (held == [id]) == (sure_of is None)
+        assert [event.what for event in session.log.events()] == ([] if sure_of is None else ["withdrawal"])
+
+
 def test_who_is_late_but_first_is_heard(session):
     ann = someone(session)
     id = session.ask(ann)[0]["id"]
@@ -471,6 +561,20 @@ def test_a_snapshot_with_an_answer_that_was_taken_back_since_is_passed_over(tmp_
         killed(session)
     assert list((tmp_path / "s").glob("*.snapshot"))
     with opened(tmp_path / "s") as session:
+        assert np.array_equal(W, weights(session))
+
+
+@pytest.mark.parametrize("version", [None, "0.0.1"])
+def test_a_snapshot_of_another_version_is_passed_over(tmp_path, monkeypatch, version):
+    with opened(tmp_path / "s") as session:
+        answered(session, someone(session), 6)
+        W = weights(session)
+    taught, teach = [], lessons.teach
+    monkeypatch.setattr(lessons, "teach", lambda *args: taught.append(1) or teach(*args))
+    if version is not None:
+        monkeypatch.setattr(lessons, "__version__", version)
+    with opened(tmp_path / "s") as session:
+        assert len(taught) == (0 if version is None else 6)
         assert np.array_equal(W, weights(session))
 
 

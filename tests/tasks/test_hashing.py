@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -210,6 +211,27 @@ def test_a_hashed_model_starts_another_of_the_same_bits_and_labels() -> None:
     more, _ = Chunking.fit(chunking_corpus(20, seed=1), order=1, hash_bits=10)
     with pytest.raises(UsageError, match="other labels"):
         joined(model, more)
+
+
+def test_with_hash_bits_labels_must_be_the_same_and_in_the_same_order() -> None:
+    """Rows and columns are as many, and each column would be taken for another label."""
+    task, _ = Chunking.fit(TRAIN, hash_bits=10)
+    other, _ = Chunking.fit(replace(TRAIN, tags=["B-VP", "I-VP", "O"]), hash_bits=10)
+    assert (task.n_features, task.n_labels) == (other.n_features, other.n_labels)
+    W = np.ones((task.n_features, task.n_labels), np.float32)
+    with pytest.raises(UsageError, match="the model to start from has other labels than 'B-VP'"):
+        joined(Model(task, W, {}, {}), other)
+
+
+def test_lone_surrogates_are_hashed_as_they_are() -> None:
+    """As os.fsdecode and JSON's escapes give them: UTF-8 has no bytes for them."""
+    texts = ["\ud800", "a\udcff", "\udc80\ud800"]
+    expected = [
+        int.from_bytes(hashlib.blake2b(raw, digest_size=8).digest(), "little")
+        for raw in (b"\xed\xa0\x80", b"a\xed\xb3\xbf", b"\xed\xb2\x80\xed\xa0\x80")
+    ]
+    assert hashing.hashes_of(texts).tolist() == expected
+    assert hashing.rows_of(texts, 20).tolist() == [each % 2**20 for each in expected]
 
 
 # Text

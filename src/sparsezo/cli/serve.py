@@ -59,6 +59,7 @@ def _parameters(kind: TaskKind) -> list[inspect.Parameter]:
     )
     model = typer.Option("--model", help="A model to start from, found again by its features' names.", metavar="FILE")
     dev = typer.Option("--dev", help="Labelled inputs to watch the model by.", metavar="FILE")
+    copy = typer.Option("--backup", help="Copy the session to this new folder, also while it is served, and stop.")
     browser = typer.Option("--open/--no-open", help="Open the first person's page.", show_default="on a terminal")
     h = ", ".join(f"{kind.defaults(rule, 'adagrad', None)[0]:g} for {rule}" for rule in kind.asks)
     texts = {"rule": kind.asks[0], "h": h, "step": "adagrad", "rater_error": f"{_RATER_ERROR}, until it is known"}
@@ -70,6 +71,7 @@ def _parameters(kind: TaskKind) -> list[inspect.Parameter]:
         parameter("model", str | None, model),
         parameter("dev", str | None, dev),
         *parameters(_OPTIONS, SESSION),
+        parameter("backup", Path | None, copy),
         parameter("open", bool | None, browser),
         *parameters(learner, "Learner", texts),
         *parameters(own, f"Task {kind.name}", kind.serve_defaults),
@@ -89,6 +91,9 @@ def run_serve(kind: TaskKind, values: Mapping[str, Any]) -> None:
     from sparsezo import extras
     from sparsezo.cli import show
 
+    if values["backup"] is not None:
+        _back_up(kind, values)
+        return
     options = make_options(ServeOptions, given(values, _OPTIONS), "serve")
     _settings(kind, values)  # what does not go together is refused before anything is read
     extras.need("serve", kind.reading_extra, kind.metric_extra if values["dev"] else None)
@@ -107,6 +112,19 @@ def run_serve(kind: TaskKind, values: Mapping[str, Any]) -> None:
             serve(session, options.host, options.port, lambda url: _introduce(session, url, links, values["open"]))
         finally:
             show.note(f"stopped: {session.status()['answers']:,} answers in {folder}; the same command goes on")
+
+
+def _back_up(kind: TaskKind, values: Mapping[str, Any]) -> None:
+    from sparsezo.cli import show
+    from sparsezo.errors import UsageError
+    from sparsezo.serve.folder import backup, is_log
+    from sparsezo.words import counted
+
+    folder = _folder(kind, values)
+    if not is_log(folder):
+        raise UsageError(f"{folder}: there is no session to back up; name its folder with `log`")
+    events = backup(folder, values["backup"])
+    show.note(f"copied {folder} to {values['backup']}: {counted(events, 'event')}")
 
 
 @contextlib.contextmanager
@@ -198,15 +216,14 @@ def _loaded(kind: TaskKind, values: Mapping[str, Any]) -> tuple[Contents, Any]:
 def _known(kind: TaskKind, values: Mapping[str, Any], folder: Path) -> tuple[Contents, Any]:
     """From its folder: a session that goes on. What is given must be as it was."""
     from sparsezo.errors import UsageError
-    from sparsezo.serve.folder import LOG, read, serving
-    from sparsezo.serve.log import Log
+    from sparsezo.serve.folder import open_log, read, serving
     from sparsezo.serve.made_with import differences, made_otherwise
     from sparsezo.tasks.loading import is_count
 
     contents = read(folder)
     if contents.kind.name != kind.name:
         raise UsageError(f"{folder}: is a session of task {contents.kind.name}; use serve {contents.kind.name}")
-    log = Log(folder / LOG)
+    log = open_log(folder)
     log.close()
     dev = values["dev"]
     if is_count(dev):

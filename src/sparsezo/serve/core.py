@@ -102,7 +102,7 @@ class Core:
     ) -> Log:
         contents = self.contents
         self.folder.mkdir(parents=True, exist_ok=True)
-        held.enter_context(locked(self.folder, "is serving from it"))
+        held.enter_context(locked(self.folder, "is serving from it", option="`log`"))
         if not folders.is_log(self.folder):
             seed = secrets.randbits(32)
             chance = random.Random(seed)
@@ -116,7 +116,7 @@ class Core:
             meta = {"audit": audit, "audit_whole": whole, "audit_parts": len(parts), "audit_inputs": inputs}
             meta |= {"audit_seed": seed, "overlap": overlap, "made": self.clock(), **about}
             return folders.make(self.folder, contents, meta, rows)
-        log = Log(self.folder / folders.LOG)
+        log = folders.open_log(self.folder)
         if log.meta["known_by"] != folders.identity(contents):
             log.close()
             raise UsageError(

@@ -28,13 +28,13 @@ from sparsezo.errors import SparsezoError, UsageError
 from sparsezo.kernels import loop
 from sparsezo.learner import Learner
 from sparsezo.questions import Question
+from sparsezo.serve.folder import SNAPSHOT
 from sparsezo.serve.log import ANSWER, RETRACTION, EventRow, Log, Row
 from sparsezo.storage.container import read_container, write_container
 
 IN_MEMORY, ON_DISK = 256, 512  # lessons between two snapshots
 SECONDS = 30.0  # at least, between two on disk: they are large
 _KEPT_IN_MEMORY, _KEPT_ON_DISK = 2, 3
-_ENDING = ".snapshot"
 _COUNTS = (loop.ANSWERS, loop.UPDATES)  # of a learner's counts, those that answers move
 
 
@@ -152,10 +152,10 @@ class Lessons:
         with self._disk:
             self._folder.mkdir(exist_ok=True)
             meta = {"seq": taken.seq, "lessons": taken.count, "log": self._log.meta["id"]}
-            write_container(self._folder / f"{taken.seq:010d}{_ENDING}", "snapshot", meta, taken.arrays)
+            write_container(self._folder / f"{taken.seq:010d}{SNAPSHOT}", "snapshot", meta, taken.arrays)
             self._written, self._written_at = taken.count, time.monotonic()
             self._rooms.append(_room(taken))
-            for old in sorted(self._folder.glob(f"*{_ENDING}"))[:-_KEPT_ON_DISK]:
+            for old in sorted(self._folder.glob(f"*{SNAPSHOT}"))[:-_KEPT_ON_DISK]:
                 old.unlink(missing_ok=True)
 
     def _newest_on_disk(self, before: int | None) -> Snapshot | None:
@@ -164,7 +164,7 @@ class Lessons:
             (event.seq, event.undoes) for event in events if event.what == RETRACTION and event.kind and event.undoes
         ]
         last = events[-1].seq if events else 0
-        for path in sorted(self._folder.glob(f"*{_ENDING}"), reverse=True):
+        for path in sorted(self._folder.glob(f"*{SNAPSHOT}"), reverse=True):
             with contextlib.suppress(SparsezoError, KeyError, TypeError, ValueError):
                 found = self._read(path)
                 stale = any(at > found.seq >= undone for at, undone in retractions)

@@ -6,6 +6,9 @@
 
 Tables are in ``_TABLES``, told column by column in docs/serve.md. Questions and events cannot be changed or deleted:
 triggers refuse it, and every row has a check sum. What a session is at any moment is a function of these rows alone.
+
+The newest rows are in ``log.sqlite-wal`` until SQLite moves them over. From the first row that is added until ``close``
+the log's ``user_version`` says that such a file belongs to it, so a copy that was made without it is refused.
 """
 
 from __future__ import annotations
@@ -30,6 +33,9 @@ VERSION = 1
 ANSWER, SKIP, CANNOT_TELL, FLAG = "answer", "skip", "cannot-tell", "flag"
 RETRACTION, WITHDRAWAL, LEASE, PAUSE, RESUME, BELIEF = "retraction", "withdrawal", "lease", "pause", "resume", "belief"
 MEND = "take a copy of it from before, or start another log"
+_WAL = "-wal"
+_ALONE, _WITH_WAL = 0, 1  # user_version: whether rows may be in the -wal file
+_CLOSING_MS = 5000  # that a close waits for another process that reads
 
 _TABLES = """
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
@@ -175,7 +181,9 @@ class Log:
         self.path = Path(path)
         if not self.path.is_file():
             raise DataError(str(self.path), "there is no log; check the path")
+        self._added = False
         with self._ours():
+            self._check_wal()
             self._writer, self._reader, self._scanner = self._connect(), self._connect(), self._connect()
             self._writing, self._reading, self._scanning = (threading.Lock() for _ in range(3))
             found = self._writer.execute("PRAGMA quick_check(1)").fetchone()[0]
@@ -192,12 +200,41 @@ class Log:
 
         self._check_rows()
 
+    @property
+    def _wal(self) -> Path:
+        return self.path.with_name(self.path.name + _WAL)
+
+    def _check_wal(self) -> None:
+        """Before SQLite opens it and makes an empty one."""
+        if self._wal.exists() or _user_version(self.path) != _WITH_WAL:
+            return
+        raise DataError(
+            str(self.path),
+            f"was in use, and {self._wal.name}, which has its newest answers, is not beside it; copy that file, too, "
+            "or take a backup (serve --backup); if it is lost for good, make an empty file of that name to go on "
+            "without those answers",
+        )
+
     def _check_rows(self) -> None:
         """All of them: one that is left out by a damaged word would not be missed otherwise."""
         with self._ours():
-            for numbers in ([row.id for row in self.questions()], [row.seq for row in self.events()]):
-                if numbers != list(range(1, len(numbers) + 1)):
-                    raise ValueError("rows are missing")
+            numbered = [
+                ("question", 1, [row.id for row in self.questions()]),
+                ("event", 1, [row.seq for row in self.events()]),
+                ("person", 1, [row.id for row in self.people()]),
+                ("token", 1, [row.number for row in self.tokens()]),
+                ("audited part", 0, [row.place for row in self.audit()]),
+                ("look", 1, [row.number for row in self.looks()]),
+            ]
+            for name, first, numbers in numbered:
+                for expected, number in enumerate(numbers, first):
+                    if number != expected:
+                        raise ValueError(f"{name} {expected} is missing, though there is {number}")
+
+    def last_event(self) -> int:
+        """The number of the newest event, 0 where there is none."""
+        with self._ours(), self._reading:
+            return int(self._reader.execute("SELECT coalesce(max(seq), 0) FROM events").fetchone()[0])
 
     @classmethod
     def create(cls, path: str | os.PathLike[str], meta: Mapping[str, Any], rows: Iterable[Row] = ()) -> Log:
@@ -241,6 +278,9 @@ class Log:
     def add(self, rows: Iterable[Row]) -> None:
         """All of them in one transaction, or none."""
         with self._ours(), self._writing:
+            if not self._added:
+                self._mark(_WITH_WAL)
+                self._added = True
             self._writer.execute("BEGIN IMMEDIATE")
             try:
                 _insert(self._writer, rows)
@@ -301,9 +341,42 @@ class Log:
             if row.audit is None and event.person not in left_out:
                 yield event, row.question()
 
+    def backup(self, path: str | os.PathLike[str]) -> None:
+        """A copy, as of now, that needs no ``-wal`` file; others may write meanwhile."""
+        with self._ours(), self._scanning, contextlib.closing(sqlite3.connect(path, isolation_level=None)) as copy:
+            self._scanner.backup(copy)
+            copy.execute("PRAGMA synchronous = FULL")
+            copy.execute(f"PRAGMA user_version = {_ALONE}")
+
+    def _mark(self, version: int) -> None:
+        """Into the file itself, past the WAL; where another process reads just now, it waits a little."""
+        self._writer.execute(f"PRAGMA user_version = {version}")
+        self._writer.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+
     def close(self) -> None:
-        for each in (self._reader, self._scanner, self._writer):
+        """All that was added is in the file itself then, unless another process has it open, too."""
+        for each in (self._reader, self._scanner):
             each.close()
+        with contextlib.suppress(sqlite3.Error):  # what is in the -wal file is on disk, and the next start finds it
+            self._writer.execute(f"PRAGMA busy_timeout = {_CLOSING_MS}")
+            if self._added:
+                self._mark(_ALONE)
+        self._writer.close()
+        if not self._wal.exists():  # whoever closes last moves the rows over
+            with contextlib.suppress(sqlite3.Error):
+                if _user_version(self.path) == _WITH_WAL:
+                    with contextlib.closing(sqlite3.connect(self.path, isolation_level=None)) as made:
+                        made.execute(f"PRAGMA user_version = {_ALONE}")
+
+
+def _user_version(path: Path) -> int:
+    """As the file itself has it, whatever is in the WAL.
+
+    By SQLite: to open and close the file by hand would drop the locks that this process has on it.
+    """
+    where = f"{path.resolve().as_uri()}?immutable=1"
+    with contextlib.closing(sqlite3.connect(where, uri=True, isolation_level=None)) as made:
+        return int(made.execute("PRAGMA user_version").fetchone()[0])
 
 
 def _insert(connection: sqlite3.Connection, rows: Iterable[Row]) -> None:

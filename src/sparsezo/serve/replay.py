@@ -28,7 +28,7 @@ def replay(folder: str | os.PathLike[str], without: str | None = None) -> Model:
     """``without``: the name of a person whose answers are left out."""
     place = Path(folder)
     contents = folders.read(place)
-    log = Log(place / folders.LOG)
+    log = folders.open_log(place)
     try:
         left_out = [] if without is None else [_number(log, without)]
         learner = Learner(contents.task.problem(contents.data, asks=True), contents.settings, contents.W)

@@ -49,11 +49,16 @@ def _taken(descriptor: int) -> bool | None:
 
 
 @contextlib.contextmanager
-def locked(path: str | os.PathLike[str], doing: str = "is writing it", *, wait: bool = False) -> Iterator[None]:
-    """Be the only process that works on ``path``; ``doing`` says what another one may be at, unless we wait for it."""
+def locked(
+    path: str | os.PathLike[str], doing: str = "is writing it", *, wait: bool = False, option: str = "-o"
+) -> Iterator[None]:
+    """Be the only process that works on ``path``; ``doing`` says what another one may be at, unless we wait for it.
+
+    ``option``: the one by which a user names another place.
+    """
     place = Path(os.path.realpath(path))
     file = place / ".lock" if place.is_dir() else place.with_name(f".{place.name}.lock")
-    descriptor = _lock(file, str(path), doing, wait)
+    descriptor = _lock(file, str(path), doing, wait, option)
     try:
         yield
     finally:
@@ -62,7 +67,7 @@ def locked(path: str | os.PathLike[str], doing: str = "is writing it", *, wait: 
         os.close(descriptor)
 
 
-def _lock(file: Path, path: str, doing: str, wait: bool) -> int:
+def _lock(file: Path, path: str, doing: str, wait: bool, option: str) -> int:
     while True:
         try:
             descriptor = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
@@ -73,7 +78,7 @@ def _lock(file: Path, path: str, doing: str, wait: bool) -> int:
             if wait:
                 time.sleep(_PAUSE)
                 continue
-            raise SparsezoError(f"{path}: another process {doing}; wait for it, or name another place with -o")
+            raise SparsezoError(f"{path}: another process {doing}; wait for it, or name another place with {option}")
         if _is_at(descriptor, file):
             return descriptor
         os.close(descriptor)  # the one before us removed it between our open and our lock

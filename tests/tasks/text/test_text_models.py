@@ -92,6 +92,7 @@ def test_only_documents_without_words_to_predict(tmp_path):
         ({}, {"idf": np.array([1, 0.0, 1, 1])}, "idf values are not all positive and finite"),
         ({}, {"idf": np.array([1, 1, 1, 1])}, "idf values are not all positive and finite"),
         ({}, {"idf": np.ones(4, complex)}, "idf values are not all positive and finite"),
+        ({}, {"idf": np.array([1, 3e38, 1, 1])}, "an idf value of 3e\\+38; 100 is more than any collection gives"),
         ({}, {"idf": np.ones(3)}, "4 words, but idf values of shape"),
         ({}, {"idf": np.ones((4, 1))}, "4 words, but idf values of shape"),
         ({}, {"vocabulary": np.frombuffer(b"a\nb\na\nc", np.uint8)}, "a word is there twice"),

@@ -27,6 +27,7 @@ from sparsezo.tasks.text.indices import columns_of, kept_indices
 from sparsezo.tasks.text.svmlight import Vectors
 
 TOKEN_PATTERN = r"(?u)\b\w\w+\b"  # scikit-learn's own: words of two characters and more
+_MOST_IDF = 100  # 1 + ln of a number of documents, which no disk could hold well before
 
 
 class TextVectoriser:
@@ -225,6 +226,8 @@ def _checked_words(text: NDArray[Any], idf: NDArray[Any]) -> tuple[list[str], ND
         raise ValueError("a word is there twice")
     if idf.dtype.kind != "f" or not (np.isfinite(idf) & (idf > 0)).all():
         raise ValueError("idf values are not all positive and finite")
+    if idf.max(initial=0) > _MOST_IDF:
+        raise ValueError(f"an idf value of {idf.max():g}; {_MOST_IDF} is more than any collection gives")
     return words, idf.astype(idf.dtype.newbyteorder("="))
 
 
