@@ -295,6 +295,47 @@ def test_expected_f1_is_that_of_counting(tags):
 
 
 @pytest.mark.parametrize("degree", [1, 7, 30, 55, 124, 221, 346, 500, 2000, 8000])
+def question_of(token, kind, tags, paths, p, shown):
+    """What is asked where this token is drawn, by enumeration."""
+    if kind == codes.PAIR:
+        best = p.argmax()
+        marginal = np.array([p[shown[:, token] == l].sum() for l in range(len(TAG_SETS[tags][0]))])
+        marginal[shown[best, token]] = -1
+        return tuple(paths[np.where(shown[:, token] == marginal.argmax(), p, 0).argmax()])
+    outside = len(TAG_SETS[tags][0]) - 1
+    best = paths[np.where(shown[:, token] != outside, p, 0).argmax()]
+    found = twins.chunks(best, *TAG_SETS[tags][:2])
+    return next((c[0], 2 * int(c[2]), c[1]) for c in found if c[0] <= token <= c[1])
+
+
+@pytest.mark.parametrize("mode", [codes.UNSURE, codes.AT_ONCE, codes.AT_RANDOM])
+@pytest.mark.parametrize(
+    ("kind", "about"), [(codes.PART, codes.ABOUT_CHUNK), (codes.SPAN, codes.ABOUT_CHUNK), (codes.PAIR, 0)]
+)
+@pytest.mark.parametrize("tags", CHUNKS)
+def test_the_chance_of_a_question_counts_all_ways_to_it(tags, kind, about, mode):
+    """Several tokens lead to the same chunk, or the same pair."""
+    R, several = 5 if tags == "B I O" else 4, 0
+    for seed in range(6):
+        task, S, paths, p, _ = made(tags, 2, R, seed=seed, size=3.0)
+        shown = np.array([seen(path, tags) for path in paths])
+        best = np.array([max(p[shown[:, i] == l].sum() for l in range(task.n_tags)) for i in range(R)])
+        unsure = np.ones(R) if mode == codes.AT_RANDOM else (1 - best) ** 2
+        asked = min(1, 4 * unsure.sum()) if mode == codes.UNSURE else 1
+        chances = {}
+        for i in range(R):
+            question = question_of(i, kind, tags, paths, p, shown)
+            several += question in chances
+            chances[question] = chances.get(question, 0) + asked * unsure[i] / unsure.sum()
+        for step in range(40):
+            q, y, other = np.zeros(4, np.int32), np.zeros(R, np.int32), np.zeros(R, np.int32)
+            chance = look(task, 0, S, kind, about, mode, KEY, step, q, y, other)
+            if chance > 0:
+                what = tuple(other.tolist()) if kind == codes.PAIR else tuple(q[:3].tolist())
+                assert chance == pytest.approx(chances[what], rel=1e-3)
+    assert several > 0
+
+
 def test_so_many_nodes_integrate_every_power(degree):
     nodes, weights = node_table(degree // 2 + 1)
     row = nodes_for(degree) // LANES - 1

@@ -13,7 +13,6 @@ import numpy as np
 from sparsezo.kernels import protocol
 from sparsezo.kernels.codes import (
     ABOUT_CHUNK,
-    AT_ONCE,
     AT_RANDOM,
     FIRST,
     LABEL,
@@ -26,6 +25,7 @@ from sparsezo.kernels.codes import (
     SPAN,
     SPAN_BASE,
     TIE,
+    UNSURE,
     YES,
 )
 from sparsezo.kernels.jit import kernel
@@ -53,7 +53,10 @@ def _chain(task: Any, x: Any, S: Any) -> None:
 def _look(
     task: Any, x: Any, S: Any, kind: Any, about: Any, mode: Any, key: Any, step: Any, q: Any, y: Any, other: Any
 ) -> Any:
-    """Token i is unsure by v_i = (1 - P(best tag))^2; a sentence is passed over but with probability 4 sum v."""
+    """Token i is unsure by v_i = (1 - P(best tag))^2; a sentence is passed over but with probability 4 sum v.
+
+    The chance of a question about a chunk or a pair is that of all tokens that lead to it.
+    """
     _chain(task, x, S)
     R, K, room = task.tokens[x], task.n_tags, task.scratch
     events.shown_marginals(room.E, R, K, task.start, task.shown, room.p, room.Q)
@@ -62,41 +65,40 @@ def _look(
         top = room.Q[i, 0]
         for l in range(1, K):
             top = max(top, room.Q[i, l])
-        room.unsure[i] = (1 - top) * (1 - top)
+        room.unsure[i] = (1 - top) * (1 - top) if mode != AT_RANDOM else _F(1)  # at random: every token alike
         total += room.unsure[i]
-    asked = 1.0 if mode == AT_ONCE else min(1.0, _SHARE * total)
-    if mode == AT_RANDOM:
-        i = min(int(uniform(key, step, 1) * R), R - 1)
-        chance = 1.0 / R
-    else:
-        if uniform(key, step, 0) >= asked or total <= 0:
-            return 0.0
-        rest = uniform(key, step, 1) * total
-        i = 0
-        while i < R - 1 and rest >= room.unsure[i]:
-            rest -= room.unsure[i]
-            i += 1
-        chance = asked * room.unsure[i] / total
+    asked = min(1.0, _SHARE * total) if mode == UNSURE else 1.0
+    if uniform(key, step, 0) >= asked or total <= 0:
+        return 0.0
+    rest = uniform(key, step, 1) * total
+    i = 0
+    while i < R - 1 and rest >= room.unsure[i]:
+        rest -= room.unsure[i]
+        i += 1
     best = 0
     for l in range(1, K):
         if room.Q[i, l] > room.Q[i, best]:
             best = l
     q[0], q[1], q[2], q[3] = i, best, i, 0
     if kind == PAIR:
-        _two_paths(task, R, i, best, y, other)
+        events.best_of_chain(room.E, R, K, room.best, room.back, y)
+        _second_path(task, R, i, y, other)
+        ways = _ways_to_pair(task, R, i, y, other)
+    ways = np.float64(room.unsure[i])  # to this question: of all tokens that lead to it
     elif kind == RATE:  # whichever token it was
         events.best_of_chain(room.E, R, K, room.best, room.back, y)
-        chance = 1.0 if mode == AT_RANDOM else asked
+        return asked
     elif about == ABOUT_CHUNK or kind == SPAN:
         _chunk_at(task, R, i, q, y)
-    return chance
+        ways = _ways_to_chunk(task, R, i, q, y)
+    share = ways / total
+    return asked * (1.0 if share > 1 else share)
 
 
 @kernel
-def _two_paths(task: Any, R: Any, i: Any, best: Any, y: Any, other: Any) -> None:
-    """y: the best path; other: the best with another tag at token i."""
+def _second_path(task: Any, R: Any, i: Any, y: Any, other: Any) -> None:
+    """other: the best path with another tag at token i than y, the best path, has there."""
     K, room = task.n_tags, task.scratch
-    events.best_of_chain(room.E, R, K, room.best, room.back, y)
     before = y[i - 1] if i > 0 else task.start
     now = task.shown[before * K + y[i]]  # the best path's own tag there, which need not be the token's best
     second = -1
@@ -115,6 +117,26 @@ def _two_paths(task: Any, R: Any, i: Any, best: Any, y: Any, other: Any) -> None
 
 @kernel
 def _chunk_at(task: Any, R: Any, i: Any, q: Any, y: Any) -> None:
+@kernel
+def _ways_to_pair(task: Any, R: Any, i: Any, y: Any, other: Any) -> Any:
+    """The unsureness of all tokens whose second path is ``other``, which token i's is: it differs from y there."""
+    K, room = task.n_tags, task.scratch
+    ways = 0.0
+    mine, its = task.start, task.start
+    for j in range(R):
+        differs = task.shown[mine * K + y[j]] != task.shown[its * K + other[j]]
+        mine, its = y[j], other[j]
+        if j == i:
+            ways += room.unsure[j]
+        elif differs and room.unsure[j] > 0:
+            _second_path(task, R, j, y, room.wanted)
+            same = True
+            for k in range(R):
+                same = same and room.wanted[k] == other[k]
+            ways += room.unsure[j] if same else 0.0
+    return ways
+
+
     """The chunk over token i in the best path that has one there."""
     K, room = task.n_tags, task.scratch
     for j in range(R):
@@ -136,6 +158,22 @@ def _chunk_at(task: Any, R: Any, i: Any, q: Any, y: Any) -> None:
 
 @kernel
 def _want(task: Any, R: Any, about: Any, q: Any, tag: Any, wanted: Any) -> None:
+@kernel
+def _ways_to_chunk(task: Any, R: Any, i: Any, q: Any, y: Any) -> Any:
+    """The unsureness of all tokens whose chunk is the one in q, which token i's is: they are in it."""
+    room = task.scratch
+    first, tag, last = q[0], q[1], q[2]
+    ways = 0.0
+    for j in range(first, last + 1):
+        if j == i:
+            ways += room.unsure[j]
+        elif room.unsure[j] > 0:
+            _chunk_at(task, R, j, q, y)
+            ways += room.unsure[j] if q[0] == first and q[1] == tag and q[2] == last else 0.0
+    q[0], q[1], q[2] = first, tag, last
+    return ways
+
+
     """The event "the part is as shown", with ``tag`` for the one shown."""
     for j in range(R):
         wanted[j] = events.ANYTHING
