@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import counting
 import numpy as np
 import pytest
 import twins
 from question_calls import KEY, evidence, look, option, options, truth
 
-from sparsezo.kernels import codes
+from sparsezo.kernels import answering, codes
+from sparsezo.kernels.jit import allocating_kernel as kernel
+from sparsezo.settings import Settings
 from sparsezo.tasks.chunking import chains, events, questions_kernel
 from sparsezo.tasks.chunking.expected_f1 import LANES, expected_f1, node_table, nodes_for
 from sparsezo.tasks.chunking.kernel import ChunkGold, chunk_task
@@ -24,12 +28,17 @@ CHUNKS = {name: tags for name, tags in TAG_SETS.items() if tags[2]}
 Q = np.zeros(4, np.int32)
 
 
+@kernel
+def simulated(task, params, x, step, right, q):
+    return answering.said(task, params, x, step, right, q)
+
+
 def made(tags, order, R, seed, size=1.5):
     """(task, S, all paths, their probabilities, d score / dS of each)."""
     kind, chunk_type, chunks = TAG_SETS[tags]
     K = len(kind)
     kinds = np.array(kind, np.int8), np.array(chunk_type, np.int32)
-    task = chunk_task(np.array([R]), *kinds, K - 1, order=order, risk=True, chunks=chunks)
+    task = chunk_task(np.array([R]), *kinds, K - 1, order=order, risk=True, chunks=chunks, rates=True)
     rng = np.random.default_rng(seed)
     S = rng.normal(0, size, (R + K, K) if order == 1 else (R, K * K)).astype(np.float32)
     paths = twins.all_paths(R, K)
@@ -119,30 +128,74 @@ def test_an_answer_about_a_chunk(tags, order):
             np.testing.assert_allclose(expected + got * D, 0, atol=1e-4)
 
 
+def compared(y, other, z, tags):
+    """What somebody says who knows that z is right, and counts."""
+    kind, chunk_type, chunks = TAG_SETS[tags]
+    loss = [twins.one_minus_f1(path, z, kind, chunk_type) if chunks else (path != z).sum() for path in (y, other)]
+    return codes.FIRST if loss[0] < loss[1] else codes.SECOND if loss[1] < loss[0] else codes.TIE
+
+
+def asked_pairs(paths, tags, n, apart):
+    """Pairs that show something else, with ``apart(difference of their numbers of chunks)``."""
+    kind, chunk_type, _ = TAG_SETS[tags]
+    rng = np.random.default_rng(1)
+    found = []
+    while len(found) < n:
+        y, other = (paths[k].astype(np.int32) for k in rng.integers(len(paths), size=2))
+        size = [len(twins.chunks(path, kind, chunk_type)) if TAG_SETS[tags][2] else 0 for path in (y, other)]
+        if seen(y, tags) != seen(other, tags) and apart(abs(size[0] - size[1])):
+            found.append((y, other))
+    return found
+
+
 @pytest.mark.parametrize("order", [1, 2])
 @pytest.mark.parametrize("tags", TAG_SETS)
 def test_an_answer_about_a_pair(tags, order):
+    """The likelihood is that of somebody who compares F1 with a truth drawn from the model; its mean step is 0."""
     R = 4
     task, S, paths, p, phi = made(tags, order, R, seed=8)
-    shown = np.array([seen(path, tags) for path in paths])
-    rng = np.random.default_rng(1)
-    for _ in range(30):
-        one, two = rng.integers(len(paths), size=2)
-        y, other = paths[one].astype(np.int32), paths[two].astype(np.int32)
-        at = shown[one] != shown[two]
-        if not at.any():
-            continue
-        first = (shown[:, at] == shown[one][at]).all(axis=1)
-        second = (shown[:, at] == shown[two][at]).all(axis=1)
+    none, one = np.full(R, task.n_tags - 1, np.int32), np.array([0, *[task.n_tags - 1] * (R - 1)], np.int32)
+    for y, other in [*asked_pairs(paths, tags, 25, lambda apart: apart <= 2), (none, one), (one, none)]:
+        said = np.array([compared(y, other, z, tags) for z in paths])
         for e in (0.0, 0.1):
-            total = np.zeros_like(S)
-            for answer, happens in ((codes.FIRST, first), (codes.SECOND, second), (codes.TIE, ~(first | second))):
-                if e == 0 and p[happens].sum() < 1e-4:
+            total, likelihoods = np.zeros_like(S), 0.0
+            for answer in (codes.FIRST, codes.SECOND, codes.TIE):
+                if e == 0 and not (said == answer).any():
                     continue
                 rest = (codes.PAIR, 0, Q, y, other, answer)
-                got, D = checked(task, S, p, phi, happens, *rest, e / 3, 1 - e, e, e)
+                got, D = checked(task, S, p, phi, said == answer, *rest, e / 2, 1 - 1.5 * e, e, e)
                 total += got * D
-            np.testing.assert_allclose(total, 0, atol=5e-4)
+                likelihoods += got
+            assert likelihoods == pytest.approx(1, abs=1e-5)
+            np.testing.assert_allclose(total, 0, atol=5e-4)  # E[D] = 0
+
+
+def test_pairs_of_very_different_numbers_of_chunks_are_all_but_exact():
+    """Where one has three chunks more, the fewer right ones of the other may be worth as much: docs/answers.md."""
+    R, worst = 4, 0.0
+    task, S, paths, p, _ = made("B I O", 2, R, seed=8)
+    for y, other in asked_pairs(paths, "B I O", 12, lambda apart: apart > 2):
+        said = np.array([compared(y, other, z, "B I O") for z in paths])
+        mean = np.zeros_like(S)
+        for answer in (codes.FIRST, codes.SECOND, codes.TIE):
+            D = np.zeros_like(S)
+            evidence(task, 0, S, codes.PAIR, 0, Q, y, other, answer, 0.0, 0.0, D)
+            mean += p[said == answer].sum() * D
+        worst = max(worst, np.abs(mean).max())
+    assert 0.01 < worst < 0.1
+
+
+@pytest.mark.parametrize("rule", ["pair", "label"])
+def test_a_simulated_rater_who_errs_gives_any_of_the_other_answers(rule):
+    """So that an answer has the likelihood that is believed of it: P (1 - e K / (K - 1)) + e / (K - 1)."""
+    task = made("B I O", 2, 3, seed=1)[0]  # K = 3 answers to either
+    params = Settings(rule, None, 0.1, None, "adagrad", feedback="flip:0.3").step_params()
+    n = 4000
+    for right in range(3):
+        said = Counter(simulated(task, params, 0, step, float(right), Q) for step in range(n))
+        for answer in range(3):
+            share = 0.7 if answer == right else 0.15
+            assert said[answer] / n == pytest.approx(share, abs=5 * np.sqrt(share * (1 - share) / n))
 
 
 def test_a_sure_tagger_learns_from_a_no():
@@ -264,37 +317,6 @@ def test_a_chunk_asked_about_is_over_the_token_and_likely(tags):
         assert (q[0], q[2], q[1]) == (chunk[0], chunk[1], 2 * int(chunk[2]))
 
 
-# Expected F1
-
-
-def chain_of(P, R, K, start):
-    E = np.full((R + 1, K * K), np.nan, np.float32)
-    chains.relative(P, R, K, start, np.zeros((R, K), np.float32), E)
-    return E
-
-
-@pytest.mark.parametrize("tags", CHUNKS)
-def test_expected_f1_is_that_of_counting(tags):
-    kind, chunk_type, _ = TAG_SETS[tags]
-    kind, chunk_type = np.array(kind, np.int8), np.array(chunk_type, np.int32)
-    K = kind.size
-    rng = np.random.default_rng(6)
-    nodes, weights = node_table(60)
-    for trial in range(60):
-        R = int(rng.integers(1, 61))
-        P = rng.normal(0, [0.5, 2, 8][trial % 3], (R, K * K)).astype(np.float32)
-        z = rng.integers(0, K, R).astype(np.int16) if trial % 4 else np.full(R, K - 1, np.int16)
-        E, M = chain_of(P, R, K, K - 1), np.zeros((R, K * K), np.float32)
-        chains.subtract_marginals(E, R, K, K - 1, np.zeros((2, K), np.float32), M)
-        A, B = np.zeros((K, R + 2, R + 2, 2)), np.zeros((K, R + 2, R + 2, 2))
-        counted = 1 - counting.expected_f1_loss(-M, R, K, K - 1, z, kind, chunk_type, A, B)
-        now, after = np.full((3, K, LANES), np.nan, np.float32), np.full((3, K, LANES), np.nan, np.float32)
-        edges = np.full(R, 7, np.int8)
-        got = expected_f1(E, R, K, z, kind, chunk_type, nodes, weights, edges, now, after)
-        assert got == pytest.approx(counted, abs=3e-6)
-
-
-@pytest.mark.parametrize("degree", [1, 7, 30, 55, 124, 221, 346, 500, 2000, 8000])
 def question_of(token, kind, tags, paths, p, shown):
     """What is asked where this token is drawn, by enumeration."""
     if kind == codes.PAIR:
@@ -336,6 +358,37 @@ def test_the_chance_of_a_question_counts_all_ways_to_it(tags, kind, about, mode)
     assert several > 0
 
 
+# Expected F1
+
+
+def chain_of(P, R, K, start):
+    E = np.full((R + 1, K * K), np.nan, np.float32)
+    chains.relative(P, R, K, start, np.zeros((R, K), np.float32), E)
+    return E
+
+
+@pytest.mark.parametrize("tags", CHUNKS)
+def test_expected_f1_is_that_of_counting(tags):
+    kind, chunk_type, _ = TAG_SETS[tags]
+    kind, chunk_type = np.array(kind, np.int8), np.array(chunk_type, np.int32)
+    K = kind.size
+    rng = np.random.default_rng(6)
+    nodes, weights = node_table(60)
+    for trial in range(60):
+        R = int(rng.integers(1, 61))
+        P = rng.normal(0, [0.5, 2, 8][trial % 3], (R, K * K)).astype(np.float32)
+        z = rng.integers(0, K, R).astype(np.int16) if trial % 4 else np.full(R, K - 1, np.int16)
+        E, M = chain_of(P, R, K, K - 1), np.zeros((R, K * K), np.float32)
+        chains.subtract_marginals(E, R, K, K - 1, np.zeros((2, K), np.float32), M)
+        A, B = np.zeros((K, R + 2, R + 2, 2)), np.zeros((K, R + 2, R + 2, 2))
+        counted = 1 - counting.expected_f1_loss(-M, R, K, K - 1, z, kind, chunk_type, A, B)
+        now, after = np.full((3, K, LANES), np.nan, np.float32), np.full((3, K, LANES), np.nan, np.float32)
+        edges = np.full(R, 7, np.int8)
+        got = expected_f1(E, R, K, z, kind, chunk_type, nodes, weights, edges, now, after)
+        assert got == pytest.approx(counted, abs=3e-6)
+
+
+@pytest.mark.parametrize("degree", [1, 7, 30, 55, 124, 221, 346, 500, 2000, 8000])
 def test_so_many_nodes_integrate_every_power(degree):
     nodes, weights = node_table(degree // 2 + 1)
     row = nodes_for(degree) // LANES - 1

@@ -32,12 +32,14 @@ from sparsezo.kernels.jit import kernel
 from sparsezo.kernels.protocol import implements
 from sparsezo.kernels.random import uniform
 from sparsezo.tasks.chunking import chains, events
+from sparsezo.tasks.chunking.better_of_two import better_gradient
 from sparsezo.tasks.chunking.kernel import ChunkGold, ChunkTask, expand, expected_quality_gradient
 
 _F = np.float32
 _SHARE = 4.0  # of a sentence's unsureness: above 1 / 4 in sum it is always asked about
 _NEARLY_ONE = 1 - 1e-6
 _LEAST_LOSS = 1e-4  # that is expected: float32 knows 1 - E[F1] and its gradient to some 1e-7, divided by it
+_LEAST_CHANCE = 1e-30  # of an answer about a pair: below it float32's sums have no digits left, and it counts as 0
 _LEAST_GOOD = 1e-20  # ... but E[F1] to its last bits, however small
 
 
@@ -67,7 +69,7 @@ def _look(
             top = max(top, room.Q[i, l])
         room.unsure[i] = (1 - top) * (1 - top) if mode != AT_RANDOM else _F(1)  # at random: every token alike
         total += room.unsure[i]
-    asked = min(1.0, _SHARE * total) if mode == UNSURE else 1.0
+    asked: Any = min(1.0, _SHARE * total) if mode == UNSURE else 1.0
     if uniform(key, step, 0) >= asked or total <= 0:
         return 0.0
     rest = uniform(key, step, 1) * total
@@ -80,11 +82,11 @@ def _look(
         if room.Q[i, l] > room.Q[i, best]:
             best = l
     q[0], q[1], q[2], q[3] = i, best, i, 0
+    ways = np.float64(room.unsure[i])  # to this question: of all tokens that lead to it
     if kind == PAIR:
         events.best_of_chain(room.E, R, K, room.best, room.back, y)
         _second_path(task, R, i, y, other)
         ways = _ways_to_pair(task, R, i, y, other)
-    ways = np.float64(room.unsure[i])  # to this question: of all tokens that lead to it
     elif kind == RATE:  # whichever token it was
         events.best_of_chain(room.E, R, K, room.best, room.back, y)
         return asked
@@ -116,8 +118,6 @@ def _second_path(task: Any, R: Any, i: Any, y: Any, other: Any) -> None:
 
 
 @kernel
-def _chunk_at(task: Any, R: Any, i: Any, q: Any, y: Any) -> None:
-@kernel
 def _ways_to_pair(task: Any, R: Any, i: Any, y: Any, other: Any) -> Any:
     """The unsureness of all tokens whose second path is ``other``, which token i's is: it differs from y there."""
     K, room = task.n_tags, task.scratch
@@ -137,6 +137,8 @@ def _ways_to_pair(task: Any, R: Any, i: Any, y: Any, other: Any) -> Any:
     return ways
 
 
+@kernel
+def _chunk_at(task: Any, R: Any, i: Any, q: Any, y: Any) -> None:
     """The chunk over token i in the best path that has one there."""
     K, room = task.n_tags, task.scratch
     for j in range(R):
@@ -157,8 +159,6 @@ def _ways_to_pair(task: Any, R: Any, i: Any, y: Any, other: Any) -> Any:
 
 
 @kernel
-def _want(task: Any, R: Any, about: Any, q: Any, tag: Any, wanted: Any) -> None:
-@kernel
 def _ways_to_chunk(task: Any, R: Any, i: Any, q: Any, y: Any) -> Any:
     """The unsureness of all tokens whose chunk is the one in q, which token i's is: they are in it."""
     room = task.scratch
@@ -174,6 +174,8 @@ def _ways_to_chunk(task: Any, R: Any, i: Any, q: Any, y: Any) -> Any:
     return ways
 
 
+@kernel
+def _want(task: Any, R: Any, about: Any, q: Any, tag: Any, wanted: Any) -> None:
     """The event "the part is as shown", with ``tag`` for the one shown."""
     for j in range(R):
         wanted[j] = events.ANYTHING
@@ -316,30 +318,19 @@ def _of_span(task: Any, R: Any, q: Any, answer: Any, e: Any, DP: Any) -> Any:
 
 
 @kernel
-def _as_in(task: Any, R: Any, y: Any, other: Any) -> Any:
-    """The chain given that the truth is as in y wherever the two outputs show something else; its probability."""
-    K, room = task.n_tags, task.scratch
-    mine, its = task.start, task.start
-    for j in range(R):
-        here = task.shown[mine * K + y[j]]
-        room.wanted[j] = here if here != task.shown[its * K + other[j]] else events.ANYTHING
-        mine, its = y[j], other[j]
-    return events.given_event(room.E, R, K, task.start, task.shown, room.wanted, room.p, room.E2)
-
-
-@kernel
 def _of_pair(task: Any, R: Any, y: Any, other: Any, answer: Any, e: Any, DP: Any) -> Any:
-    if answer == FIRST:
-        return _climb(task, R, e / 3, 1 - e, _as_in(task, R, y, other), DP)
-    P2 = _as_in(task, R, other, y)
-    if answer == SECOND:
-        return _climb(task, R, e / 3, 1 - e, P2, DP)
-    P1 = _as_in(task, R, y, other)
-    # tie: M_tie = (M - P1 M1 - P2 M2) / (1 - P1 - P2)
-    likelihood = (1 - e) * max(1 - P1 - P2, 1 - _NEARLY_ONE) + e / 3
-    _learn(task, R, -(1 - e) * P1 / likelihood, DP)
-    _as_in(task, R, other, y)
-    _learn(task, R, -(1 - e) * P2 / likelihood, DP)
+    """A rater who errs gives one of the other two answers."""
+    K, room = task.n_tags, task.scratch
+    tags = (y, other, answer, task.kind, task.chunk_type, task.chunks, room.edges, room.edges2)
+    P = better_gradient(room.E, R, K, task.start, *tags, room.counted, room.worth[0], room.worth[1], room.p, DP)
+    if not np.isfinite(P):
+        return P
+    P = P if P >= _LEAST_CHANCE else 0.0
+    likelihood = e / 2 + (1 - 1.5 * e) * P
+    slope = _F((1 - 1.5 * e) / likelihood) if P > 0 else _F(0)
+    for i in range(R):
+        for j in range(K * K):
+            DP[i, j] *= slope
     return likelihood
 
 
