@@ -133,7 +133,7 @@ def check_offered(offered: Questions, rule: str, about: str) -> None:
     if rule in rules:
         raise UsageError(f"`about` {about}: there are no chunks here to ask about; use `about` token")
     here = f"it asks {', '.join(rules)}" if rules else "it asks no questions"
-    made = "; was it made by task.problem(data, asks=True)?" if rule == "rate" else ""
+    made = "; was it made by task.problem(data, asks=True)?" if rule in ("pair", "rate") else ""
     raise UsageError(f"rule {rule} is not offered by this problem; {here}{made}")
 
 

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import counting
 import numpy as np
 import pytest
 import twins
 from question_calls import KEY, evidence, look, option, options, truth
 
-from sparsezo.kernels import codes
+from sparsezo.kernels import answering, codes
+from sparsezo.kernels.jit import allocating_kernel as kernel
+from sparsezo.settings import Settings
 from sparsezo.tasks.chunking import chains, events, questions_kernel
 from sparsezo.tasks.chunking.expected_f1 import LANES, expected_f1, node_table, nodes_for
 from sparsezo.tasks.chunking.kernel import ChunkGold, chunk_task
@@ -24,12 +28,17 @@ CHUNKS = {name: tags for name, tags in TAG_SETS.items() if tags[2]}
 Q = np.zeros(4, np.int32)
 
 
+@kernel
+def simulated(task, params, x, step, right, q):
+    return answering.said(task, params, x, step, right, q)
+
+
 def made(tags, order, R, seed, size=1.5):
     """(task, S, all paths, their probabilities, d score / dS of each)."""
     kind, chunk_type, chunks = TAG_SETS[tags]
     K = len(kind)
     kinds = np.array(kind, np.int8), np.array(chunk_type, np.int32)
-    task = chunk_task(np.array([R]), *kinds, K - 1, order=order, risk=True, chunks=chunks)
+    task = chunk_task(np.array([R]), *kinds, K - 1, order=order, risk=True, chunks=chunks, rates=True)
     rng = np.random.default_rng(seed)
     S = rng.normal(0, size, (R + K, K) if order == 1 else (R, K * K)).astype(np.float32)
     paths = twins.all_paths(R, K)
@@ -119,30 +128,74 @@ def test_an_answer_about_a_chunk(tags, order):
             np.testing.assert_allclose(expected + got * D, 0, atol=1e-4)
 
 
+def compared(y, other, z, tags):
+    """What somebody says who knows that z is right, and counts."""
+    kind, chunk_type, chunks = TAG_SETS[tags]
+    loss = [twins.one_minus_f1(path, z, kind, chunk_type) if chunks else (path != z).sum() for path in (y, other)]
+    return codes.FIRST if loss[0] < loss[1] else codes.SECOND if loss[1] < loss[0] else codes.TIE
+
+
+def asked_pairs(paths, tags, n, apart):
+    """Pairs that show something else, with ``apart(difference of their numbers of chunks)``."""
+    kind, chunk_type, _ = TAG_SETS[tags]
+    rng = np.random.default_rng(1)
+    found = []
+    while len(found) < n:
+        y, other = (paths[k].astype(np.int32) for k in rng.integers(len(paths), size=2))
+        size = [len(twins.chunks(path, kind, chunk_type)) if TAG_SETS[tags][2] else 0 for path in (y, other)]
+        if seen(y, tags) != seen(other, tags) and apart(abs(size[0] - size[1])):
+            found.append((y, other))
+    return found
+
+
 @pytest.mark.parametrize("order", [1, 2])
 @pytest.mark.parametrize("tags", TAG_SETS)
 def test_an_answer_about_a_pair(tags, order):
+    """The likelihood is that of somebody who compares F1 with a truth drawn from the model; its mean step is 0."""
     R = 4
     task, S, paths, p, phi = made(tags, order, R, seed=8)
-    shown = np.array([seen(path, tags) for path in paths])
-    rng = np.random.default_rng(1)
-    for _ in range(30):
-        one, two = rng.integers(len(paths), size=2)
-        y, other = paths[one].astype(np.int32), paths[two].astype(np.int32)
-        at = shown[one] != shown[two]
-        if not at.any():
-            continue
-        first = (shown[:, at] == shown[one][at]).all(axis=1)
-        second = (shown[:, at] == shown[two][at]).all(axis=1)
+    none, one = np.full(R, task.n_tags - 1, np.int32), np.array([0, *[task.n_tags - 1] * (R - 1)], np.int32)
+    for y, other in [*asked_pairs(paths, tags, 25, lambda apart: apart <= 2), (none, one), (one, none)]:
+        said = np.array([compared(y, other, z, tags) for z in paths])
         for e in (0.0, 0.1):
-            total = np.zeros_like(S)
-            for answer, happens in ((codes.FIRST, first), (codes.SECOND, second), (codes.TIE, ~(first | second))):
-                if e == 0 and p[happens].sum() < 1e-4:
+            total, likelihoods = np.zeros_like(S), 0.0
+            for answer in (codes.FIRST, codes.SECOND, codes.TIE):
+                if e == 0 and not (said == answer).any():
                     continue
                 rest = (codes.PAIR, 0, Q, y, other, answer)
-                got, D = checked(task, S, p, phi, happens, *rest, e / 3, 1 - e, e, e)
+                got, D = checked(task, S, p, phi, said == answer, *rest, e / 2, 1 - 1.5 * e, e, e)
                 total += got * D
-            np.testing.assert_allclose(total, 0, atol=5e-4)
+                likelihoods += got
+            assert likelihoods == pytest.approx(1, abs=1e-5)
+            np.testing.assert_allclose(total, 0, atol=5e-4)  # E[D] = 0
+
+
+def test_pairs_of_very_different_numbers_of_chunks_are_all_but_exact():
+    """Where one has three chunks more, the fewer right ones of the other may be worth as much: docs/answers.md."""
+    R, worst = 4, 0.0
+    task, S, paths, p, _ = made("B I O", 2, R, seed=8)
+    for y, other in asked_pairs(paths, "B I O", 12, lambda apart: apart > 2):
+        said = np.array([compared(y, other, z, "B I O") for z in paths])
+        mean = np.zeros_like(S)
+        for answer in (codes.FIRST, codes.SECOND, codes.TIE):
+            D = np.zeros_like(S)
+            evidence(task, 0, S, codes.PAIR, 0, Q, y, other, answer, 0.0, 0.0, D)
+            mean += p[said == answer].sum() * D
+        worst = max(worst, np.abs(mean).max())
+    assert 0.01 < worst < 0.1
+
+
+@pytest.mark.parametrize("rule", ["pair", "label"])
+def test_a_simulated_rater_who_errs_gives_any_of_the_other_answers(rule):
+    """So that an answer has the likelihood that is believed of it: P (1 - e K / (K - 1)) + e / (K - 1)."""
+    task = made("B I O", 2, 3, seed=1)[0]  # K = 3 answers to either
+    params = Settings(rule, None, 0.1, None, "adagrad", feedback="flip:0.3").step_params()
+    n = 4000
+    for right in range(3):
+        said = Counter(simulated(task, params, 0, step, float(right), Q) for step in range(n))
+        for answer in range(3):
+            share = 0.7 if answer == right else 0.15
+            assert said[answer] / n == pytest.approx(share, abs=5 * np.sqrt(share * (1 - share) / n))
 
 
 def test_a_sure_tagger_learns_from_a_no():
@@ -262,6 +315,47 @@ def test_a_chunk_asked_about_is_over_the_token_and_likely(tags):
         best = paths[np.where(inside, p, 0).argmax()]
         (chunk,) = [c for c in twins.chunks(best, kind, chunk_type) if c[0] <= token <= c[1]]
         assert (q[0], q[2], q[1]) == (chunk[0], chunk[1], 2 * int(chunk[2]))
+
+
+def question_of(token, kind, tags, paths, p, shown):
+    """What is asked where this token is drawn, by enumeration."""
+    if kind == codes.PAIR:
+        best = p.argmax()
+        marginal = np.array([p[shown[:, token] == l].sum() for l in range(len(TAG_SETS[tags][0]))])
+        marginal[shown[best, token]] = -1
+        return tuple(paths[np.where(shown[:, token] == marginal.argmax(), p, 0).argmax()])
+    outside = len(TAG_SETS[tags][0]) - 1
+    best = paths[np.where(shown[:, token] != outside, p, 0).argmax()]
+    found = twins.chunks(best, *TAG_SETS[tags][:2])
+    return next((c[0], 2 * int(c[2]), c[1]) for c in found if c[0] <= token <= c[1])
+
+
+@pytest.mark.parametrize("mode", [codes.UNSURE, codes.AT_ONCE, codes.AT_RANDOM])
+@pytest.mark.parametrize(
+    ("kind", "about"), [(codes.PART, codes.ABOUT_CHUNK), (codes.SPAN, codes.ABOUT_CHUNK), (codes.PAIR, 0)]
+)
+@pytest.mark.parametrize("tags", CHUNKS)
+def test_the_chance_of_a_question_counts_all_ways_to_it(tags, kind, about, mode):
+    """Several tokens lead to the same chunk, or the same pair."""
+    R, several = 5 if tags == "B I O" else 4, 0
+    for seed in range(6):
+        task, S, paths, p, _ = made(tags, 2, R, seed=seed, size=3.0)
+        shown = np.array([seen(path, tags) for path in paths])
+        best = np.array([max(p[shown[:, i] == l].sum() for l in range(task.n_tags)) for i in range(R)])
+        unsure = np.ones(R) if mode == codes.AT_RANDOM else (1 - best) ** 2
+        asked = min(1, 4 * unsure.sum()) if mode == codes.UNSURE else 1
+        chances = {}
+        for i in range(R):
+            question = question_of(i, kind, tags, paths, p, shown)
+            several += question in chances
+            chances[question] = chances.get(question, 0) + asked * unsure[i] / unsure.sum()
+        for step in range(40):
+            q, y, other = np.zeros(4, np.int32), np.zeros(R, np.int32), np.zeros(R, np.int32)
+            chance = look(task, 0, S, kind, about, mode, KEY, step, q, y, other)
+            if chance > 0:
+                what = tuple(other.tolist()) if kind == codes.PAIR else tuple(q[:3].tolist())
+                assert chance == pytest.approx(chances[what], rel=1e-3)
+    assert several > 0
 
 
 # Expected F1

@@ -28,18 +28,23 @@ def sigma(d):
 
 @pytest.mark.parametrize("e", [0.0, 0.1, 0.4])
 def test_which_is_better(e):
+    """A rater who errs gives one of the other two answers, as one who names a label does."""
     task, S = made()
     for one, two in [(0, 1), (8, 3)]:
 
         def first(S, one=one, two=two):
-            return (1 - e) * sigma(S[one, 0] - S[two, 0]) + e * sigma(S[two, 0] - S[one, 0])
+            return (1 - 1.5 * e) * sigma(S[one, 0] - S[two, 0]) + e / 2
+
+        def second(S, one=one, two=two):
+            return (1 - 1.5 * e) * sigma(S[two, 0] - S[one, 0]) + e / 2
 
         found = [
             checked(task, S, codes.PAIR, Q, one, two, codes.FIRST, e, e, first),
-            checked(task, S, codes.PAIR, Q, one, two, codes.SECOND, e, e, lambda S: 1 - first(S)),
+            checked(task, S, codes.PAIR, Q, one, two, codes.SECOND, e, e, second),
         ]
+        assert sum(p for p, _ in found) == pytest.approx(1 - e / 2)  # the rest: a tie, said in error
         assert sum(p * D for p, D in found) == pytest.approx(np.zeros((R, 1)), abs=1e-9)
-        checked(task, S, codes.PAIR, Q, one, two, codes.TIE, e, e, lambda S: np.sqrt(first(S) * (1 - first(S))))
+        checked(task, S, codes.PAIR, Q, one, two, codes.TIE, e, e, lambda S: np.sqrt(first(S) * second(S)))
     assert options(task, 0, codes.PAIR, 0) == 3
 
 

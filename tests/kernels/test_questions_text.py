@@ -67,7 +67,7 @@ def test_pair(L, e):
         found = [
             checked(
                 task, S, codes.PAIR, shown(one), one, two, answer, e, e,
-                lambda S, right=right: (1 - e) * twins.softmax(S[0])[right].sum() + e / 3,
+                lambda S, right=right: (1 - 1.5 * e) * twins.softmax(S[0])[right].sum() + e / 2,
             )
             for answer, right in [(codes.FIRST, [one]), (codes.SECOND, [two]), (codes.TIE, others)]
         ]  # fmt: skip

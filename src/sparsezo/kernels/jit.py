@@ -39,7 +39,7 @@ def _sources() -> list[Path]:
     """All that is compiled into the loop."""
     package = Path(__file__).parent.parent
     kernels, tasks = package / "kernels", package / "tasks"
-    compiled = ("kernel", "questions_kernel", "chains", "events", "expected_f1", "expected_accuracy")
+    compiled = ("kernel", "questions_kernel", "chains", "events", "expected_f1", "expected_accuracy", "better_of_two")
     return sorted([*kernels.rglob("*.py"), *(file for name in compiled for file in tasks.glob(f"*/{name}.py"))])
 
 

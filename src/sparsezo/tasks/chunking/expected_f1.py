@@ -71,7 +71,7 @@ def expected_f1(
 
     Room: edges, tokens; now, after, 3 x tags x LANES.
     """
-    n_z = _mark_edges(z, R, kind, chunk_type, edges)
+    n_z = mark_edges(z, R, kind, chunk_type, edges)
     if n_z == 0:
         return _no_chunk(E, R, K, kind, chunk_type, now[0, :, 0], after[0, :, 0])
     row = nodes_for(R + n_z) // LANES - 1
@@ -90,7 +90,7 @@ def expected_f1(
 
 
 @kernel
-def _mark_edges(z: Any, R: Any, kind: Any, chunk_type: Any, edges: Any) -> Any:
+def mark_edges(z: Any, R: Any, kind: Any, chunk_type: Any, edges: Any) -> Any:
     """edges[i]: what z does at token i, of BEGINS, ENDS (what was open before), and nothing; returns its chunks."""
     n_z, before = 0, -1
     for i in range(R):
@@ -222,7 +222,7 @@ def expected_f1_gradient(
 
     Room: edges, tokens; forward, tokens x 3 x tags x LANES; now, after, 3 x tags x LANES; p, 2 x tags.
     """
-    n_z = _mark_edges(z, R, kind, chunk_type, edges)
+    n_z = mark_edges(z, R, kind, chunk_type, edges)
     if n_z == 0:
         value = _no_chunk_gradient(E, R, K, start, kind, forward, now[0, :, 0], after[0, :, 0], DP)
     else:

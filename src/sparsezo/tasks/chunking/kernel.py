@@ -17,6 +17,7 @@ from sparsezo.kernels.jit import kernel
 from sparsezo.kernels.protocol import implements
 from sparsezo.kernels.simd import LANES
 from sparsezo.tasks.chunking import chains
+from sparsezo.tasks.chunking.better_of_two import STATES
 from sparsezo.tasks.chunking.events import ANYTHING, given_event, other_than, shown_pairs
 from sparsezo.tasks.chunking.expected_accuracy import expected_accuracy_gradient
 from sparsezo.tasks.chunking.expected_f1 import expected_f1, expected_f1_gradient, node_table
@@ -41,6 +42,9 @@ class ChunkScratch(NamedTuple):
     Q: NDArray[np.float32]  # tokens x tags: how likely each is shown
     unsure: NDArray[np.float32]  # tokens
     wanted: NDArray[np.int16]  # tokens: an event
+    edges2: NDArray[np.int8]  # which of two is better: tokens
+    counted: NDArray[np.float32]  # ... tokens x tags x states
+    worth: NDArray[np.float32]  # ... 2 x tags x states
 
 
 class ChunkTask(NamedTuple):
@@ -346,7 +350,7 @@ def chunk_task(
     chunks: bool = True,
     rates: bool = False,
 ) -> ChunkTask:
-    """A task with room for its longest input; ``risk``: the annealed criterion's room too, ``rates``: that of ratings.
+    """A task with room for its longest input; ``risk``: the annealed criterion's too, ``rates``: ratings' and pairs'.
 
     n_tags: how many of the tags in kind may be predicted, the first ones; all of them by default. chunks: the loss is
     1 - F1 of chunks; else it is 1 - accuracy, and kind and chunk_type are not looked at.
@@ -373,6 +377,9 @@ def chunk_task(
         Q=room(most, K),
         unsure=room(most),
         wanted=np.zeros(most, np.int16),
+        edges2=np.zeros(most, np.int8),
+        counted=room(most if rates else 0, K, STATES),
+        worth=room(2, K, STATES),
     )
     return ChunkTask(
         n_tags=K,

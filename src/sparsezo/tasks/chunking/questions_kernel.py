@@ -13,7 +13,6 @@ import numpy as np
 from sparsezo.kernels import protocol
 from sparsezo.kernels.codes import (
     ABOUT_CHUNK,
-    AT_ONCE,
     AT_RANDOM,
     FIRST,
     LABEL,
@@ -26,18 +25,21 @@ from sparsezo.kernels.codes import (
     SPAN,
     SPAN_BASE,
     TIE,
+    UNSURE,
     YES,
 )
 from sparsezo.kernels.jit import kernel
 from sparsezo.kernels.protocol import implements
 from sparsezo.kernels.random import uniform
 from sparsezo.tasks.chunking import chains, events
+from sparsezo.tasks.chunking.better_of_two import better_gradient
 from sparsezo.tasks.chunking.kernel import ChunkGold, ChunkTask, expand, expected_quality_gradient
 
 _F = np.float32
 _SHARE = 4.0  # of a sentence's unsureness: above 1 / 4 in sum it is always asked about
 _NEARLY_ONE = 1 - 1e-6
 _LEAST_LOSS = 1e-4  # that is expected: float32 knows 1 - E[F1] and its gradient to some 1e-7, divided by it
+_LEAST_CHANCE = 1e-30  # of an answer about a pair: below it float32's sums have no digits left, and it counts as 0
 _LEAST_GOOD = 1e-20  # ... but E[F1] to its last bits, however small
 
 
@@ -53,7 +55,10 @@ def _chain(task: Any, x: Any, S: Any) -> None:
 def _look(
     task: Any, x: Any, S: Any, kind: Any, about: Any, mode: Any, key: Any, step: Any, q: Any, y: Any, other: Any
 ) -> Any:
-    """Token i is unsure by v_i = (1 - P(best tag))^2; a sentence is passed over but with probability 4 sum v."""
+    """Token i is unsure by v_i = (1 - P(best tag))^2; a sentence is passed over but with probability 4 sum v.
+
+    The chance of a question about a chunk or a pair is that of all tokens that lead to it.
+    """
     _chain(task, x, S)
     R, K, room = task.tokens[x], task.n_tags, task.scratch
     events.shown_marginals(room.E, R, K, task.start, task.shown, room.p, room.Q)
@@ -62,41 +67,40 @@ def _look(
         top = room.Q[i, 0]
         for l in range(1, K):
             top = max(top, room.Q[i, l])
-        room.unsure[i] = (1 - top) * (1 - top)
+        room.unsure[i] = (1 - top) * (1 - top) if mode != AT_RANDOM else _F(1)  # at random: every token alike
         total += room.unsure[i]
-    asked = 1.0 if mode == AT_ONCE else min(1.0, _SHARE * total)
-    if mode == AT_RANDOM:
-        i = min(int(uniform(key, step, 1) * R), R - 1)
-        chance = 1.0 / R
-    else:
-        if uniform(key, step, 0) >= asked or total <= 0:
-            return 0.0
-        rest = uniform(key, step, 1) * total
-        i = 0
-        while i < R - 1 and rest >= room.unsure[i]:
-            rest -= room.unsure[i]
-            i += 1
-        chance = asked * room.unsure[i] / total
+    asked: Any = min(1.0, _SHARE * total) if mode == UNSURE else 1.0
+    if uniform(key, step, 0) >= asked or total <= 0:
+        return 0.0
+    rest = uniform(key, step, 1) * total
+    i = 0
+    while i < R - 1 and rest >= room.unsure[i]:
+        rest -= room.unsure[i]
+        i += 1
     best = 0
     for l in range(1, K):
         if room.Q[i, l] > room.Q[i, best]:
             best = l
     q[0], q[1], q[2], q[3] = i, best, i, 0
+    ways = np.float64(room.unsure[i])  # to this question: of all tokens that lead to it
     if kind == PAIR:
-        _two_paths(task, R, i, best, y, other)
+        events.best_of_chain(room.E, R, K, room.best, room.back, y)
+        _second_path(task, R, i, y, other)
+        ways = _ways_to_pair(task, R, i, y, other)
     elif kind == RATE:  # whichever token it was
         events.best_of_chain(room.E, R, K, room.best, room.back, y)
-        chance = 1.0 if mode == AT_RANDOM else asked
+        return asked
     elif about == ABOUT_CHUNK or kind == SPAN:
         _chunk_at(task, R, i, q, y)
-    return chance
+        ways = _ways_to_chunk(task, R, i, q, y)
+    share = ways / total
+    return asked * (1.0 if share > 1 else share)
 
 
 @kernel
-def _two_paths(task: Any, R: Any, i: Any, best: Any, y: Any, other: Any) -> None:
-    """y: the best path; other: the best with another tag at token i."""
+def _second_path(task: Any, R: Any, i: Any, y: Any, other: Any) -> None:
+    """other: the best path with another tag at token i than y, the best path, has there."""
     K, room = task.n_tags, task.scratch
-    events.best_of_chain(room.E, R, K, room.best, room.back, y)
     before = y[i - 1] if i > 0 else task.start
     now = task.shown[before * K + y[i]]  # the best path's own tag there, which need not be the token's best
     second = -1
@@ -111,6 +115,26 @@ def _two_paths(task: Any, R: Any, i: Any, best: Any, y: Any, other: Any) -> None
             other[j] = y[j]
         return
     events.best_of_chain(room.E2, R, K, room.best, room.back, other)
+
+
+@kernel
+def _ways_to_pair(task: Any, R: Any, i: Any, y: Any, other: Any) -> Any:
+    """The unsureness of all tokens whose second path is ``other``, which token i's is: it differs from y there."""
+    K, room = task.n_tags, task.scratch
+    ways = 0.0
+    mine, its = task.start, task.start
+    for j in range(R):
+        differs = task.shown[mine * K + y[j]] != task.shown[its * K + other[j]]
+        mine, its = y[j], other[j]
+        if j == i:
+            ways += room.unsure[j]
+        elif differs and room.unsure[j] > 0:
+            _second_path(task, R, j, y, room.wanted)
+            same = True
+            for k in range(R):
+                same = same and room.wanted[k] == other[k]
+            ways += room.unsure[j] if same else 0.0
+    return ways
 
 
 @kernel
@@ -132,6 +156,22 @@ def _chunk_at(task: Any, R: Any, i: Any, q: Any, y: Any) -> None:
     while last + 1 < R and task.kind[room.wanted[last + 1]] == 2:
         last += 1
     q[0], q[1], q[2] = first, room.wanted[first], last
+
+
+@kernel
+def _ways_to_chunk(task: Any, R: Any, i: Any, q: Any, y: Any) -> Any:
+    """The unsureness of all tokens whose chunk is the one in q, which token i's is: they are in it."""
+    room = task.scratch
+    first, tag, last = q[0], q[1], q[2]
+    ways = 0.0
+    for j in range(first, last + 1):
+        if j == i:
+            ways += room.unsure[j]
+        elif room.unsure[j] > 0:
+            _chunk_at(task, R, j, q, y)
+            ways += room.unsure[j] if q[0] == first and q[1] == tag and q[2] == last else 0.0
+    q[0], q[1], q[2] = first, tag, last
+    return ways
 
 
 @kernel
@@ -278,30 +318,19 @@ def _of_span(task: Any, R: Any, q: Any, answer: Any, e: Any, DP: Any) -> Any:
 
 
 @kernel
-def _as_in(task: Any, R: Any, y: Any, other: Any) -> Any:
-    """The chain given that the truth is as in y wherever the two outputs show something else; its probability."""
-    K, room = task.n_tags, task.scratch
-    mine, its = task.start, task.start
-    for j in range(R):
-        here = task.shown[mine * K + y[j]]
-        room.wanted[j] = here if here != task.shown[its * K + other[j]] else events.ANYTHING
-        mine, its = y[j], other[j]
-    return events.given_event(room.E, R, K, task.start, task.shown, room.wanted, room.p, room.E2)
-
-
-@kernel
 def _of_pair(task: Any, R: Any, y: Any, other: Any, answer: Any, e: Any, DP: Any) -> Any:
-    if answer == FIRST:
-        return _climb(task, R, e / 3, 1 - e, _as_in(task, R, y, other), DP)
-    P2 = _as_in(task, R, other, y)
-    if answer == SECOND:
-        return _climb(task, R, e / 3, 1 - e, P2, DP)
-    P1 = _as_in(task, R, y, other)
-    # tie: M_tie = (M - P1 M1 - P2 M2) / (1 - P1 - P2)
-    likelihood = (1 - e) * max(1 - P1 - P2, 1 - _NEARLY_ONE) + e / 3
-    _learn(task, R, -(1 - e) * P1 / likelihood, DP)
-    _as_in(task, R, other, y)
-    _learn(task, R, -(1 - e) * P2 / likelihood, DP)
+    """A rater who errs gives one of the other two answers."""
+    K, room = task.n_tags, task.scratch
+    tags = (y, other, answer, task.kind, task.chunk_type, task.chunks, room.edges, room.edges2)
+    P = better_gradient(room.E, R, K, task.start, *tags, room.counted, room.worth[0], room.worth[1], room.p, DP)
+    if not np.isfinite(P):
+        return P
+    P = P if P >= _LEAST_CHANCE else 0.0
+    likelihood = e / 2 + (1 - 1.5 * e) * P
+    slope = _F((1 - 1.5 * e) / likelihood) if P > 0 else _F(0)
+    for i in range(R):
+        for j in range(K * K):
+            DP[i, j] *= slope
     return likelihood
 
 

@@ -23,7 +23,7 @@ from sparsezo import bounds
 from sparsezo.errors import DataError, UsageError, quoted
 from sparsezo.kernels.inputs.sparse import FACTORED_ROWS, ranks, sparse_inputs
 from sparsezo.notes import say
-from sparsezo.questions import A_LOSS, WHICH, YES_NO, Questions
+from sparsezo.questions import A_LOSS, WHICH, YES_NO, Answers, Questions
 from sparsezo.storage import limits
 from sparsezo.tasks.base import Problem, Scores
 from sparsezo.tasks.chunking import questions_kernel  # noqa: F401  (how it is asked about)
@@ -232,11 +232,11 @@ class Chunking:
         )
 
     def _questions(self, asks: bool) -> Questions:
-        """asks: there is room for ratings, too."""
+        """asks: there is room for pairs and ratings, too."""
         labels = {tag: k for k, tag in enumerate(self.tags)}
-        offered = {("part", "token"): YES_NO, ("label", "token"): labels, ("pair", "token"): WHICH}
+        offered: dict[tuple[str, str], Answers] = {("part", "token"): YES_NO, ("label", "token"): labels}
         if asks:
-            offered["rate", "token"] = A_LOSS
+            offered |= {("pair", "token"): WHICH, ("rate", "token"): A_LOSS}
         if self.scheme != PLAIN:  # a chunk is known by the tag that begins it
             types = {tag[2:] or "chunk": k for tag, k in labels.items() if tag[0] == "B"}
             labels = {**types, OUTSIDE: len(self.tags) - 1}

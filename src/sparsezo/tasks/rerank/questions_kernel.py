@@ -48,15 +48,19 @@ def _sigma(d: Any) -> Any:
 def _evidence(
     task: Any, x: Any, S: Any, kind: Any, about: Any, q: Any, y: Any, other: Any, answer: Any, e0: Any, e1: Any, D: Any
 ) -> Any:
-    """Pr(first) = (1 - e) sigma(s1 - s2) + e sigma(s2 - s1); a tie is half of each answer."""
+    """Pr(first) = (1 - 1.5 e) sigma(s1 - s2) + e / 2, as a rater who errs gives one of the other two answers.
+
+    A tie is half of each answer: Davidson's model of ties, where they are rare.
+    """
     for j in range(task.offsets[x + 1] - task.offsets[x]):
         D[j, 0] = 0
     d = np.float64(S[y[0], 0]) - np.float64(S[other[0], 0])
     if not np.isfinite(d):
         return np.nan
     up, down = _sigma(d), _sigma(-d)
-    slope = (1 - 2 * e0) * up * down
-    first, second = (1 - e0) * up + e0 * down, (1 - e0) * down + e0 * up
+    scale = 1 - 1.5 * e0
+    slope = scale * up * down
+    first, second = scale * up + e0 / 2, scale * down + e0 / 2
     if answer == FIRST:
         step, likelihood = slope / max(first, 1e-300), first
     elif answer == SECOND:

@@ -117,22 +117,22 @@ def _evidence(
 
 @kernel
 def _of_pair(task: Any, one: Any, two: Any, answer: Any, e: Any, D: Any) -> Any:
-    """A tie: it is neither of the two."""
-    p = task.scratch.p
+    """A tie: it is neither of the two. A rater who errs gives one of the other two answers."""
+    p, base, scale = task.scratch.p, e / 2, 1 - 1.5 * e
     if answer != TIE:
         k = one if answer == FIRST else two
-        likelihood = (1 - e) * np.float64(p[k]) + e / 3
+        likelihood = base + scale * np.float64(p[k])
         if likelihood > 0:
-            _step(task, (1 - e) * np.float64(p[k]) / likelihood, k, D)
+            _step(task, scale * np.float64(p[k]) / likelihood, k, D)
         return likelihood
     rest = 0.0
     for j in range(task.n_classes):
         if j != one and j != two:
             rest += p[j]
     rest = max(rest, _TINY)
-    likelihood = (1 - e) * rest + e / 3
-    _step(task, -(1 - e) * np.float64(p[one]) / likelihood, one, D)
-    _step(task, -(1 - e) * np.float64(p[two]) / likelihood, two, D)
+    likelihood = base + scale * rest
+    _step(task, -scale * np.float64(p[one]) / likelihood, one, D)
+    _step(task, -scale * np.float64(p[two]) / likelihood, two, D)
     return likelihood
 
 
