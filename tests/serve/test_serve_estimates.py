@@ -6,10 +6,13 @@ import numpy as np
 import pytest
 from sessions import Clock, opened, same_as_replay, someone
 
-from sparsezo.serve.audit import ENOUGH_TWICE
+from sparsezo.serve.audit import ENOUGH_TWICE, Share
 from sparsezo.serve.choosing import alternately
-from sparsezo.serve.estimates import LEAST_TWICE, audited, estimated, forecast_of
+from sparsezo.serve.estimates import LEAST_TWICE, Estimated, audited, estimated, forecast_of
 from sparsezo.serve.log import BELIEF, EventRow, QuestionRow
+from sparsezo.serve.people import ErrorRates
+
+SURELY = Share(0.1, 0.1, 0.1)
 
 
 def question(number, believed=0.7, again=None, kind="part"):
