@@ -228,8 +228,9 @@ def main() -> None:
     parser.add_argument("--rival", action="store_true")
     parser.add_argument("--minutes", default="48,240", help="of the rival")
     parser.add_argument("--clusters", default="auto", help="of the rival")
-    parser.add_argument("more", nargs="*", help="options of serve, behind --")
-    args = parser.parse_args()
+    ours, _, more = " ".join(sys.argv[1:]).partition(" -- ")  # options of serve stand behind --
+    args = parser.parse_args(ours.split())
+    args.more = more.split()
     found = [(rival if args.rival else run)(args, seed) for seed in range(args.seeds)]
     means = {look: round(statistics.mean(each[look] for each in found), 3) for look in found[0]}
     print(f"mean of {args.seeds}: {means}")

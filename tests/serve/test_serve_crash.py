@@ -42,9 +42,15 @@ def crowd(folder: str) -> None:
         with contextlib.suppress(Exception):  # nothing is left to ask: the others go on until the kill
             work(*args)
 
-    for k, person in enumerate(people):
-        threading.Thread(target=guarded, args=(person, random.Random(f"{folder} {k}")), daemon=True).start()
-    threading.Event().wait()
+    threads = [
+        threading.Thread(target=guarded, args=(person, random.Random(f"{folder} {k}")), daemon=True)
+        for k, person in enumerate(people)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    os._exit(0)  # nobody has a question left: ended as by a kill, so that whoever listens does not wait for ever
 
 
 def killed_after(folder, lines: int) -> list[str]:
