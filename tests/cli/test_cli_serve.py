@@ -6,11 +6,13 @@ import socket
 import sys
 from pathlib import Path
 
+import numba
 import numpy as np
 import pytest
 
 from sparsezo.model import load_model
 from sparsezo.serve import server
+from sparsezo.serve.session import Session
 from sparsezo.storage.locks import locked
 from sparsezo.tasks.registry import kind
 
@@ -334,3 +336,19 @@ def test_guidelines_are_kept_with_the_session(served, tmp_path):
     (tmp_path / "long.md").write_text("x " * 200_000)
     code, _, err = served("chunking", "--log", "raw.serve", "--guidelines", "long.md")
     assert (code, "long.md" in err.splitlines()[-1]) == (1, True)
+
+
+def test_compiling_is_said_at_the_start_and_once(served, monkeypatch):
+    def compiling(of):
+        def also(self, *words, **more):
+            numba.njit(lambda x: x + 1)(1)
+            return of(self, *words, **more)
+
+        return also
+
+    for name in ("__init__", "warm_up"):
+        monkeypatch.setattr(Session, name, compiling(getattr(Session, name)))
+    _, _, err = served("chunking", "--inputs", "raw.txt", "--tags", "NP", answers=0)
+    lines = err.splitlines()
+    assert lines.count("compiling, once on this machine: about half a minute") == 1
+    assert lines.index("compiling, once on this machine: about half a minute") < len(lines) - 2

@@ -99,19 +99,26 @@ def run_serve(kind: TaskKind, values: Mapping[str, Any]) -> None:
     extras.need("serve", kind.reading_extra, kind.metric_extra if values["dev"] else None)
     folder = _folder(kind, values)
     guidelines = _guidelines(options.guidelines)
-    with _nothing_collected(), show.compiling_noted():
-        from sparsezo.serve.server import check_port, serve
+    with contextlib.ExitStack() as starting:
+        starting.enter_context(show.compiling_noted())
+        with _nothing_collected():
+            from sparsezo.serve.server import check_port, serve
 
-        check_port(options.host, options.port)  # before a folder is made
-        session = _session(kind, values, options, folder)
-    with session:
-        links = _links(session, options)
-        if guidelines is not None:
-            session.set_guidelines(guidelines)
-        try:
-            serve(session, options.host, options.port, lambda url: _introduce(session, url, links, values["open"]))
-        finally:
-            show.note(f"stopped: {session.status()['answers']:,} answers in {folder}; the same command goes on")
+            check_port(options.host, options.port)  # before a folder is made
+            session = _session(kind, values, options, folder)
+        with session:
+            links = _links(session, options)
+            if guidelines is not None:
+                session.set_guidelines(guidelines)
+
+            def ready(url: str) -> None:
+                _introduce(session, url, links, values["open"])
+                starting.close()
+
+            try:
+                serve(session, options.host, options.port, ready)
+            finally:
+                show.note(f"stopped: {session.status()['answers']:,} answers in {folder}; the same command goes on")
 
 
 def _back_up(kind: TaskKind, values: Mapping[str, Any]) -> None:
@@ -310,8 +317,7 @@ def _introduce(session: Session, url: str, links: Mapping[str, str | None], want
 
     from sparsezo.cli import show
 
-    with show.compiling_noted():
-        session.warm_up()
+    session.warm_up()
     admins = {each.name for each in session.persons.values() if each.admin}
     addresses = {
         name: f"{url}/{'admin' if name in admins else ''}#{token}" for name, token in links.items() if token is not None
