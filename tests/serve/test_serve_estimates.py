@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from sessions import Clock, opened, same_as_replay, someone
 
-from sparsezo.serve.audit import ENOUGH_TWICE, Share
+from sparsezo.serve.audit import ENOUGH_TWICE, Share, SpanCounts, span_shares
 from sparsezo.serve.choosing import alternately
 from sparsezo.serve.estimates import LEAST_TWICE, Estimated, audited, estimated, forecast_of
 from sparsezo.serve.log import BELIEF, EventRow, QuestionRow
@@ -106,7 +106,8 @@ def test_a_second_answer_says_how_people_err_and_is_no_more_evidence_of_the_mode
     assert (both["twice"]["same"], both["twice"]["split"]) == (20, 0)
 
 
-def test_audits_are_asked_of_a_second_person_and_never_learned_from(tmp_path):
+def test_audits_are_asked_of_a_second_person_and_never_learned_from(tmp_path, monkeypatch):
+    monkeypatch.setattr("sparsezo.serve.core.secrets.randbits", lambda _: 11)  # what is audited is drawn by it
     with opened(tmp_path / "s", audit=30, audit_whole=2, max_ahead=1, clock=Clock()) as session:
         people = [someone(session, name) for name in ("Ann", "Bob")]
         k = 0
@@ -136,6 +137,42 @@ def test_audits_are_asked_of_a_second_person_and_never_learned_from(tmp_path):
         assert found["majority"] == {"label": "O", "agreed": 30, "name": session._called("O")}
         assert found["spans"]["sentences"] == 2
         assert same_as_replay(session)
+
+
+def test_sentences_that_two_people_named_widen_the_intervals_of_spans(tmp_path, monkeypatch):
+    monkeypatch.setattr("sparsezo.serve.core.secrets.randbits", lambda _: 11)
+    monkeypatch.setattr("sparsezo.serve.choosing.AUDIT_TWICE", 1.0)
+    with opened(tmp_path / "s", audit_whole=4, max_ahead=1, clock=Clock()) as session:
+        people = [someone(session, name) for name in ("Ann", "Bob")]
+        for person in people:
+            session.ask(person)  # both are there before the first audit
+        k = 0
+        while session.chooser._left or session.desk.second or any(each.audit for each in session.desk.open.values()):
+            person = people[k % 2]
+            k += 1
+            asked = session.ask(person)[0]
+            named = "B-NP" if person is people[0] or asked["shown"]["first"] % 2 else "O"  # Bob has every other one
+            session.tell(person, asked["id"], named if asked["kind"] == "label" else "yes")
+        session.clock.now += 10
+        found = session.status()["audit"]["spans"]
+        said = {}
+        for row in session.audit_table():
+            said.setdefault(row["x"], {}).setdefault(row["first"], []).append(row)
+        counts = []
+        for tokens in said.values():
+            rows = [tokens[i] for i in range(len(tokens))]
+            assert all(len(each) == 2 for each in rows)
+            spans = session.contents.serving.chunks_in
+            one, two, model = (
+                set(spans([pick(each) for each in rows]))
+                for pick in (lambda e: e[0]["answer"], lambda e: e[1]["answer"], lambda e: e[0]["model"])
+            )
+            counts.append(SpanCounts(len(one & model), len(model), len(one), len(one & two), len(two)))
+        assert found["sentences"] == found["twice"] == 4
+        assert found["gold"] == sum(each.gold for each in counts)
+        assert found["f1"] == span_shares(counts)["f1"].as_dict()
+        alone = span_shares([SpanCounts(each.correct, each.predicted, each.gold) for each in counts])["f1"]
+        assert found["f1"]["high"] > alone.high + 0.02
 
 
 def test_one_person_alone_is_asked_no_audit_again_and_single_parts_and_sentences_come_alternately(tmp_path):

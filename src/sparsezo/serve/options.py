@@ -25,9 +25,9 @@ class ServeOptions:
     )
     audit_whole: int | None = option(
         None,
-        "Sentences set aside as well, and asked about whole once the parts are done: for F1 of chunks.",
+        "Sentences set aside as well, and asked about whole, in turn with the parts: for F1 of spans.",
         least=0,
-        shown=f"{AUDIT_WHOLE} with chunks, at most a hundredth of the inputs",
+        shown=f"{AUDIT_WHOLE} with spans, at most a hundredth of the inputs",
     )
     overlap: float = option(0.0, "Share of the questions, drawn at random, that a second person is asked, too.")
     person: tuple[str, ...] | None = option(None, "Somebody who answers; may be given again.", shown="person-1")
