@@ -531,3 +531,16 @@ def test_answers_and_iterations_whichever_ends_first(tasks):
         Training(task, data, settings)
     with pytest.raises(UsageError, match="`answers` 0"):
         Training(task, data, settings, answers=0)
+
+
+@pytest.mark.parametrize("rule", ["part", "pairwise"])
+def test_with_answers_the_share_of_updates_is_of_the_steps_that_were_done(rule):
+    task, train = Chunking.fit(chunking_corpus(60, seed=1), only="NP")
+    parts = Data(train, task.seen(chunking_corpus(20, seed=2)))
+    settings = Settings.complete({"rule": rule, "seed": 2}, task.defaults)
+    run = Training(task, parts, settings, answers=40)
+    result = run.go().model.result
+    learner = run.learner
+    assert learner.answers == 40 <= learner.step
+    assert learner.updates > 0
+    assert result["update_fraction"] == learner.updates / learner.step

@@ -38,18 +38,6 @@ def data():
     return task, Data(train, task.seen(chunking_corpus(40, seed=2)), task.seen(chunking_corpus(40, seed=3)))
 
 
-@pytest.mark.parametrize("rule", ["part", "pairwise"])
-def test_with_answers_the_share_of_updates_is_of_the_steps_that_were_done(data, rule):
-    task, parts = data
-    settings = Settings.complete({"rule": rule, "seed": 2}, task.defaults)
-    run = Training(task, parts, settings, answers=40)
-    result = run.go().model.result
-    learner = run.learner
-    assert learner.answers == 40 < learner.step
-    assert learner.updates > 0
-    assert result["update_fraction"] == learner.updates / learner.step
-
-
 class Changed:
     """A task with some things of its own, else as it was."""
 

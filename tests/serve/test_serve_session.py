@@ -193,6 +193,7 @@ def test_who_took_over_a_lease_has_it_after_a_restart_too(tmp_path):
     with opened(tmp_path / "s", clock=clock) as session:
         refused("late", session.tell, ann, id, "yes")
         assert session.ask(ann)[0]["id"] != id
+        assert session.flag(bob, id, "odd")["saved"]
         assert session.tell(bob, id, "yes")["saved"]
         assert [event.person for event, _ in session.log.answers()] == [bob.id]
 
@@ -208,14 +209,28 @@ def test_a_returned_question_does_not_go_to_who_has_answered_the_same(tmp_path):
         assert session.ask(cid)[0]["id"] == again
 
 
+def test_who_took_over_a_question_is_not_asked_it_as_the_second_person(tmp_path):
+    with opened(tmp_path / "s", clock=Clock(), overlap=1.0) as session:
+        ann, bob, cid = (someone(session, name) for name in ("Ann", "Bob", "Cid"))
+        id = session.ask(ann)[0]["id"]
+        session.clock.now += session.lease_seconds + 1
+        assert session.ask(bob)[0]["id"] == id
+        session.tell(bob, id, "yes")
+        assert session.log.question(int(session.ask(bob)[0]["id"][1:])).again is None
+        assert session.log.question(int(session.ask(cid)[0]["id"][1:])).again == 1
+
+
 def test_an_answer_that_was_taken_back_is_not_asked_of_a_second_person(tmp_path):
     with opened(tmp_path / "s", clock=Clock(), overlap=1.0) as session:
         ann, bob = someone(session, "Ann"), someone(session, "Bob")
         answered(session, ann, 1)
         session.undo(ann)
+        session.skip(ann, "q1")
         assert session.log.question(int(session.ask(bob)[0]["id"][1:])).again is None
+        session.undo(ann)
         session.tell(ann, "q1", "no")
         assert session.log.question(int(session.ask(bob)[0]["id"][1:])).again == 1
+        assert session.log.question(int(session.ask(bob)[0]["id"][1:])).again is None  # once
 
 
 @pytest.mark.parametrize("restart", [False, True])

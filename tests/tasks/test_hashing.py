@@ -219,7 +219,7 @@ def test_with_hash_bits_labels_must_be_the_same_and_in_the_same_order() -> None:
     other, _ = Chunking.fit(replace(TRAIN, tags=["B-VP", "I-VP", "O"]), hash_bits=10)
     assert (task.n_features, task.n_labels) == (other.n_features, other.n_labels)
     W = np.ones((task.n_features, task.n_labels), np.float32)
-    with pytest.raises(UsageError, match="the model to start from has other labels than 'B-VP'"):
+    with pytest.raises(UsageError, match="the model to start from has other labels than 'B-VP B-VP'"):
         joined(Model(task, W, {}, {}), other)
 
 
