@@ -21,7 +21,7 @@ COMMANDS = [
 ]  # fmt: skip
 OF_TRAIN = {
     "--train", "--dev", "--test", "--output", "--iterations", "--evaluate-every", "--checkpoint-seconds", "--resume",
-    "--force", "--json", "--init", "--insist", "--answers", "--scorer", "--scorer-seconds",
+    "--force", "--json", "--init", "--insist", "--answers", "--scorer", "--scorer-seconds", "--from-answers", "--passes",
     "--workers", "--engine", "--ray-address",
 }  # fmt: skip
 OF_TUNE = {
