@@ -21,8 +21,8 @@ COMMANDS = [
 ]  # fmt: skip
 OF_TRAIN = {
     "--train", "--dev", "--test", "--output", "--iterations", "--evaluate-every", "--checkpoint-seconds", "--resume",
-    "--force", "--json", "--init", "--insist", "--answers", "--scorer", "--scorer-seconds", "--from-answers", "--passes",
-    "--workers", "--engine", "--ray-address",
+    "--force", "--json", "--init", "--insist", "--answers", "--scorer", "--scorer-seconds",
+    "--workers", "--engine", "--ray-address", "--from-answers", "--passes",
 }  # fmt: skip
 OF_TUNE = {
     "--train", "--dev", "--iterations", "--seed", "--seeds", "--grid-h", "--grid-mu", "--grid-gamma", "--full-grid",

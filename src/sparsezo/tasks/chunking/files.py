@@ -31,6 +31,7 @@ from sparsezo.tasks.chunking.labels import learned_labels
 from sparsezo.tasks.chunking.options import AUTO, NO_CLUSTERS, ChunkingOptions, PredictOptions, ReadingOptions
 from sparsezo.tasks.chunking.raw import (
     corpus_of,
+    is_table,
     language_of,
     read_raw,
     read_stream,
@@ -108,7 +109,9 @@ def _read_train(files: Files, options: ChunkingOptions) -> tuple[Corpus, How]:
                 refuse_templates(path, options)
                 return read_crfsuite(path, stream), {}
             return read_conll(path, column=options.column, stream=stream), {}
-    if format in (TEXT, TABLE):
+    if format == TABLE:
+        raise is_table(path)
+    if format == TEXT:
         raise DataError(
             path,
             "looks like running text, without tags; name the types of spans to learn with `tags`, as in PER,LOC,ORG",
