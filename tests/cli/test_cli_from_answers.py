@@ -9,6 +9,8 @@ import pytest
 
 from sparsezo.model import load_model
 from sparsezo.serve import server
+from sparsezo.serve.folder import read
+from sparsezo.serve.log import Log
 
 RAW = "The cat sat on the mat .\nA dog saw the red house .\nHer house was small .\nThe dog ate a fish .\n" * 10
 DEV = "The B-NP\ncat I-NP\nsat O\n\nHer B-NP\nhouse I-NP\nwas O\n\n" * 3
@@ -23,9 +25,11 @@ def served(monkeypatch, program, tmp_path):
 
     def run(*words, answers=12):
         def serve(session, host, port, ready):
+            run.asked = []
             person = next(each for each in session.persons.values() if not each.admin)
             for _ in range(answers):
                 question = session.ask(person)[0]
+                run.asked.append(session.desk.row(int(question["id"][1:])))
                 session.tell(person, question["id"], (question["choices"] or [3])[0])
             name, _, pieces = session.export("answers.jsonl")
             (tmp_path / name).write_bytes(b"".join(pieces))
@@ -115,3 +119,78 @@ def test_what_does_not_go_together_is_one_line(session, program, tmp_path):
     assert (code, "give --train" in err) == (2, True)
     code, _, err = program("train", "chunking", "--train", "dev.txt", "--passes", "2", "-o", "m.szo")
     assert (code, "--passes is of --from-answers" in err) == (2, True)
+
+
+def log_of(folder):
+    """(meta, the audit set, questions)"""
+    log = Log(folder / "log.sqlite")
+    audit, questions = log.audit(), log.questions()
+    log.close()
+    return log.meta, audit, questions
+
+
+def test_a_new_session_begins_with_the_answers(session, program, tmp_path):
+    words = ["chunking", "--from-answers", "raw.serve", "--order", "1", "--log", "new"]
+    code, err = session(*words, answers=0)
+    assert code == 0, err
+    program("train", "chunking", "--from-answers", "raw.serve", "--order", "1", "-o", "m.szo")
+    program("replay", "new", "-o", "n.szo")
+    assert np.array_equal(load_model(tmp_path / "n.szo").W, load_model(tmp_path / "m.szo").W)
+    assert read(tmp_path / "new").task.order == 1
+    meta, old = log_of(tmp_path / "new")[0], log_of(tmp_path / "raw.serve")[0]
+    where = {"path": "raw.serve", "session": old["id"], "answers": 12, "passes": 5}
+    assert meta["from_answers"] == where
+    code, err = session(*words, answers=3)  # the same command goes on, with another session's answers since or not
+    assert code == 0, err
+    assert "going on with new" in err
+    code, err = session(*words, "--passes", "2")
+    assert (code, "--passes 2 (it has 5)" in err) == (2, True)
+    code, err = session("chunking", "--log", "raw.serve", "--from-answers", "new")
+    assert (code, "--from-answers new (it began without)" in err) == (2, True)
+
+
+def test_what_is_settled_is_not_asked_again(session, tmp_path):
+    known = {(row.x, *row.numbers) for row in session.asked}
+    spans = {(row.x, i) for row in session.asked for i in range(*_ends(row))}
+    assert len(known) == 12
+    session("chunking", "--from-answers", "raw.serve", "--log", "new", "--audit", "0", answers=40)
+    assert len(session.asked) == 40
+    for row in session.asked:
+        assert not all((row.x, i) in spans for i in range(*_ends(row)))
+
+
+def _ends(row):
+    first, _, last, _ = json.loads(row.numbers)
+    return first, last + 1
+
+
+def test_the_audit_set_is_never_what_was_learned_from(served, program, tmp_path):
+    served("chunking", "--inputs", "raw.txt", "--tags", "NP", "--audit", "10")
+    (tmp_path / "answers.jsonl").rename(tmp_path / "kept.jsonl")
+    _, audits, asked = log_of(tmp_path / "raw.serve")
+    assert served("chunking", "--from-answers", "raw.serve", "--log", "new", answers=0)[0] == 0
+    meta, mine, _ = log_of(tmp_path / "new")
+    assert mine == audits
+    assert (meta["audit"], meta["audit_parts"]) == (10, 10)
+    words = ["--from-answers", "kept.jsonl", "--inputs", "raw.txt", "--log", "third", "--audit", "15"]
+    code, err = served("chunking", *words, answers=0)
+    assert code == 0, err
+    meta, mine, _ = log_of(tmp_path / "third")
+    learned = {x for x, *_ in meta["settled"]}
+    assert learned
+    assert meta["audit_parts"] == 15
+    assert not {row.x for row in mine} & learned
+    assert all(row.audit is None or row.x not in learned for row in asked)
+
+
+def test_a_session_that_cannot_begin_so_is_one_line(session, tmp_path):
+    for words, message in [
+        (["--from-answers", "raw.serve"], "name the new session's folder with --log"),
+        (["--from-answers", "answers.jsonl", "--log", "new"], "give --inputs"),
+        (["--from-answers", "raw.serve", "--log", "new", "--tags", "VP"], "the answers are about NP"),
+        (["--inputs", "raw.txt", "--tags", "NP", "--log", "new", "--passes", "3"], "--passes is of --from-answers"),
+    ]:
+        code, err = session("chunking", *words)
+        assert code == 2, words
+        assert message in err.splitlines()[-1]
+        assert not (tmp_path / "new" / "log.sqlite").exists()

@@ -22,7 +22,7 @@ COMMANDS = [
 OF_TRAIN = {
     "--train", "--dev", "--test", "--output", "--iterations", "--evaluate-every", "--checkpoint-seconds", "--resume",
     "--force", "--json", "--init", "--insist", "--answers", "--scorer", "--scorer-seconds",
-    "--workers", "--engine", "--ray-address",
+    "--workers", "--engine", "--ray-address", "--from-answers", "--passes",
 }  # fmt: skip
 OF_TUNE = {
     "--train", "--dev", "--iterations", "--seed", "--seeds", "--grid-h", "--grid-mu", "--grid-gamma", "--full-grid",

@@ -195,6 +195,7 @@ def test_no_option_of_train_is_forgotten_above(commands, task):
     flags = {flag for param in commands[f"train {task}"].params for flag in param.opts if flag.startswith("--")}
     tried = set(" ".join([FILES, PACE, OPTIONS[task][0], *LEARNERS]).split())
     tried |= {"--stream", "--window", "--engine", "--ray-address"}  # elsewhere
+    tried |= {"--from-answers", "--passes"}  # test_cli_from_answers
     assert flags - tried - {"--init"} == {"--output", "--force", "--insist", "--json"}
     by_default = Settings()
     for name in SETTINGS:

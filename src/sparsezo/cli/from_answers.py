@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import inspect
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sparsezo.cli.options import given
+import typer
+
+from sparsezo.cli.options import given, parameter
 from sparsezo.errors import UsageError
 from sparsezo.options import described
 from sparsezo.settings import SETTINGS
@@ -24,6 +27,17 @@ if TYPE_CHECKING:
 
 _OF_ANSWERS = ("rule", "h", "step", "rater_error", "rehearse", "seed")  # settings that answers are learned with
 _NO_PLACE = ("iterations", "answers", "evaluate_every", "resume")
+
+
+def from_answers_parameters() -> list[inspect.Parameter]:
+    """Of train and serve: people's answers that were given already."""
+    answers = typer.Option(
+        "--from-answers",
+        help="Learn from the answers of a session with people: its folder, or its export answers.jsonl.",
+        metavar="SESSION|FILE",
+    )
+    passes = typer.Option("--passes", help="With --from-answers: so many times over all answers.", show_default="5")
+    return [parameter("from_answers", str | None, answers), parameter("passes", int | None, passes)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,7 +68,8 @@ def run_from_answers(kind: TaskKind, values: Mapping[str, Any]) -> None:
     answers = read_answers(values["from_answers"], kind.name)
     settings = settings_for(answers, given(values, dict.fromkeys(_OF_ANSWERS)))
     with alone(output, checkpoint):
-        start = begun(answers, values, train=values["train"] or (), init=values["init"])
+        own = {"init": values["init"], "error": values["rater_error"]}
+        start = begun(answers, values, train=values["train"] or (), **own)
         show.note(introduced(start, passes))
         show.note_compiling()
         model = learned(start, settings, passes)
@@ -84,8 +99,19 @@ def _refuse_what_has_no_place(values: Mapping[str, Any]) -> None:
         raise UsageError(f"`{name}` has no place with `from_answers`, whose answers are all learned from; leave it out")
 
 
-def begun(answers: Answers, values: Mapping[str, Any], *, train: Any, init: str | None) -> Start:
-    """``values``: the command line. ``train``: files of inputs, none where the answers' own are taken."""
+def begun(
+    answers: Answers,
+    values: Mapping[str, Any],
+    *,
+    train: Any,
+    init: str | None,
+    error: str | None = None,
+    defaults: Mapping[str, Any] | None = None,
+) -> Start:
+    """``values``: the command line. ``train``: files of inputs, none where the answers' own are taken.
+
+    ``error``: believed of all who answered; None: what was believed of each. ``defaults``: of the task's options.
+    """
     from sparsezo.serve.answers import placed
     from sparsezo.serve.folder import serving
     from sparsezo.tasks.loading import Files
@@ -93,14 +119,14 @@ def begun(answers: Answers, values: Mapping[str, Any], *, train: Any, init: str 
     kind = answers.kind
     if train:
         labels = serving(kind).labels_option(answers.made)
-        files = Files(tuple(train), values["dev"], values.get("test"), {**labels, **given(values, kind.options)})
-        loaded = kind.load(files)
+        options = {**labels, **(defaults or {}), **given(values, kind.options)}
+        loaded = kind.load(Files(tuple(train), values["dev"], values.get("test"), options))
         task, data, W = loaded.task, loaded.data.train, loaded.W
         held = (loaded.data.dev, loaded.data.test)
-        lessons = placed(answers, task, data, values["rater_error"])
+        lessons = placed(answers, task, data, error)
     else:
         task, data, W, *held = _own(answers, values)
-        lessons = placed(answers, task, None, values["rater_error"])
+        lessons = placed(answers, task, None, error)
     if init is not None:
         W = _joined(kind, init, task)
     return Start(answers, task, data, W, lessons, *held)
@@ -230,3 +256,34 @@ def learned(start: Start, settings: Settings, passes: int) -> Model:
     if start.test is not None:
         result["test"] = task.scores(start.test, predict(task.problem(start.test, learn=False), W)).value
     return Model(task, W, settings.as_dict(), result)
+
+
+def taken_over(start: Start, passes: int, *, audits: bool) -> dict[str, Any]:
+    """For a new session: what its log says of the answers, parts that need not be asked again, what may be audited.
+
+    ``audits``: the inputs are the session's own, so that its audit set, never learned from, can be the new one's.
+    """
+    from sparsezo.serve.answers import settled
+    from sparsezo.serve.folder import LOG
+    from sparsezo.serve.log import Log
+
+    answers = start.answers
+    about: dict[str, Any] = {
+        "from_answers": {
+            "path": answers.path,
+            "session": answers.id,
+            "answers": len(start.lessons),
+            "passes": passes,
+        },
+        "settled": settled(start.lessons),
+    }
+    if answers.contents is None and start.data is answers.inputs:
+        raise UsageError(f"`from_answers` {answers.path}: has no inputs beside those that were answered; give `inputs`")
+    if audits:
+        log = Log(Path(answers.path) / LOG)
+        rows = log.audit()
+        log.close()
+        if rows:
+            names = ("audit", "audit_whole", "audit_parts", "audit_inputs", "audit_seed")
+            return {"about": about | {name: log.meta[name] for name in names if name in log.meta}, "audit_set": rows}
+    return {"about": about, "answered": {each.question.x for each in start.lessons}}

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from sparsezo.cli.from_answers import from_answers_parameters
 from sparsezo.cli.options import command, given, insist_parameter, parameter, parameters
 from sparsezo.options import described, make_options
 from sparsezo.serve.options import ServeOptions
@@ -30,7 +31,7 @@ _OPTIONS = described(ServeOptions)
 _LEARNER = {name: SETTINGS[name] for name in ("rule", "about", "ask", "h", "step", "rater_error", "seed")}
 _NOT_HERE = ("test_ref",)  # of a task's options: about files that serve does not read
 _RATER_ERROR = "0.05"  # people err, until it is known how often
-_FILES = ("model",)  # options of a session that name what it starts from
+_FILES = ("model", "from_answers")  # options of a session that name what it starts from
 
 
 def serve_app(*, whole: bool = True) -> typer.Typer:
@@ -60,6 +61,7 @@ def _parameters(kind: TaskKind) -> list[inspect.Parameter]:
     model = typer.Option("--model", help="A model to start from, found again by its features' names.", metavar="FILE")
     dev = typer.Option("--dev", help="Labelled inputs to watch the model by.", metavar="FILE")
     copy = typer.Option("--backup", help="Copy the session to this new folder, also while it is served, and stop.")
+    from_answers, passes = from_answers_parameters()
     browser = typer.Option("--open/--no-open", help="Open the first person's page.", show_default="on a terminal")
     h = ", ".join(f"{kind.defaults(rule, 'adagrad', None)[0]:g} for {rule}" for rule in kind.asks)
     texts = {"rule": kind.asks[0], "h": h, "step": "adagrad", "rater_error": f"{_RATER_ERROR}, until it is known"}
@@ -69,6 +71,8 @@ def _parameters(kind: TaskKind) -> list[inspect.Parameter]:
         parameter("inputs", list[str] | None, inputs),
         parameter("log", Path | None, log),
         parameter("model", str | None, model),
+        from_answers,
+        passes,
         parameter("dev", str | None, dev),
         *parameters(_OPTIONS, SESSION),
         parameter("backup", Path | None, copy),
@@ -160,10 +164,14 @@ def _folder(kind: TaskKind, values: Mapping[str, Any]) -> Path:
     from sparsezo.errors import UsageError
     from sparsezo.serve.folder import is_log
 
+    if values["log"] is None and not values["inputs"] and values["from_answers"]:
+        raise UsageError(f"`from_answers` {values['from_answers']}: name the new session's folder with `log`")
     if values["log"] is None and not values["inputs"]:
         raise UsageError("give `inputs`, a file to ask about, or `log`, a session to go on with")
+    if values["passes"] is not None and values["from_answers"] is None and not is_log(values["log"] or Path()):
+        raise UsageError("`passes` is of `from_answers`; leave it out")
     folder: Path = values["log"] or Path(Path(values["inputs"][0]).name.split(".")[0] + ".serve")
-    if not values["inputs"] and not is_log(folder):
+    if not values["inputs"] and not values["from_answers"] and not is_log(folder):
         raise UsageError(f"{folder}: there is no session to go on with; give `inputs`")
     return folder
 
@@ -173,9 +181,12 @@ def _session(kind: TaskKind, values: Mapping[str, Any], options: ServeOptions, f
     from sparsezo.serve.folder import is_log
     from sparsezo.serve.session import Session
 
+    own: dict[str, Any] = {}
     if is_log(folder):
         contents, dev = _known(kind, values, folder)
         show.note(f"going on with {folder}")
+    elif values["from_answers"] is not None:
+        contents, dev, own = _from_answers(kind, values)
     else:
         contents, dev = _loaded(kind, values)
     return Session(
@@ -191,7 +202,8 @@ def _session(kind: TaskKind, values: Mapping[str, Any], options: ServeOptions, f
         overlap=options.overlap,
         lease_seconds=options.lease_seconds,
         source=_source(options.source),
-        about=_about(kind, values),
+        about={**_about(kind, values), **own.pop("about", {})},
+        **own,
     )
 
 
@@ -220,6 +232,24 @@ def _loaded(kind: TaskKind, values: Mapping[str, Any]) -> tuple[Contents, Any]:
     return Contents(kind, loaded.task, loaded.data.train, settings, W), loaded.data.dev
 
 
+def _from_answers(kind: TaskKind, values: Mapping[str, Any]) -> tuple[Contents, Any, dict[str, Any]]:
+    """A session that begins with what another's answers teach; and what else it takes from there."""
+    from sparsezo.cli import show
+    from sparsezo.cli.from_answers import begun, introduced, learned, passes_of, taken_over
+    from sparsezo.serve.answers import read_answers, settings_for
+    from sparsezo.serve.folder import Contents
+
+    passes = passes_of(values)
+    answers = read_answers(values["from_answers"], kind.name)
+    settings = settings_for(answers, given(values, _LEARNER))
+    start = begun(answers, values, train=values["inputs"] or (), init=values["model"], defaults=kind.serve_defaults)
+    show.note(introduced(start, passes))
+    W = learned(replace(start, dev=None), settings, passes).W
+    audits = not values["inputs"] and values["audit"] is None and values["audit_whole"] is None
+    own = taken_over(start, passes, audits=audits)
+    return Contents(kind, start.task, start.data, settings, W), start.dev, own
+
+
 def _known(kind: TaskKind, values: Mapping[str, Any], folder: Path) -> tuple[Contents, Any]:
     """From its folder: a session that goes on. What is given must be as it was."""
     from sparsezo.errors import UsageError
@@ -240,7 +270,8 @@ def _known(kind: TaskKind, values: Mapping[str, Any], folder: Path) -> tuple[Con
     own = {name: log.meta.get(name, 0) for name in ("audit", "audit_whole", "overlap")}
     kept = {**contents.settings.as_dict(), **serving(kind).kept_options(contents.task), **own}
     options = {name: value for name, value in options.items() if name not in files}
-    now = {**options, **given(values, {**_LEARNER, **own})}
+    kept["passes"] = log.meta.get("from_answers", {}).get("passes")
+    now = {**options, **given(values, {**_LEARNER, **own, "passes": None})}
     defaults = {name: each.default for name, each in kind.options.items()} | dict(kind.serve_defaults)
     found = differences(log.meta, kept, now, defaults, inputs=values["inputs"] or (), files=files)
     if found:

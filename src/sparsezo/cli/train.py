@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from sparsezo.cli.from_answers import from_answers_parameters
 from sparsezo.cli.options import command, default_texts, given, insist_parameter, parameter, parameters
 from sparsezo.interrupts import CHECKPOINT_SECONDS
 from sparsezo.options import described, make_options
@@ -62,17 +63,6 @@ def data_parameters(kind: TaskKind, *, dev_required: bool, train_required: bool 
         parameter("train", list[str], train, empty) if train_required else parameter("train", list[str] | None, train),
         parameter("dev", str, dev, empty) if dev_required else parameter("dev", str | None, dev),
     ]
-
-
-def from_answers_parameters() -> list[inspect.Parameter]:
-    """Of train and serve: people's answers that were given already."""
-    answers = typer.Option(
-        "--from-answers",
-        help="Learn from the answers of a session with people: its folder, or its export answers.jsonl.",
-        metavar="SESSION|FILE",
-    )
-    passes = typer.Option("--passes", help="With --from-answers: so many times over all answers.", show_default="5")
-    return [parameter("from_answers", str | None, answers), parameter("passes", int | None, passes)]
 
 
 def _require_train(values: Mapping[str, Any]) -> None:

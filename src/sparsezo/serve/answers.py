@@ -385,3 +385,16 @@ def learn(
             learner.learn_from(each.question, each.answer, kind=each.kind, error=each.error)
         if look is not None:
             look(done)
+
+
+def settled(lessons: Iterable[Lesson]) -> list[list[int]]:
+    """[input, first, last, 1 where a span was answered] of what is known by the answers: not to be asked again."""
+    found: dict[tuple[int, int, int, int], None] = {}
+    for each in lessons:
+        first, _, last, _ = each.question.numbers
+        if each.kind == "span":
+            ends = each.answer if isinstance(each.answer, dict) else {"first": first, "last": last}
+            found[each.question.x, min(first, ends["first"]), ends["last"], 1] = None
+        elif each.kind == "label" or (each.kind == "part" and each.answer == "yes"):
+            found[each.question.x, first, last, 0] = None
+    return [list(each) for each in found]

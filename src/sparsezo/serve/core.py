@@ -9,7 +9,7 @@ import random
 import secrets
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -77,8 +77,14 @@ class Core:
         max_ahead: int = MAX_AHEAD,
         source: Sequence[str] | None = None,
         about: Mapping[str, Any] | None = None,
+        audit_set: Sequence[AuditRow] | None = None,
+        answered: Collection[int] = (),
         clock: Callable[[], float] = time.time,
     ) -> None:
+        """``audit_set``: of a new session, one that was drawn before; ``about`` then has the numbers that go with it.
+
+        ``answered``: inputs that the weights to start from have learned from, which are not audited.
+        """
         if RULES[settings.rule].asks:
             settings = replace(settings, rehearse=0)  # an answer taken back would cost all that was gone over since
         self.contents = Contents(kind, task, data, settings, W)
@@ -91,30 +97,26 @@ class Core:
         self.offered = problem.questions
         self.learner = Learner(problem, settings, W)  # what does not go together is refused before a log is made
         with contextlib.ExitStack() as held:
-            self.log = self._opened(held, audit, audit_whole, overlap, about or {})
+            self.log = self._opened(held, (audit, audit_whole, answered), audit_set, overlap, about or {})
             held.callback(self.log.close)
             self._start(dev)
             held.callback(self._stop)
             self._held = held.pop_all()
 
     def _opened(
-        self, held: contextlib.ExitStack, audit: int, whole: int, overlap: float, about: Mapping[str, Any]
+        self,
+        held: contextlib.ExitStack,
+        audits: tuple[int, int, Collection[int]],
+        audit_set: Sequence[AuditRow] | None,
+        overlap: float,
+        about: Mapping[str, Any],
     ) -> Log:
         contents = self.contents
         self.folder.mkdir(parents=True, exist_ok=True)
         held.enter_context(locked(self.folder, "is serving from it", option="`log`"))
         if not folders.is_log(self.folder):
-            seed = secrets.randbits(32)
-            chance = random.Random(seed)
-            parts = contents.serving.audit_parts(contents.task, contents.data, audit, chance)
-            inputs, more = _whole(contents, whole, parts, chance)
-            _check_audit({x for x, _, _ in parts} | {*inputs}, len(contents.data), audit, whole)
-            rows = [
-                AuditRow(place, x, json.dumps(numbers), json.dumps(outputs))
-                for place, (x, numbers, outputs) in enumerate([*parts, *more])
-            ]
-            meta = {"audit": audit, "audit_whole": whole, "audit_parts": len(parts), "audit_inputs": inputs}
-            meta |= {"audit_seed": seed, "overlap": overlap, "made": self.clock(), **about}
+            drawn, rows = _drawn_audits(contents, *audits) if audit_set is None else ({}, list(audit_set))
+            meta = {**drawn, "overlap": overlap, "made": self.clock(), **about}
             return folders.make(self.folder, contents, meta, rows)
         log = folders.open_log(self.folder)
         if log.meta["known_by"] != folders.identity(contents):
@@ -375,13 +377,48 @@ def _check(contents: Contents, overlap: float, source: Sequence[str] | None) -> 
 Part = tuple[int, list[int], list[Any]]  # of the audit set: input, a question's numbers, outputs
 
 
-def _whole(contents: Contents, n: int, parts: Sequence[Part], chance: random.Random) -> tuple[list[int], list[Part]]:
+def _drawn_audits(
+    contents: Contents, audit: int, whole: int, answered: Collection[int]
+) -> tuple[dict[str, Any], list[AuditRow]]:
+    """(what the log says of them, the audit set)"""
+    seed = secrets.randbits(32)
+    chance = random.Random(seed)
+    parts = _drawn_parts(contents, audit, answered, chance)
+    inputs, more = _whole(contents, whole, parts, answered, chance)
+    _check_audit({x for x, _, _ in parts} | {*inputs}, len(contents.data), audit, whole)
+    rows = [
+        AuditRow(place, x, json.dumps(numbers), json.dumps(outputs))
+        for place, (x, numbers, outputs) in enumerate([*parts, *more])
+    ]
+    meta = {"audit": audit, "audit_whole": whole, "audit_parts": len(parts), "audit_inputs": inputs}
+    return {**meta, "audit_seed": seed}, rows
+
+
+def _drawn_parts(contents: Contents, n: int, answered: Collection[int], chance: random.Random) -> list[Part]:
+    """Of inputs that no answer was about: more are drawn until there are enough, or no more."""
+    wanted = n
+    while True:
+        drawn: list[Part] = contents.serving.audit_parts(contents.task, contents.data, wanted, chance)
+        if not answered:
+            return drawn
+        left = [part for part in drawn if part[0] not in answered]
+        if len(left) >= n or len(drawn) < wanted:
+            return left[:n]
+        wanted *= 2
+
+
+def _whole(
+    contents: Contents, n: int, parts: Sequence[Part], answered: Collection[int], chance: random.Random
+) -> tuple[list[int], list[Part]]:
     """(inputs drawn to be audited whole, those of their parts that are not to be asked about anyway)"""
     if n == 0:
         return [], []
     if not contents.has_chunks:
         raise UsageError(f"`audit_whole` {n}: only chunks are counted in whole sentences; leave it out")
-    inputs = sorted(chance.sample(range(len(contents.data)), min(n, len(contents.data))))
+    there: Any = range(len(contents.data))
+    if answered:
+        there = [x for x in there if x not in answered]
+    inputs = sorted(chance.sample(there, min(n, len(there))))
     known = {(x, *numbers) for x, numbers, _ in parts}
     found: list[Part] = contents.serving.parts_of(contents.data, inputs)
     return inputs, [part for part in found if (part[0], *part[1]) not in known]

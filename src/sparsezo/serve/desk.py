@@ -81,6 +81,11 @@ class Desk:
         self.audits: set[int] = set()  # places of the audit set that were asked
         self.answers_by: Counter[int] = Counter()  # by person
         self.answers = self.questions = self.last_event = 0
+        for x, first, last, span in log.meta.get("settled", ()):  # by the answers that the session began with
+            if span:
+                self.settled[x].update(range(first, last + 1))
+            else:
+                self.certain[x, first, last] += 1
         for row in log.questions():
             self.add(row, until)
         for event in log.events():

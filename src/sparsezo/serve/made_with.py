@@ -16,6 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from sparsezo.errors import UsageError, quoted, shown
+from sparsezo.serve.folder import LOG
+from sparsezo.serve.log import Log
 from sparsezo.storage.files import STANDARD_INPUT
 from sparsezo.words import counted
 
@@ -33,10 +35,14 @@ def made_with(
 
 
 def sum_of(path: str | os.PathLike[str]) -> str:
-    """What a file, or a folder of files, is known by: its content."""
+    """What a file, or a folder of files, is known by: its content; a session's folder by its id."""
     place = Path(path)
     if str(path) == STANDARD_INPUT or not (place.is_file() or place.is_dir()):
         return _NOT_KNOWN
+    if (place / LOG).is_file():  # a session, which goes on
+        log = Log(place / LOG)
+        log.close()
+        return str(log.meta["id"])
     found = hashlib.blake2b(digest_size=16)
     if place.is_file():
         with open(place, "rb") as stream:

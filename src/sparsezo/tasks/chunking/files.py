@@ -31,6 +31,7 @@ from sparsezo.tasks.chunking.labels import learned_labels
 from sparsezo.tasks.chunking.options import AUTO, NO_CLUSTERS, ChunkingOptions, PredictOptions, ReadingOptions
 from sparsezo.tasks.chunking.raw import (
     corpus_of,
+    is_table,
     language_of,
     read_raw,
     read_stream,
@@ -102,7 +103,9 @@ def _read_train(files: Files, options: ChunkingOptions) -> tuple[Corpus, How]:
         return _labelled_texts(files.train, options)
     with open_sniffed(path, SNIFFED) as (head, stream):
         format = _format_of(path, options, head)
-        if format in (TEXT, TABLE):
+        if format == TABLE:
+            raise is_table(path)
+        if format == TEXT:
             if looks_like_prose(head.decode("utf-8", "replace")):
                 raise DataError(
                     path,

@@ -71,15 +71,20 @@ def read_stream(path: str, format: str | None, head: bytes, stream: IO[bytes]) -
     """The documents of an open file of which ``head`` is the beginning."""
     found = format or detect_format(path, head)
     if found == TABLE:
-        raise DataError(
-            path, 'is a table; give its column of texts as JSON lines with a field "text", or as one text a line'
-        )
+        raise is_table(path)
     if found not in (TEXT, UNKNOWN):
         yield from read_documents(path, found, stream)
         return
     with reading(path):
         raw = stream.read()
     yield from _of_text(_decoded(raw, path), path)
+
+
+def is_table(path: str) -> DataError:
+    """What to say of a .csv that is given as texts."""
+    return DataError(
+        path, 'is a table; give its column of texts as JSON lines with a field "text", or as one text a line'
+    )
 
 
 def _decoded(raw: bytes, path: str) -> str:
