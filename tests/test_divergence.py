@@ -7,8 +7,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from sparsezo import notes
 from sparsezo.bounds import all_finite
-from sparsezo.divergence import rehearsed
+from sparsezo.divergence import RunawayLoss, rehearsed
 from sparsezo.errors import DamagedError, DivergedError
 from sparsezo.learner import Learner
 from sparsezo.minimization import minimize
@@ -179,3 +180,69 @@ def test_adagrads_sums_that_overflow_are_no_success(data):
     said = r"^step 100: Adagrad's sums of squares are not finite; `mu` 1e-30 is probably too small for `h` 0.05"
     with pytest.raises(DivergedError, match=said):
         learner.weights()
+
+
+# A loss that has gone far above the start's
+
+
+def remarks_on(rule, *told):
+    """What is said where 100 steps are told each of these."""
+    optimizer = Optimizer(3, Settings(rule, "active", h=1e-6, mu=0.1))
+    with notes.gathered() as said:
+        for feedback in told:
+            for _ in range(100):
+                optimizer.tell(optimizer.ask([0]), feedback)
+    return said
+
+
+def test_an_optimizer_says_once_that_the_loss_has_run_away():
+    assert remarks_on("baseline", 1.0, 9.9, 0.1) == []
+    (remark,) = remarks_on("baseline", 1.0, 9.9, 11.0, 500.0)
+    assert remark == (
+        "step 300: the loss has gone far above the start's, 11 in the mean of the last 100 against 1; "
+        "`h` 1e-06 is probably too large, try a tenth of it"
+    )
+    (remark,) = remarks_on("two-point", (0.5, 0.5), (6.0, 5.9))
+    assert "step 200:" in remark
+    (remark,) = remarks_on("baseline", -1.0, 11.0)  # from a loss below 0
+    assert remarks_on("baseline", -1.0, 9.0) == []
+
+
+def test_a_start_that_is_0_in_the_mean_is_known_by_its_size():
+    watch = RunawayLoss(SETTINGS)
+    with notes.gathered() as said:
+        for k in range(200):
+            watch.note(k, 1.0 if k % 2 else -1.0)
+        watch.note(300, 9.0 * 1000, 1000)
+        assert said == []
+        watch.note(400, 11.0 * 1000, 1000)
+    assert len(said) == 1
+
+
+def test_preferences_are_no_losses():
+    optimizer = Optimizer(3, Settings("preference", "active", h=1e-6, mu=0.1))
+    with notes.gathered() as said:
+        for k in range(300):
+            optimizer.tell(optimizer.ask([0]), "incumbent" if k == 3 or k >= 100 else "candidate")
+    assert said == []
+
+
+def test_train_says_that_the_loss_has_run_away(data):
+    """From weights that are good, with steps that are far too long."""
+    task, parts = data
+    good = Training(task, parts, replace(SUPERVISED, h=0.1, step="adagrad"), 3000).go().model.W
+    with notes.gathered() as said:
+        assert Training(task, parts, SETTINGS, 2000, W=good).go().result["average_loss"] < 0.05
+        assert said == []
+        Training(task, parts, replace(SETTINGS, h=1.0, mu=0.2), 2000, W=good).go()  # all right in the first 600 steps
+    (remark,) = said
+    assert "the loss has gone far above the start's" in remark
+    assert "`h` 1 is probably too large" in remark
+
+
+def test_a_run_that_goes_on_knows_its_start():
+    """The first mean is given to it: its own first losses after the break are not the start's."""
+    watch = RunawayLoss(SETTINGS, first=0.01)
+    with notes.gathered() as said:
+        watch.note(5000, 50.0, 100)
+    assert len(said) == 1

@@ -12,7 +12,7 @@ from sparsezo.errors import DataError, SparsezoError, UsageError
 from sparsezo.kernels import codes, random
 from sparsezo.perturbations import PERTURBATIONS
 from sparsezo.rules import RULES
-from sparsezo.settings import CRITERIA, STEPS, Settings
+from sparsezo.settings import CRITERIA, STEPS, Settings, step_for_h
 from sparsezo.tasks.registry import kind
 
 RULE_NAMES = "two-point, symmetric, comparison, preference, baseline, first-order, pairwise, cross-entropy, "
@@ -428,3 +428,42 @@ def test_errors_carry_their_exit_code_and_place():
 def test_replacing_a_setting_checks_again():
     with pytest.raises(UsageError, match="`h` -1"):
         replace(Settings(), h=-1.0)
+
+
+# Which step an h is for
+
+
+@pytest.mark.parametrize(
+    ("task", "given", "step", "remark"),
+    [
+        ("chunking", {}, "adagrad", ""),
+        ("chunking", {"h": 0.001}, "constant", "`h` 0.001 is for constant steps (usually 0.001), and these are taken;"),
+        ("chunking", {"h": 0.0049}, "constant", "with `step` adagrad it is usually 0.05"),
+        ("chunking", {"h": 0.0051}, "adagrad", ""),
+        ("chunking", {"h": 0.001, "step": "adagrad"}, "adagrad", ""),
+        ("chunking", {"h": 0.001, "step": "constant"}, "constant", ""),
+        ("chunking", {"rule": "first-order", "h": 0.005}, "constant", "(usually 0.01), and these are taken"),
+        ("chunking", {"perturb": "active"}, "constant", ""),
+        ("chunking", {"perturb": "active", "h": 0.001}, "constant", ""),
+        ("chunking", {"perturb": "active", "step": "adagrad"}, "adagrad", ""),
+        ("chunking", {"perturb": "all", "h": 0.001}, "constant", ""),
+        (
+            "chunking",
+            {"rule": "part", "h": 0.001},
+            "adagrad",
+            "`h` 0.001 is small for Adagrad's steps, which rule part h",
+        ),
+        ("chunking", {"rule": "part", "h": 0.1}, "adagrad", ""),
+        ("text", {"perturb": "active"}, "adagrad", ""),
+        ("text", {"h": 0.01}, "constant", "with `step` adagrad it is usually 0.3"),
+        ("rerank", {"h": 1e-5}, "constant", ""),
+    ],
+)
+def test_an_h_gets_the_step_that_it_is_for(task, given, step, remark):
+    settings = Settings.complete(given, *kind(task).usual)
+    assert settings.step == step
+    said = step_for_h(given, *kind(task).usual)
+    assert (remark in said) if remark else said is None
+    assert settings.h == given.get("h", settings.h)
+    usual = kind(task).defaults(settings.rule, step, settings.perturb)
+    assert settings.mu == (None if settings.perturb is None else usual[1])

@@ -2,6 +2,8 @@
 
 refuse_not_finite(W, settings, "step 300: ")      # DivergedError where weights are infinite or no numbers
 refuse_unheard(learner, gold, W)                  # ... where mu or gamma is too small to change anything
+watch = RunawayLoss(settings)                     # says once when losses have gone far above the start's
+watch.note(step, loss)                            # of each step, or watch.note(step, sum_of_losses, so_many)
 """
 
 from __future__ import annotations
@@ -11,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sparsezo import notes
 from sparsezo.bounds import all_finite
 from sparsezo.errors import DivergedError
 from sparsezo.rules import RULES
@@ -23,6 +26,9 @@ _TINY = 1e-6  # a mu below that is more likely to be at fault than an h of at mo
 _HEARD = 0.01  # of the scores that a perturbation is to change: with fewer, only some new feature's weight does
 _REHEARSED = 32  # steps
 _NO_END = 2**62  # of answers
+_WINDOW = 100  # losses whose mean is looked at
+_FAR = 10  # times the start's
+LEAST_START = 0.01  # where losses are of 0 to 1: 100 of them tell no smaller mean from 0
 _FAINT = 1e-7  # gamma * mu: of a difference between expected losses, about
 
 
@@ -60,6 +66,39 @@ def _of_the_weights(settings: Settings) -> str:
     if settings.mu is not None and settings.mu < _TINY and settings.h <= 1:
         return f"`mu` {settings.mu:g} is probably too small for `h` {settings.h:g}, try ten times it"
     return f"`h` {settings.h:g} is probably too large, try a tenth of it"
+
+
+class RunawayLoss:
+    """Watches the losses of a run, and says once where their mean has gone far above the start's: h is at fault.
+
+    The means are of 100 losses, or of more where they come as sums. ``first``: the mean at the start, where a run goes
+    on from elsewhere; else it is that of the first ones noted, by their size, as losses may be negative. ``least``: a
+    smaller one is taken for this.
+    """
+
+    def __init__(self, settings: Settings, first: float | None = None, least: float = 0.0) -> None:
+        self.settings, self.first, self.least, self.said = settings, first, least, False
+        self._sum = self._size = 0.0
+        self._count = 0
+
+    def note(self, step: int, total: float, count: int = 1) -> None:
+        """``count`` more losses, ``total`` in sum, after ``step`` steps."""
+        if self.said:
+            return
+        self._sum, self._size, self._count = self._sum + total, self._size + abs(total), self._count + count
+        if self._count < _WINDOW:
+            return
+        mean, size = self._sum / self._count, self._size / self._count
+        if self.first is None:
+            self.first = size
+        elif mean > _FAR * max(self.first, self.least) > 0:
+            self.said = True
+            notes.say(
+                f"step {step:,}: the loss has gone far above the start's, {mean:.3g} in the mean of the last "
+                f"{self._count:,} against {self.first:.3g}; {_of_the_weights(self.settings)}"
+            )
+        self._sum = self._size = 0.0
+        self._count = 0
 
 
 def refuse_unheard(learner: Learner, gold: Any, W: NDArray[Any]) -> None:

@@ -16,6 +16,9 @@ decoding: it shows outputs of a model instead of weights. Three rules hold for b
   follows depends on it. Readings that paid are counted in the state; asks, tells and readings can be watched
   (``on_event``), and ``replay`` does them again, bit for bit.
 - Threads may share one object: every call holds its lock.
+
+Where the losses told have gone far above those of the first 100 steps (ten times, in the mean of 100), that is said
+once, with the setting at fault (``sparsezo.notes``); learning goes on.
 """
 
 from __future__ import annotations
@@ -32,7 +35,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sparsezo import bounds
-from sparsezo.divergence import endless_step, refuse_runaway
+from sparsezo.divergence import RunawayLoss, endless_step, refuse_runaway
 from sparsezo.errors import DataError, SparsezoError, UsageError, shown
 from sparsezo.events import Event
 from sparsezo.kernels import lazy, loop, random
@@ -79,6 +82,7 @@ class Optimizer:
         self._lock = threading.RLock()
         self._open: dict[int, Asked] = {}
         self._work: loop.Workspace | None = None
+        self._watch = RunawayLoss(settings)
         try:
             self.state = loop.State(
                 W=np.zeros((n, L), dtype) if W is None else _start(W, n, L, dtype, copy),
@@ -113,9 +117,15 @@ class Optimizer:
     @property
     def average_loss(self) -> float:
         """The average cumulative loss of the candidates so far (paper Sec. 5); rules that ask: of what they showed."""
+        total, known = self.told_losses
+        return total / max(known, 1)
+
+    @property
+    def told_losses(self) -> tuple[float, int]:
+        """(their sum, how many) of what ``average_loss`` is of."""
         counts = self.state.counts
         known = counts[loop.ANSWERS] if RULES[self.settings.rule].asks else counts[loop.STEP] - counts[loop.SILENT]
-        return float(self.state.sums[loop.LOSS]) / max(int(known), 1)
+        return float(self.state.sums[loop.LOSS]), int(known)
 
     @property
     def map_average_loss(self) -> float | None:
@@ -205,6 +215,8 @@ class Optimizer:
                 state.counts[:], state.sums[:] = counts, sums
                 raise endless_step(self.settings, asked.proposal.step)
             del self._open[asked.proposal.step]
+            if not isinstance(feedback, str | bool | np.bool_):  # a loss, and no preference alone
+                self._watch.note(self.step, F_plus)
             if c != 0:
                 c = self._move(asked, c)
             if self.on_event is not None:

@@ -10,7 +10,7 @@ TOML, signatures and reports are made from the fields below: a new option is one
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import TYPE_CHECKING, Any, Self
 
@@ -33,6 +33,7 @@ ASK = {"unsure": codes.UNSURE, "random": codes.AT_RANDOM}
 _OF_ANSWERS = ("about", "ask", "rater_error", "rehearse")  # options of rules that learn from answers, and of no other
 _OF_BATCHES = ("batch", "samples", "antithetic")  # options that say how many steps are taken at the same weights
 _MOST_REHEARSED = 10_000
+_LEAST_OF_USUAL = 0.1  # of Adagrad's h: below it nothing is learned in a usual run
 MOST_BATCH = 1_000_000
 _OF_PARTS = ("part", "label", "span")  # rules whose questions are about a part of an output
 
@@ -217,12 +218,20 @@ class Settings:
                 raise UsageError(f"`{name}` {getattr(self, name)}: {why}")
 
     @classmethod
-    def complete(cls, given: Mapping[str, Any], defaults: Defaults | None = None, usual_step: str = "constant") -> Self:
+    def complete(
+        cls,
+        given: Mapping[str, Any],
+        defaults: Defaults | None = None,
+        usual_step: str = "constant",
+        constant_steps: Collection[str | None] = ("all",),
+    ) -> Self:
         """What was given, with the rest by default: h and mu by ``defaults(rule, step, perturb)``, a task's own.
 
         Without ``defaults`` they are those of ``Settings()``.
 
-        ``usual_step``: the task's own, too; perturbing all weights goes with constant steps only.
+        ``usual_step``: the task's own, too, but for the perturbations in ``constant_steps``. An h that is given without
+        a step and is less than a tenth of Adagrad's default is for constant steps, and gets these (``step_for_h``);
+        rules that learn from answers have Adagrad's whatever h is.
         """
         names = [each.name for each in fields(cls)]
         for name in given:
@@ -235,8 +244,15 @@ class Settings:
         perturbs = rule not in RULES or RULES[rule].zeroth_order
         perturb = given.get("perturb", cls.perturb if perturbs else None)
         asks = rule in RULES and RULES[rule].asks
-        step = given.get("step", "adagrad" if asks else "constant" if perturb == "all" else usual_step)
-        h, mu = (cls.h, cls.mu) if defaults is None else defaults(rule, step, perturb)
+        usual = "adagrad" if asks else "constant" if perturb in constant_steps else usual_step
+        step = given.get("step", usual)
+        if defaults is None:
+            h, mu = cls.h, cls.mu
+        else:
+            h, mu = defaults(rule, step, perturb)
+            if "step" not in given and not asks and usual == "adagrad" and _small(given.get("h"), h):
+                step = "constant"
+                h, mu = defaults(rule, step, perturb)
         return cls(**{"perturb": perturb, "h": h, "mu": mu if perturbs else None, "step": step, **given})
 
     def losses(self, steps: int) -> int:
@@ -297,6 +313,41 @@ class Settings:
     def name(self) -> str:
         """What a learner is called: its signature without h, mu and seed."""
         return learner_name(asdict(self))
+
+
+def _small(h: object, usual: float) -> bool:
+    """Whether nothing would be learned with this h and Adagrad's steps, whose usual one is given."""
+    return isinstance(h, int | float) and 0 < h < _LEAST_OF_USUAL * usual
+
+
+def step_for_h(
+    given: Mapping[str, Any],
+    defaults: Defaults,
+    usual_step: str = "constant",
+    constant_steps: Collection[str | None] = ("all",),
+) -> str | None:
+    """Of what ``Settings.complete`` takes: a remark where h was given without a step, and Adagrad's would be usual.
+
+    It says which step is taken where h is too small for that; None where there is nothing to say.
+    """
+    made = Settings.complete(given, defaults, usual_step, constant_steps)
+    asks = RULES[made.rule].asks
+    adagrad = asks or (usual_step == "adagrad" and made.perturb not in constant_steps)
+    if "step" in given or "h" not in given or not adagrad:
+        return None
+    usual, _ = defaults(made.rule, "adagrad", made.perturb)
+    if not _small(made.h, usual):
+        return None
+    if asks:
+        return (
+            f"`h` {made.h:g} is small for Adagrad's steps, which rule {made.rule} has: little may be learned; "
+            f"it is usually {usual:g}"
+        )
+    constant, _ = defaults(made.rule, "constant", made.perturb)
+    return (
+        f"`h` {made.h:g} is for constant steps (usually {constant:g}), and these are taken; with `step` adagrad it is "
+        f"usually {usual:g}"
+    )
 
 
 SETTINGS = described(Settings)  # name -> what the option is

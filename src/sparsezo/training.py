@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 
 from sparsezo import __version__, bounds
 from sparsezo.consulting import Answers, check_rule, consult
-from sparsezo.divergence import refuse_not_finite, refuse_unheard
+from sparsezo.divergence import LEAST_START, RunawayLoss, refuse_not_finite, refuse_unheard
 from sparsezo.errors import UsageError, shown
 from sparsezo.held import Held
 from sparsezo.identity import known_by
@@ -157,7 +157,7 @@ class Training:
     def learn(self, progress: Callable[[Progress], None] | None = None) -> Model:
         """Learn to the end. On KeyboardInterrupt, or where a scorer fails, the checkpoint is written first."""
         advance: Callable[[int, int | None], None] = self._advance
-        size = 1000
+        size = 100
         if self.scorer is None:
             self.learner.run(self.gold, 0)  # compiles, where that is still to do, before the clock starts
         with DeferredSignals() as signals, contextlib.ExitStack() as stack:
@@ -197,6 +197,9 @@ class Training:
         if self.learner.step == 0 and not self.curve:
             self._evaluate()
         saved = time.perf_counter()
+        # a run that goes on has the mean of its first steps in its curve; a scorer's losses are watched by the learner
+        watch = RunawayLoss(self.settings, next((each[1] for each in self.curve if each[0] > 0), None), LEAST_START)
+        total, known = self.learner.told_losses
         while not self._finished:
             began, before = time.perf_counter(), self.learner.step
             due = self._due
@@ -206,6 +209,9 @@ class Training:
                 advance(self._whole_batches(size), min(due, self.answers))
             took, steps = time.perf_counter() - began, self.learner.step - before
             self.seconds += took
+            was, (total, known) = (total, known), self.learner.told_losses
+            if self.scorer is None:
+                watch.note(self.learner.step, total - was[0], known - was[1])
             size = max(1, min(2 * size, int(steps / max(took, 1e-9) * _SLICE_SECONDS)))
             if self._done >= due or self._finished:
                 self._evaluate()

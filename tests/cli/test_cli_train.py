@@ -62,8 +62,8 @@ LEARNERS = {  # each value is another one than by default
         seed=5, feedback="flip:0.1", batch=8, samples=2, antithetic=True,
     ),
     "--rule first-order --h 0.03 --step constant --baseline": Settings("first-order", None, 0.03, None, baseline=True),
-    "--rule part --h 0.03 --about chunk --ask random --rater-error 0.1,0.2 --rehearse 3": Settings(
-        "part", None, 0.03, None, step="adagrad", about="chunk", ask="random", rater_error="0.1,0.2", rehearse=3
+    "--rule part --h 0.3 --about chunk --ask random --rater-error 0.1,0.2 --rehearse 3": Settings(
+        "part", None, 0.3, None, step="adagrad", about="chunk", ask="random", rater_error="0.1,0.2", rehearse=3
     ),
 }  # fmt: skip
 OPTIONS = {
@@ -236,6 +236,15 @@ def test_h_and_mu_have_defaults_by_task_rule_and_perturbation(
     settings = asked.trainings[0][0][2]
     assert (settings.rule, settings.step, settings.h, settings.mu) == (rule, step, h, mu)
     assert settings.perturb == (perturb or (None if mu is None else "score"))
+
+
+def test_an_h_of_the_papers_keeps_constant_steps_and_says_so(program, asked, tmp_path):
+    code, _, err = program("train", "chunking", "--train", "a", "-o", tmp_path / "m", "--h", "0.001")
+    assert code == ENOUGH[0]
+    assert "--h 0.001 is for constant steps (usually 0.001), and these are taken" in err
+    assert (asked.trainings[0][0][2].step, asked.trainings[0][0][2].h) == ("constant", 0.001)
+    assert program("train", "chunking", "--train", "a", "-o", tmp_path / "m", "--perturb", "active") == ENOUGH
+    assert (asked.trainings[1][0][2].step, asked.trainings[1][0][2].h) == ("constant", 3e-4)
 
 
 @pytest.mark.parametrize("task", OPTIONS)

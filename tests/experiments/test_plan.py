@@ -193,7 +193,7 @@ def test_task_data_and_learners_are_enough(task, tmp_path):
     assert (plan.name, plan.title, plan.task) == ("my first", "my first", task)
     assert (plan.iterations, plan.seeds, plan.phases_of()) == (1_000_000, (0, 1, 2), ("fixed",))
     assert [spec.settings(0) for spec in plan.learners] == [
-        Settings.complete(given, kind(task).defaults, kind(task).usual_step) for given in learners
+        Settings.complete(given, *kind(task).usual) for given in learners
     ]
     assert not plan.has_grid
 

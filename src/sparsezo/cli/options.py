@@ -126,7 +126,9 @@ def default_texts(kind: TaskKind) -> dict[str, str]:
     from sparsezo.rules import RULES
     from sparsezo.settings import STEPS
 
-    usual = kind.usual_step + ("; constant with --perturb all" if kind.usual_step != "constant" else "")
+    usual = kind.usual_step
+    if usual != "constant":
+        usual += f"; constant with --perturb {' or '.join(kind.constant_steps)}, or an h below a tenth of adagrad's"
     if kind.asks and kind.usual_step == "constant":
         usual += f"; adagrad for {', '.join(kind.asks)}"
     texts = {"step": usual}

@@ -155,9 +155,7 @@ def _settings(kind: TaskKind, values: Mapping[str, Any], task: Any = None) -> Se
     rule = kind.asks[0]
     if task is not None and values.get("about") is None and hasattr(serving(kind), "usual_rule"):
         rule = serving(kind).usual_rule(task)
-    return Settings.complete(
-        {"rule": rule, "rater_error": _RATER_ERROR, **given(values, _LEARNER)}, kind.defaults, kind.usual_step
-    )
+    return Settings.complete({"rule": rule, "rater_error": _RATER_ERROR, **given(values, _LEARNER)}, *kind.usual)
 
 
 def _folder(kind: TaskKind, values: Mapping[str, Any]) -> Path:

@@ -18,7 +18,7 @@ from sparsezo.cli.options import command, default_texts, given, insist_parameter
 from sparsezo.interrupts import CHECKPOINT_SECONDS
 from sparsezo.options import described, make_options
 from sparsezo.scorers import ScorerError, ScorerOptions
-from sparsezo.settings import SETTINGS, Settings
+from sparsezo.settings import SETTINGS, Settings, step_for_h
 from sparsezo.tasks.registry import kinds
 from sparsezo.tasks.streams import StreamOptions
 from sparsezo.words import counted
@@ -150,7 +150,7 @@ def _body(kind: TaskKind) -> Any:
 
 def run_train(kind: TaskKind, values: Mapping[str, Any]) -> None:
     """``values``: the command line, by the parameters' names."""
-    from sparsezo import extras
+    from sparsezo import extras, notes
     from sparsezo.cli.values import seconds, whole_number
 
     if values.get("from_answers") is not None:
@@ -160,7 +160,7 @@ def run_train(kind: TaskKind, values: Mapping[str, Any]) -> None:
         return
     _require_train(values)
     learner = given(values, SETTINGS)
-    settings = Settings.complete(learner, kind.defaults, kind.usual_step)  # refused before any file is read
+    settings = Settings.complete(learner, *kind.usual)  # refused before any file is read
     workers = _workers(values)
     workers.check(settings)
     workers.reach()
@@ -172,6 +172,8 @@ def run_train(kind: TaskKind, values: Mapping[str, Any]) -> None:
     extras.need(kind.reading_extra, kind.metric_extra if values["dev"] or values["test"] else None)
     output: Path = values["output"]
     checkpoint = places(output, resume=values["resume"], force=values["force"])
+    if (remark := step_for_h(learner, *kind.usual)) is not None:
+        notes.say(remark)
     with alone(output, checkpoint):
         training = _training(kind, values, every, checkpoint, scorer)
         _introduce(training, checkpoint, resume=values["resume"])
@@ -191,7 +193,7 @@ def _training(
     if model is not None:
         options.pop(_INIT, None)
     files = Files(tuple(values["train"]), values["dev"], values["test"], options)
-    settings = Settings.complete(given(values, SETTINGS), kind.defaults, kind.usual_step)
+    settings = Settings.complete(given(values, SETTINGS), *kind.usual)
     how = {
         "answers": answers,
         "evaluate_every": every,

@@ -171,7 +171,7 @@ def learner_of(kind: TaskKind, values: Mapping[str, Any]) -> LearnerSpec:
         numbers(values[name], flag) if values[name] is not None else () for name, flag in _GRIDS.items()
     )
     if not grid_h or (perturbs and not grid_mu):
-        step = learner.get("step", kind.usual_step if learner.get("perturb") != "all" else "constant")
+        step = learner.get("step", "constant" if learner.get("perturb") in kind.constant_steps else kind.usual_step)
         own_h, own_mu = grid_of(kind.name, step)
         grid_h, grid_mu = grid_h or own_h, grid_mu or (own_mu if perturbs else ())
 
@@ -179,7 +179,7 @@ def learner_of(kind: TaskKind, values: Mapping[str, Any]) -> LearnerSpec:
         return grid_h[0], grid_mu[0] if grid_mu else 1.0
 
     grids = {"grid_h": grid_h, "grid_mu": grid_mu, "grid_gamma": grid_gamma}
-    return LearnerSpec.complete({**learner, **grids}, first, kind.usual_step)
+    return LearnerSpec.complete({**learner, **grids}, first, kind.usual_step, kind.constant_steps)
 
 
 def _show(kind: TaskKind, files: Any, spec: LearnerSpec, found: Tuned, plan: Any, *, as_json: bool) -> None:

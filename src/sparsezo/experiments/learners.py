@@ -152,7 +152,7 @@ def _learners(table: Table, task: str, common: dict[str, Any], grids: dict[str, 
             raise UsageError("its grid has values of mu and none of h; give both")
         if strange := next((each for each in tuned_for if each not in feedbacks), None):
             raise UsageError(f"grid.feedback '{quoted(strange)}': must be one of the learner's own")
-        usual = (kind(task).defaults, kind(task).usual_step)
+        usual = kind(task).usual
         plain: dict[str, Any] = {**fields, "grid_h": (), "grid_mu": (), "grid_gamma": ()}
         return [
             LearnerSpec.complete((fields if each in (tuned_for or feedbacks) else plain) | {"feedback": each}, *usual)

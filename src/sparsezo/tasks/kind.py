@@ -52,7 +52,8 @@ class TaskKind:
     read_options: type  # of evaluate
     predict_options: type
     defaults: Callable[[str, str, str | None], tuple[float, float]]  # (rule, step, perturb) -> (h, mu)
-    usual_step: str = "constant"  # where nothing else is said, and not all weights are perturbed
+    usual_step: str = "constant"  # where nothing else is said
+    constant_steps: tuple[str, ...] = ("all",)  # perturbations that go with constant steps all the same
     serve_defaults: Mapping[str, Any] = field(default_factory=dict)  # of its options, where people answer
     asks: tuple[str, ...] = ()  # rules that learn from answers which it offers, as its problems do
     making: str | None = None
@@ -72,6 +73,11 @@ class TaskKind:
     close_to_first_order: bool = False  # the paper has its two-point SPARSE near SFO
     margin: float = 0.01  # of metric and loss: learners that differ by less are as good as each other
     zero_one_loss: bool = False  # an output is right or wrong, so preference is two-point in law
+
+    @property
+    def usual(self) -> tuple[Callable[[str, str, str | None], tuple[float, float]], str, tuple[str, ...]]:
+        """What ``Settings.complete`` makes a learner's settings of, beside those that were given."""
+        return self.defaults, self.usual_step, self.constant_steps
 
     @property
     def extras(self) -> tuple[str | None, str | None]:
