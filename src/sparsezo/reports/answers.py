@@ -34,6 +34,7 @@ _ROUND = ("1", "2", "3", "5")  # first digits of looks that tables show
 _TIME = {  # rule -> (key of seconds, how many such answers a step takes)
     "part": ("yes_no", 1),
     "label": ("label", 1),
+    "span": ("label", 1),
     "pair": ("pair", 1),
     "pairwise": ("pair", 1),
     "preference": ("pair", 1),
@@ -51,6 +52,8 @@ _WORDS = {"ask": "asked at {}", "rehearse": "rehearsing {}", "about": "about {}s
 def _varied(declared: Mapping[str, Any]) -> dict[str, Any]:
     """What of these options is not as it is by default."""
     plain = {name: SETTINGS[name].default for name in _WORDS} | {"rehearse": usually_rehearsed(declared)}
+    if declared.get("rule") == "span":
+        plain["about"] = "chunk"
     given = {name: declared[name] for name in _WORDS if declared.get(name) is not None}
     return {name: value for name, value in given.items() if value != plain[name]}
 
