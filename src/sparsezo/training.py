@@ -157,7 +157,7 @@ class Training:
     def learn(self, progress: Callable[[Progress], None] | None = None) -> Model:
         """Learn to the end. On KeyboardInterrupt, or where a scorer fails, the checkpoint is written first."""
         advance: Callable[[int, int | None], None] = self._advance
-        size = 100
+        size = 1000
         if self.scorer is None:
             self.learner.run(self.gold, 0)  # compiles, where that is still to do, before the clock starts
         with DeferredSignals() as signals, contextlib.ExitStack() as stack:

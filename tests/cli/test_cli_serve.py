@@ -308,7 +308,7 @@ def test_a_table_and_running_text_are_noticed(served, program, tmp_path, tags):
         if not tags:
             code, _, err = program(*words)
             assert code == 1
-            assert "raw.txt: looks like running text, without tags; name the types of spans to learn with --tags" in err
+            assert "raw.txt: looks like running text, without tags; to learn spans from it add --tags" in err
     assert sorted(each.name for each in tmp_path.iterdir()) == ["raw.txt", "t.csv"]
 
 

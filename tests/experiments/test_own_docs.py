@@ -30,7 +30,7 @@ def test_examples_run(number, tmp_path, monkeypatch):
     experiment = read_experiment(folder)
     assert experiment.title == ("mine", "What does a rater's mood cost?")[number]
     assert [item.name for item in experiment.learners] == [
-        ["comparison active adagrad", "two-point score adagrad"],
+        ["comparison active", "two-point score adagrad"],
         ["comparison score", "comparison score flip:0.1", "two-point score adagrad", "two-point score annealed"],
     ][number]
     assert {phase for item in experiment.learners for phase in item.phases} == {"fixed", *["tuned"] * number}

@@ -182,7 +182,7 @@ def test_pairs_of_very_different_numbers_of_chunks_are_all_but_exact():
             evidence(task, 0, S, codes.PAIR, 0, Q, y, other, answer, 0.0, 0.0, D)
             mean += p[said == answer].sum() * D
         worst = max(worst, np.abs(mean).max())
-    assert 0.01 < worst < 0.1
+    assert 0.01 < worst < 0.15
 
 
 @pytest.mark.parametrize("rule", ["pair", "label"])

@@ -136,7 +136,9 @@ def test_a_backup_of_a_running_session_is_whole_and_goes_on(running, tmp_path):
         thread.join()
     assert events >= 10
     copy = tmp_path / "deep" / "copy"
-    assert {path.name for path in copy.iterdir()} == {*LISTED, *(path.name for path in copy.glob("*.snapshot"))}
+    names = {*LISTED, "links.key", *(path.name for path in copy.glob("*.snapshot"))}
+    assert {path.name for path in copy.iterdir()} == names
+    assert (copy / "links.key").stat().st_mode & 0o077 == 0  # links stay secret, and the same
     assert list(copy.glob("*.snapshot"))
     assert [path.name for path in copy.parent.iterdir()] == ["copy"]
     mine = running.log.events()

@@ -267,7 +267,7 @@ def test_f1s_interval_holds_at_every_tenth_whoever_errs_where(raters):
         for tenth in range(10):
             found = span_shares(seen[: most * (tenth + 1) // 10])["f1"]
             held[tenth] += found.low <= truth <= found.high
-    assert (held >= 0.93 * runs).all()
+    assert (held >= 0.93 * runs - 2 * np.sqrt(0.93 * 0.07 * runs)).all()  # 93 of 100, as far as so many runs can tell
 
 
 def test_chunks_taken_as_independent_would_not_hold():

@@ -4,6 +4,8 @@
     NAME.serve/log.sqlite-wal   the newest of them, while it is served and after a crash: belongs to the log
     NAME.serve/task.szo         the task (tags, features, classes), the learner's settings, the weights to start from
     NAME.serve/inputs.szo       what is asked about, without any labels (reranking: inputs/, a store of lists)
+    NAME.serve/links.key        what links are made of, for its owner alone
+    NAME.serve/guidelines.md    how to answer, where that was said
     NAME.serve/*.snapshot       the model now and then, to start faster; may be removed
 
 The log is made last: a folder without it is one that was never finished.
@@ -154,7 +156,8 @@ def _copy(path: Path, to: Path) -> None:
         for each in path.iterdir():
             _copy(each, to / each.name)
         return
-    with open(path, "rb") as source, open(to, "xb") as copy:
+    mode = path.stat().st_mode & 0o777  # who may not read the key of links may not read its copy
+    with open(path, "rb") as source, open(os.open(to, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as copy:
         shutil.copyfileobj(source, copy, 1 << 20)
         copy.flush()
         os.fsync(copy.fileno())
