@@ -644,9 +644,10 @@ scenarios.taught = async () => {
   const { person, admin } = given.taught;
   const page = await visit("taught", { ...desk, token: person });
   await ready(page);
-  for (let n = 0; n < 3; n += 1) {
-    await page.waitForTimeout(400);
-    await press(page, "y");
+  for (let n = 0; n < 40; n += 1) {
+    await page.waitForTimeout(300);
+    if (/^\p{Lu}\S+ \p{Lu}/u.test(await page.textContent("#text em"))) break; // a name makes a better picture
+    await press(page, "s");
   }
   await saved(page);
   await page.waitForTimeout(6000); // until the echo is gone and the status has come
