@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo serve-demo test lint shuffled torture mutants bench results findings clean
+.PHONY: demo serve-demo test lint shuffled torture figures mutants bench results findings clean
 
 demo: .venv/installed
 	$(BIN)/sparsezo demo
@@ -30,6 +30,10 @@ shuffled: .venv/tests-installed
 # Long checks: the paper's figures on real data, laws with tighter tolerances, a million damaged files.
 torture: .venv/tests-installed
 	$(BIN)/python -m pytest -m torture -s
+
+# What guards the published figures, on the real data (SPARSEZO_DATA): some 6 minutes; .ci/run has it behind the tests.
+figures: .venv/tests-installed
+	$(BIN)/python -m pytest -m torture -n 2 tests/test_figures_on_real_data.py
 
 # Break the code on purpose and see which tests notice: make mutants MUTANTS="learner changes/kernels"; all: hours.
 mutants: .venv/mutants-installed

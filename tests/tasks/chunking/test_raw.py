@@ -13,7 +13,7 @@ from sparsezo.errors import DataError, UsageError
 from sparsezo.learner import Learner
 from sparsezo.model import Model, load_model
 from sparsezo.settings import Settings
-from sparsezo.tasks.chunking.documents import Document, Span
+from sparsezo.tasks.chunking.documents import Document, Span, pasted
 from sparsezo.tasks.chunking.formats import read_documents, write_documents
 from sparsezo.tasks.chunking.labels import placed_spans
 from sparsezo.tasks.chunking.raw import MISSING_TAG, corpus_of, read_raw, tagged_documents
@@ -90,6 +90,24 @@ def test_labels_of_raw_text():
     partly = corpus_of([Document(text, spans=spans[1:], missing=True)], "here", labelled=True)
     assert partly.tags[0] == MISSING_TAG
     assert partly.tags[words.index("San")] == "B-LOC"
+
+
+def test_a_span_over_a_sentences_end_counts_once():
+    text = "He works for Yahoo! Inc now. She does not."
+    plain = corpus_of([Document(text, spans=(Span(13, 23, "ORG"),))], "here", labelled=True)
+    assert len(plain) == 3  # nobody told where not to split
+    assert [tag for tag in plain.tags if tag != "O"] == ["B-ORG over a sentence's end", "I-ORG over a sentence's end"]
+    told = corpus_of([Document(text, spans=(Span(13, 23, "ORG"),))], "here", labelled=True, cuts=True)
+    assert [tag for tag in told.tags if tag != "O"] == ["B-ORG", "I-ORG", "I-ORG"]
+
+
+@pytest.mark.parametrize("cuts", [False, True])
+def test_tokens_of_rows_stay_what_they_are(cuts):
+    text, tokens = pasted(["U.N.", "official", "Ekeus's", "trip"])
+    given = Document(text, spans=(Span(0, 4, "ORG"),), tokens=tokens, sentences=(0, 4))
+    corpus = corpus_of([given], "here", labelled=True, cuts=cuts)
+    assert corpus.columns == (["U.N.", "official", "Ekeus's", "trip"],)
+    assert corpus.tags == ["B-ORG", "O", "O", "O"]
 
 
 def test_a_text_file_is_one_document_or_one_a_line(tmp_path):

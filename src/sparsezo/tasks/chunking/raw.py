@@ -123,7 +123,8 @@ def corpus_of(
 
     ``split``, ``language``: as ``segment`` has them. ``labelled``: tags as the documents' spans say, MISSING_TAG where
     that is not known. A span that begins or ends inside of a token is of a type that no output has, so that it counts
-    as missed; with ``cuts`` tokens are cut there instead, to learn from it.
+    as missed; with ``cuts`` tokens are cut there instead, to learn from it. Tokens that a file has are taken where its
+    text is nothing but these with blanks between them (columns, rows of ``datasets``).
     """
     kept: list[Document] = []
     words: list[str] = []
@@ -132,7 +133,7 @@ def corpus_of(
     intern: dict[str, str] = {}
     for document in documents:
         text = document.text
-        if document.tokens is not None and document.sentences is not None and not cuts:
+        if _is_pasted(document):
             places = np.array(document.tokens, np.int64).reshape(-1, 2)
             found = places[:, 0], places[:, 1], np.array(document.sentences, np.int64)
         else:
@@ -157,8 +158,14 @@ def corpus_of(
     return Corpus(path, (words,), tags if labelled else None, offsets, source=source)
 
 
+def _is_pasted(document: Document) -> bool:
+    return (
+        document.tokens is not None and document.sentences is not None and " ".join(document.words()) == document.text
+    )
+
+
 def _tags(document: Document, starts: list[int], ends: list[int], sentences: list[int]) -> list[str]:
-    """IOB2 tags of tokens; a span over a sentence's end is two."""
+    """IOB2 tags of tokens; a span over a sentence's end counts once, as one that no output has."""
     known = document.spans is not None and not document.missing
     tags = [OUTSIDE if known else MISSING_TAG] * len(starts)
     for span in without_overlap(document.spans or ())[0]:
@@ -168,10 +175,10 @@ def _tags(document: Document, starts: list[int], ends: list[int], sentences: lis
             continue
         exact = starts[first] == span.start and ends[last] == span.end
         name = span.label if exact else f"{span.label} inside of a token"
+        stop = sentences[bisect_left(sentences, first + 1)]  # of the sentence that it begins in
+        if last >= stop:
+            name, last = f"{span.label} over a sentence's end", stop - 1
         tags[first : last + 1] = [f"B-{name}", *[f"I-{name}"] * (last - first)]
-    for at in sentences[:-1]:
-        if tags[at][:2] == "I-":
-            tags[at] = "B" + tags[at][1:]
     return tags
 
 
