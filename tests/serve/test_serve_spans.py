@@ -184,6 +184,22 @@ def test_what_was_settled_is_not_asked_again(tmp_path):
             session.tell(ann, question["id"], answer)
 
 
+def test_of_two_suggestions_for_the_same_words_one_answer_settles_both(tmp_path):
+    given = []
+    for document in documents(12):
+        at = document.text.index("met")
+        given.append(Document(document.text, suggested=(Span(at, at + 3, "LOC"), Span(at, at + 3, "PER"))))
+    with opened(tmp_path / "log", corpus_of(given, "here")) as session:
+        ann = someone(session)
+        asked = []
+        for _ in range(40):
+            question = session.ask(ann)[0]
+            asked.append((question["shown"]["where"]["document"], question["shown"]["part"]))
+            session.tell(ann, question["id"], truth(question))
+        met = [each for each in asked if each[1] == "met"]
+        assert len(met) == len(set(met)) == 12
+
+
 def test_exports_have_words_and_places(tmp_path):
     with opened(tmp_path / "log") as session:
         ann = someone(session)
