@@ -98,3 +98,16 @@ def test_translations(tmp_path):
 def test_a_task_that_asks_nothing():
     with pytest.raises(UsageError, match="asks no questions"):
         replace(kind("text"), asks=()).shown(None, None, None)
+
+
+def test_articles_and_words_of_types():
+    task, data = Chunking.fit(Corpus("here", (WORDS,), None, np.array([0, 5])), tags="ORG=Organisation,GENE,LOC")
+    asked = [
+        kind("chunking").shown(task, data, question("span", (3, task.tags.index(tag), 4, 0), "chunk"))["question"]
+        for tag in ("B-ORG", "B-GENE", "B-LOC")
+    ]
+    assert asked == [
+        "Is 'San Sebastián' an Organisation (ORG)?",
+        "Is 'San Sebastián' a GENE?",
+        "Is 'San Sebastián' a place (LOC)?",
+    ]

@@ -97,7 +97,7 @@ def type_words(kind: str, own: Mapping[str, str]) -> str:
 
 def with_article(words: str) -> str:
     """In English, as far as the first letter tells."""
-    return f"{'an' if words[:1] in 'aeiou' else 'a'} {words}"
+    return f"{'an' if words[:1] in 'aeiouAEIOU' else 'a'} {words}"
 
 
 def choice_words(task: Chunking, choices: Sequence[str]) -> dict[str, str]:
