@@ -33,7 +33,7 @@ from sparsezo.storage.files import atomic_write, numbered_lines
 from sparsezo.tasks.chunking import conllu
 
 if TYPE_CHECKING:
-    from sparsezo.tasks.chunking.documents import Document
+    from sparsezo.tasks.chunking.documents import Document, Offsets
 
 _DOCUMENT_START = "-DOCSTART-"
 _NO_TOKEN = "holds no token; expected one token a line and a blank line between sentences"
@@ -161,6 +161,15 @@ class Corpus:
             column=self.column,
             source=None if self.source is None else self.source.take(chosen, tokens),
         )
+
+    def placed(self, source: Source) -> Iterator[tuple[Offsets, tuple[int, ...]]]:
+        """Of each of the source's documents its tokens, (start, end) each, and where its sentences begin among them."""
+        firsts = np.searchsorted(source.of_sentence, np.arange(len(source.documents) + 1)).tolist()
+        tokens = list(zip(source.starts.tolist(), source.ends.tolist(), strict=True))
+        for first, stop in itertools.pairwise(firsts):
+            offsets = self.offsets[first : stop + 1]
+            begin, end = int(offsets[0]), int(offsets[-1])  # one number, twice, where it has no sentence
+            yield tuple(tokens[begin:end]), tuple((offsets - begin).tolist())
 
     def where(self, token: int) -> str:
         """``path:line`` of a token."""

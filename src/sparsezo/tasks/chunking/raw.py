@@ -245,19 +245,15 @@ def _tagged(task: Chunking, W: NDArray[Any], batch: list[Document], threshold: f
         raise UsageError("raw text without its places")
     outputs, chances = span_chances(task.problem(corpus, learn=False), W)
     spans = _spans(task, corpus, outputs, chances, threshold)
-    firsts = np.searchsorted(source.of_sentence, np.arange(len(batch) + 1))
-    tokens = list(zip(source.starts.tolist(), source.ends.tolist(), strict=True))
-    for number, document in enumerate(batch):
-        sentences = corpus.offsets[firsts[number] : firsts[number + 1] + 1]
-        begin, end = (int(sentences[0]), int(sentences[-1])) if len(sentences) > 1 else (0, 0)
+    for number, (document, (tokens, sentences)) in enumerate(zip(batch, corpus.placed(source), strict=True)):
         yield replace(
             document,
             spans=tuple(spans.get(number, ())),
             suggested=(),
             rejected=(),
             missing=False,
-            tokens=tuple(tokens[begin:end]),
-            sentences=tuple((sentences - begin).tolist()) if len(sentences) > 1 else (0,),
+            tokens=tokens,
+            sentences=sentences,
         )
 
 

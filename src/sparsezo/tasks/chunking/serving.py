@@ -310,18 +310,14 @@ def annotated_documents(
         chance = 1.0 if said else round(float(chances[first]), 6) or None
         made = Span(int(source.starts[first]), int(source.ends[last]), found.types[int(found.type_of[first])], chance)
         spans.setdefault(int(source.of_sentence[x]), []).append((made, said))
-    firsts_of = np.searchsorted(source.of_sentence, np.arange(len(source.documents) + 1))
-    places = list(zip(source.starts.tolist(), source.ends.tolist(), strict=True))
-    for k, document in enumerate(source.documents):
+    for k, (document, (tokens, sentences)) in enumerate(zip(source.documents, data.placed(source), strict=True)):
         mine = spans.get(k, [])
-        sentences = data.offsets[firsts_of[k] : firsts_of[k + 1] + 1]
-        begin, end = (int(sentences[0]), int(sentences[-1])) if len(sentences) > 1 else (0, 0)
         yield replace(
             document,
             spans=tuple(span for span, said in mine if said or not apart),
             suggested=tuple(span for span, said in mine if apart and not said),
-            tokens=tuple(places[begin:end]),
-            sentences=tuple((sentences - begin).tolist()) if len(sentences) > 1 else (0,),
+            tokens=tokens,
+            sentences=sentences,
         )
 
 

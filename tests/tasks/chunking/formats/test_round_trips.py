@@ -170,3 +170,9 @@ def test_real_names_come_back(format, real_data):
     assert sum(len(each.spans) for each in given) > 300
     found = through(format, given)
     assert [(each.id, each.text, each.spans) for each in found] == [(each.id, each.text, each.spans) for each in given]
+
+
+def test_a_first_token_that_looks_like_a_byte_order_mark_stays():
+    one = Document("\ufeff x", spans=(Span(0, 1, "A"),), tokens=((0, 1), (2, 3)), sentences=(0, 2))
+    (found,) = through("conll", [one])
+    assert (found.words(), tags_of(found)) == (["\ufeff", "x"], ["B-A", "O"])

@@ -21,11 +21,12 @@ from typing import IO
 
 from sparsezo.errors import DataError, quoted
 from sparsezo.tasks.chunking.conll import read_conll
-from sparsezo.tasks.chunking.documents import Document, documents_from_columns, tagged_sentences
-from sparsezo.tasks.chunking.formats.remarks import Remarks
+from sparsezo.tasks.chunking.documents import Document, documents_from_columns
+from sparsezo.tasks.chunking.formats.remarks import Remarks, as_tags
 from sparsezo.tasks.chunking.tags import IOB2, OUTSIDE, is_chunk_tag, understood
 
 # What a reader of columns may take for the end of a cell or of a line; a no-break space may stand in a token.
+_MARK = "\ufeff"
 _PARTS = re.compile(r"[^ \t\n\r\v\f\x1c-\x1e\x85\u2028\u2029]+")
 
 
@@ -49,11 +50,15 @@ def write_columns(documents: Iterable[tuple[str, Document]], stream: IO[bytes], 
     """(where, document) each."""
     given = iter(documents)
     first = list(itertools.islice(given, 2))
-    several = len(first) > 1
+    several, begun = len(first) > 1, False
     for where, document in itertools.chain(first, given):
         lines = [_start(document)] if several else []
         lines += _lines(document, where, remarks)
-        stream.write("".join(lines).encode("utf-8"))
+        text = "".join(lines)
+        if not begun and text.startswith(_MARK):  # readers take the first one for a byte order mark, and drop it
+            text = _MARK + text
+        begun = begun or bool(text)
+        stream.write(text.encode("utf-8"))
 
 
 def _start(document: Document) -> str:
@@ -67,12 +72,7 @@ def _lines(document: Document, where: str, remarks: Remarks) -> Iterator[str]:
             raise DataError(
                 where, f"label '{quoted(span.label)}' has a blank in it, which columns cannot have; rename it"
             )
-    sentences, left_out, cut = tagged_sentences(document, where)
-    remarks.count("span", "left out: of spans that overlap the longest is kept", left_out)
-    remarks.count("span", "cut in two where a sentence ends", cut)
-    for noun, spans in (("suggested span", document.suggested), ("rejected span", document.rejected)):
-        remarks.count(noun, "left out: tags have no place for them", len(spans))
-    remarks.count("document", "of which not all is known: what no span covers is O", int(document.missing))
+    sentences = as_tags(document, where, remarks)
     remarks.count("document", "that nobody labelled: all tags are O", int(document.spans is None))
     for words, tags in sentences:
         lines, begins = [], False

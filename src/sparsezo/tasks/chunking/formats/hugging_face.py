@@ -17,10 +17,10 @@ from typing import IO, Any
 from sparsezo import extras
 from sparsezo.errors import DataError, UsageError, quoted, shown
 from sparsezo.storage.files import open_bytes, reading, with_head
-from sparsezo.tasks.chunking.documents import Document, pasted, spans_of, tagged_sentences
+from sparsezo.tasks.chunking.documents import Document, pasted, spans_of
 from sparsezo.tasks.chunking.formats.json_objects import id_of, json_line, json_objects
 from sparsezo.tasks.chunking.formats.places import check_text
-from sparsezo.tasks.chunking.formats.remarks import Remarks
+from sparsezo.tasks.chunking.formats.remarks import Remarks, as_tags
 from sparsezo.tasks.chunking.tags import OUTSIDE
 
 TOKENS, TAGS = ("tokens", "words"), ("ner_tags", "tags", "labels", "ner")  # names of columns; the first of each is ours
@@ -201,12 +201,7 @@ def write_parquet(documents: Iterable[tuple[str, Document]], stream: IO[bytes], 
 
 def _rows(documents: Iterable[tuple[str, Document]], remarks: Remarks) -> Iterator[dict[str, Any]]:
     for number, (where, document) in enumerate(documents, start=1):
-        sentences, left_out, cut = tagged_sentences(document, where)
-        remarks.count("span", "left out: of spans that overlap the longest is kept", left_out)
-        remarks.count("span", "cut in two where a sentence ends", cut)
-        for noun, spans in (("suggested span", document.suggested), ("rejected span", document.rejected)):
-            remarks.count(noun, "left out: tags have no place for them", len(spans))
-        remarks.count("document", "of which not all is known: what no span covers is O", int(document.missing))
+        sentences = as_tags(document, where, remarks)
         name = str(number) if document.id is None else document.id
         for part, (words, tags) in enumerate(sentences, start=1):
             yield {
