@@ -5,7 +5,7 @@ true, and how much traffic it stands. Needs CoNLL-2000 (train.txt.gz) and the ex
     python benchmarks/crowd.py teach conll2000/train.txt.gz --answers 6000 --warm 100 -o warm.json
     python benchmarks/crowd.py coverage conll2000/train.txt.gz --runs 100 -o coverage.json     # for all of RATERS
     python benchmarks/crowd.py coverage conll2000/train.txt.gz --raters 15-1 --runs 20 --answers 500 --audit-share 0.5
-    python benchmarks/crowd.py load conll2000/train.txt.gz --people 50 --seconds 20 [--kills 10]
+    python benchmarks/crowd.py load conll2000/train.txt.gz --people 50 --seconds 20 [--kills 10] [--rule part]
     python benchmarks/crowd.py draw cold.json warm.json -o crowd.png
 """
 
@@ -25,7 +25,10 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from sparsezo.serve.client import RemoteLearner
 
 ERRORS = (0.02, 0.05, 0.08, 0.10, 0.25)  # of five people: one answer in ten is wrong
 RATERS = {  # how often each of five errs: (where the model is unsure, elsewhere)
@@ -44,7 +47,7 @@ class Gold:
     """The right tags of a sentence, known by its words."""
 
     def __init__(self, path: str) -> None:
-        from sparsezo.tasks.chunking.conll import read_conll
+        from sparsezo.tasks.chunking.io.conll import read_conll
         from sparsezo.tasks.chunking.tags import keep_only, understood
 
         corpus = keep_only(understood(read_conll(path))[1], "NP")
@@ -62,10 +65,21 @@ class Gold:
                 file.write("\n")
         return path
 
-    def answer(self, question: dict[str, Any], error: float, generator: random.Random) -> str:
-        """Of somebody who errs so often."""
+    def answer(
+        self, question: dict[str, Any], error: float, generator: random.Random, learner: Any = None
+    ) -> str | dict[str, Any]:
+        """Of somebody who errs so often; of reviews, who takes so many for right without looking. Their corrections are
+        decoded around by the service that ``learner`` talks to."""
         shown = question["shown"]
-        right = self.by_words[tuple(shown["words"])][shown["first"]]
+        tags = self.by_words[tuple(shown["words"])]
+        if question["kind"] == "review":
+            from sparsezo.serve.client import review
+            from sparsezo.tasks.chunking.serving import SERVING
+
+            spans = [{"first": a, "last": b - 1, "label": label} for a, b, label in SERVING.chunks_in(tags)]
+            looks = generator.random() >= error
+            return review(question, spans, lambda fixed: learner.decode(question, fixed)) if looks else "right"
+        right = tags[shown["first"]]
         wrong = generator.random() < error
         if question["kind"] == "label":
             return generator.choice([each for each in question["choices"] if each != right]) if wrong else right
@@ -73,9 +87,9 @@ class Gold:
 
 
 @contextlib.contextmanager
-def served(*arguments: str) -> Iterator[tuple[subprocess.Popen[str], list[str], str]]:
+def served(*arguments: str, task: str = "chunking") -> Iterator[tuple[subprocess.Popen[str], list[str], str]]:
     """(process, people's links, the admin's link)"""
-    command = [sys.executable, "-m", "sparsezo", "serve", "chunking", "--no-open", *arguments]
+    command = [sys.executable, "-m", "sparsezo", "serve", task, "--no-open", *arguments]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, bufsize=1)
     links: list[str] = []
     admin = ""
@@ -117,31 +131,9 @@ def teach(args: argparse.Namespace) -> dict[str, Any]:
             train = ["train", "chunking", "--train", str(few), "--rule", "supervised", "--iterations", "20k"]
             subprocess.run([sys.executable, "-m", "sparsezo", *train, "-o", str(place / "m.szo")], check=True)
             more = ["--model", str(place / "m.szo")]
-        about = [
-            "--inputs",
-            str(inputs),
-            "--tags",
-            "NP",
-            "--rule",
-            "part",
-            "--dev",
-            str(dev),
-            "--log",
-            str(place / "log"),
-        ]
-        people = [
-            "--port",
-            "0",
-            "--people",
-            str(len(ERRORS)),
-            "--overlap",
-            "0.1",
-            "--audit",
-            "200",
-            "--seed",
-            str(args.seed),
-        ]
-        with served(*about, *people, *more) as (_, links, admin):
+        about = ["--inputs", str(inputs), "--dev", str(dev), "--log", str(place / "log"), "--seed", str(args.seed)]
+        how = f"--tags NP --rule {args.rule} --port 0 --people {len(ERRORS)} --overlap 0.1 --audit 200"
+        with served(*about, *how.split(), *more) as (_, links, admin):
             began = time.perf_counter()
             left = threading.Semaphore(args.answers)
 
@@ -150,7 +142,7 @@ def teach(args: argparse.Namespace) -> dict[str, Any]:
                 with RemoteLearner(links[k]) as learner:
                     while left.acquire(blocking=False):
                         question = learner.ask()
-                        learner.tell(question, gold.answer(question, ERRORS[k], generator))
+                        learner.tell(question, gold.answer(question, ERRORS[k], generator, learner))
 
             threads = [threading.Thread(target=answer, args=(k,)) for k in range(len(ERRORS))]
             for thread in threads:
@@ -189,16 +181,16 @@ def at(curve: list[list[float]], answers: int) -> float | None:
 
 def coverage(args: argparse.Namespace) -> dict[str, Any]:
     """How often the audit's intervals hold the model's true accuracy and F1, at every tenth of the way, by raters."""
-    from sparsezo.serve import choosing
+    from sparsezo.serve import query_strategy
     from sparsezo.tasks.loading import Files
-    from sparsezo.tasks.registry import kind
+    from sparsezo.tasks.registry import task_spec
 
-    choosing.AUDIT_SHARE = args.audit_share
+    query_strategy.AUDIT_SHARE = args.audit_share
     gold = Gold(args.train)
     with tempfile.TemporaryDirectory(dir=args.scratch) as folder:
         # as many sentences that nobody is asked about, with the same features, say what the truth is
         sample = gold.write(Path(folder) / "sample.txt", DEV, DEV + 2 * args.sentences, tagged=True)
-        loaded = kind("chunking").load(Files((str(sample),), None, None, {"only": "NP"}))
+        loaded = task_spec("chunking").load(Files((str(sample),), None, None, {"only": "NP"}))
         found = {name: _covered(args, gold, loaded, Path(folder), name) for name in args.raters or RATERS}
     given = {name: getattr(args, name) for name in ("runs", "answers", "audit", "audit_whole", "audit_share")}
     return {**given, "sentences": args.sentences, "raters": found}
@@ -211,7 +203,7 @@ def _covered(args: argparse.Namespace, gold: Gold, loaded: Any, folder: Path, ra
 
     from sparsezo.serve.session import Session
     from sparsezo.settings import Settings
-    from sparsezo.tasks.registry import kind
+    from sparsezo.tasks.registry import task_spec
 
     task, data, unseen = loaded.task, loaded.data.train[: args.sentences], loaded.data.train[args.sentences :]
     truths = _Truths(task, unseen)
@@ -222,7 +214,7 @@ def _covered(args: argparse.Namespace, gold: Gold, loaded: Any, folder: Path, ra
         settings = Settings.complete({"rule": "part", "seed": run, "rater_error": "0.05"}, task.defaults)
         generator, place = random.Random(f"{run} {raters}"), folder / f"{raters}-{run}"
         audits = {"audit": args.audit, "audit_whole": args.audit_whole}
-        with Session(kind("chunking"), task, data, settings, place, **audits, overlap=0.1) as session:
+        with Session(task_spec("chunking"), task, data, settings, place, **audits, overlap=0.1) as session:
             people = [session.person(session.add_person(f"p{k}")["token"]) for k in range(len(errors))]
             for n in range(1, args.answers + 1):
                 k = generator.randrange(len(people))
@@ -231,9 +223,8 @@ def _covered(args: argparse.Namespace, gold: Gold, loaded: Any, folder: Path, ra
                 session.tell(people[k], question["id"], gold.answer(question, error, generator))
                 if n % (args.answers // 10):
                     continue
-                session._estimate()
-                with session.lock:
-                    accuracy, f1 = truths.of(session.learner.state.W)
+                session.estimate()
+                accuracy, f1 = truths.of(session.model.weights()[1])
                 audit, tenth = session.status()["audit"], n // (args.answers // 10) - 1
                 held["once"][tenth] += audit["low"] <= accuracy <= audit["high"]
                 held["below"][tenth] += accuracy < audit["low"]
@@ -256,10 +247,10 @@ def _covered(args: argparse.Namespace, gold: Gold, loaded: Any, folder: Path, ra
 
 def _unsure(session: Any, question: dict[str, Any]) -> bool:
     """Whether the model is unsure of what is in question: of its best label, or of yes and of no."""
-    asked = session.desk.row(int(question["id"][1:])).question()
+    asked = session.queue.row(int(question["id"][1:])).question()
     choices = question["choices"]
     with session.lock:
-        return bool(max(session.learner.probability(asked, each) for each in choices) < UNSURE)
+        return bool(max(session.model.learner.probability(asked, each) for each in choices) < UNSURE)
 
 
 class _Truths:
@@ -284,23 +275,52 @@ class _Truths:
         return sum(map(str.__eq__, tags, self.unseen.tags)) / len(tags), f1
 
 
+class _Timed:
+    """Notes how long decoding takes."""
+
+    def __init__(self, learner: Any, took: list[float]) -> None:
+        self.learner, self.took = learner, took
+
+    def decode(self, question: dict[str, Any], fixed: list[dict[str, Any]]) -> Any:
+        began = time.perf_counter()
+        found = self.learner.decode(question, fixed)
+        self.took.append(time.perf_counter() - began)
+        return found
+
+
+def _wait_for(learner: RemoteLearner, seconds: float = 120) -> None:
+    """Until the service answers."""
+    from sparsezo.serve.client import RemoteError
+
+    end = time.perf_counter() + seconds
+    while True:
+        try:
+            learner.status()
+            return
+        except RemoteError:
+            if time.perf_counter() > end:
+                raise
+            time.sleep(0.2)
+
+
 def load(args: argparse.Namespace) -> dict[str, Any]:
     """Many people at once; with ``kills`` the service is killed that often and started again."""
     from sparsezo.serve.client import RemoteError, RemoteLearner
-    from sparsezo.serve.log import Log
-    from sparsezo.serve.replay import replay
+    from sparsezo.serve.online_model import replay
+    from sparsezo.serve.store import Store
     from sparsezo.storage.container import read_container
 
     gold = Gold(args.train)
     with tempfile.TemporaryDirectory(dir=args.scratch) as folder:
         place = Path(folder)
         inputs = gold.write(place / "raw.txt", DEV, None, tagged=False)
-        about = ["--inputs", str(inputs), "--tags", "NP", "--rule", "part", "--log", str(place / "log")]
+        about = ["--inputs", str(inputs), "--tags", "NP", "--rule", args.rule, "--log", str(place / "log")]
         about += ["--people", str(args.people)]
         with served(*about, "--port", "0") as (process, links, _):
             port = re.search(r":(\d+)/", links[0])[1]  # type: ignore[index]
             end = time.perf_counter() + args.seconds
             took: list[float] = []
+            decoded: list[float] = []
             acknowledged: list[str] = []
             lost: list[str] = []
 
@@ -311,8 +331,9 @@ def load(args: argparse.Namespace) -> dict[str, Any]:
                         try:
                             question = learner.ask()
                             time.sleep(generator.uniform(0.5, 1.5) * args.think)
+                            answer = gold.answer(question, 0.1, generator, _Timed(learner, decoded))
                             began = time.perf_counter()
-                            learner.tell(question, gold.answer(question, 0.1, generator))
+                            learner.tell(question, answer)
                             took.append(time.perf_counter() - began)
                             acknowledged.append(question["id"])
                         except RemoteError as error:
@@ -328,17 +349,19 @@ def load(args: argparse.Namespace) -> dict[str, Any]:
                 time.sleep(args.seconds / (args.kills + 1))
                 os.kill(process.pid, signal.SIGKILL)
                 process.wait()
-                again = [*(sys.executable, "-m", "sparsezo", "serve", "chunking", "--no-open"), *about[4:6]]
+                again = [*(sys.executable, "-m", "sparsezo", "serve", "chunking", "--no-open"), *about[6:8]]
                 process = subprocess.Popen([*again, "--port", port], stderr=subprocess.DEVNULL)
             for thread in threads:
                 thread.join()
             seconds = time.perf_counter() - began
+            with RemoteLearner(links[0], timeout=60) as learner:
+                _wait_for(learner)  # one that is still starting would be stopped without a snapshot
             process.send_signal(signal.SIGINT)
             process.wait(60)
-        log = Log(place / "log" / "log.sqlite")
-        in_log = [f"q{event.question}" for event, _ in log.answers()]
-        log.close()
-        model = replay(place / "log")
+        store = Store(place / "log" / "log.sqlite")
+        in_log = [f"q{event.question}" for event, _ in store.answers()]
+        store.close()
+        model = replay(place / "log", finish=False)
         newest = max((place / "log").glob("*.snapshot"))  # what the service had when it was stopped
         same = read_container(newest, "snapshot")[1]["W"].tobytes() == model.W.tobytes()
     took.sort()
@@ -347,6 +370,8 @@ def load(args: argparse.Namespace) -> dict[str, Any]:
         "per_second": len(acknowledged) / seconds,
         "p50_ms": 1e3 * took[len(took) // 2],
         "p99_ms": 1e3 * took[int(0.99 * len(took))],
+        "decode_p50_ms": 1e3 * sorted(decoded)[len(decoded) // 2] if decoded else None,
+        "decode_p99_ms": 1e3 * sorted(decoded)[int(0.99 * len(decoded))] if decoded else None,
         "lost": len(set(acknowledged) - set(in_log)),
         "doubled": len(in_log) - len(set(in_log)),
         "in_log_and_not_acknowledged": len(set(in_log) - set(acknowledged)),
@@ -391,6 +416,7 @@ def main() -> None:
         command.add_argument("--seed", type=int, default=0)
         command.add_argument("--warm", type=int, default=0, help="labelled sentences to start from")
         command.add_argument("--runs", type=int, default=100)
+        command.add_argument("--rule", choices=("part", "review"), default="part" if name == "teach" else "review")
         command.add_argument("--audit", type=int, default=200)
         command.add_argument("--audit-whole", type=int, default=20)
         command.add_argument("--audit-share", type=float, default=0.05, help="of the questions")

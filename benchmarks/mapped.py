@@ -38,8 +38,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparsezo import Learner, Settings, mapped_weights
-from sparsezo.bench.chunking import bench_corpus
-from sparsezo.storage.tables import in_large_pages
+from sparsezo.storage.mapped_weights import in_large_pages
+from sparsezo.study.bench import bench_corpus
 from sparsezo.tasks.base import Problem
 from sparsezo.tasks.chunking.task import Chunking
 
@@ -121,7 +121,7 @@ def warm_up(W: NDArray[Any]) -> float:
 
 def measure(args: argparse.Namespace, folder: Path, in_memory: Path) -> list[Table]:
     generator = np.random.default_rng(0)
-    corpus, name = bench_corpus(args.data, None)
+    corpus, name = bench_corpus(args.data)
     task, corpus = Chunking.fit(corpus, only="NP")
     problem, gold = task.problem(corpus), task.gold(corpus)
     rows, labels = int(args.weights) // problem.n_labels, problem.n_labels

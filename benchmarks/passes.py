@@ -12,15 +12,15 @@ import argparse
 import random
 from typing import Any
 
-from sparsezo.held import Held
-from sparsezo.learner import Learner
+from sparsezo.query_learner import QueryLearner
 from sparsezo.questions import Question
-from sparsezo.serve.answers import Lesson, learn
+from sparsezo.serve.answers import RecordedAnswer, learn
 from sparsezo.settings import Settings
-from sparsezo.tasks.chunking.serving import chunks_in
+from sparsezo.tasks.chunking.serving import SERVING
 from sparsezo.tasks.chunking.tags import in_iob2
 from sparsezo.tasks.loading import Files
-from sparsezo.tasks.registry import kind
+from sparsezo.tasks.registry import task_spec
+from sparsezo.training import HeldOut
 
 LOOKS = (1, 2, 3, 5, 7, 10, 20)
 BELIEVED = (0.05, 0.05)
@@ -32,16 +32,18 @@ def answer_of(question: Question, tags: list[str], known: tuple[str, ...], error
     wrong = chance.random() < error
     if question.kind == "label":
         return chance.choice([tag for tag in known if tag != tags[first]]) if wrong else tags[first]
-    found = [each for each in chunks_in(tags) if each[0] <= last and each[1] > first]
+    found = [each for each in SERVING.chunks_in(tags) if each[0] <= last and each[1] > first]
     if wrong:
         return "O" if found else chance.choice(question.choices[:-1])
     return {"first": int(found[0][0]), "last": int(found[0][1]) - 1, "label": found[0][2]} if found else "O"
 
 
-def answered(learner: Learner, data: Any, tags: tuple[str, ...], n: int, error: float, seed: int) -> list[Lesson]:
+def answered(
+    learner: QueryLearner, data: Any, tags: tuple[str, ...], n: int, error: float, seed: int
+) -> list[RecordedAnswer]:
     """A session of so many answers, each learned from at once; what is settled is not asked about again."""
     chance, settled = random.Random(seed), set()
-    lessons: list[Lesson] = []
+    lessons: list[RecordedAnswer] = []
     while len(lessons) < n:
         question = learner.ask()
         learner.let_go(question)
@@ -53,7 +55,7 @@ def answered(learner: Learner, data: Any, tags: tuple[str, ...], n: int, error: 
         last = answer["last"] if isinstance(answer, dict) else last
         settled |= {(question.x, i) for i in range(first, last + 1)}
         learner.learn_from(question, answer, error=BELIEVED)
-        lessons.append(Lesson(question, answer, question.kind, BELIEVED))
+        lessons.append(RecordedAnswer(question, answer, question.kind, BELIEVED))
     return lessons
 
 
@@ -67,15 +69,15 @@ def main() -> None:
     parser.add_argument("--error", type=float, default=0.05)
     parser.add_argument("--seed", type=int, default=1)
     given = parser.parse_args()
-    chunking = kind("chunking")
+    chunking = task_spec("chunking")
     options = {} if given.only is None else {"only": given.only}
     loaded = chunking.load(Files((given.train,), None, given.test, options))
     task, data = loaded.task, loaded.data.train
     chosen = {"rule": given.rule, "rater_error": "0.05", "rehearse": 0, "seed": given.seed}
     settings = Settings.complete(chosen, chunking.defaults, chunking.usual_step)
-    problem, held = task.problem(data, asks=True), Held(task, loaded.data.test)
-    lessons = answered(Learner(problem, settings), data, task.tags, given.answers, given.error, given.seed)
-    again = Learner(problem, settings)
+    problem, held = task.problem(data, asks=True), HeldOut(task, loaded.data.test)
+    lessons = answered(QueryLearner(problem, settings), data, task.tags, given.answers, given.error, given.seed)
+    again = QueryLearner(problem, settings)
 
     def look(done: int) -> None:
         if done in LOOKS:

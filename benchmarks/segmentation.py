@@ -135,7 +135,7 @@ def f1(right: set[Any], found: set[Any]) -> float:
 
 
 def ours(text: str, language: str) -> Found:
-    from sparsezo.tasks.chunking.segmentation import segment
+    from sparsezo.tasks.chunking.io.segmentation import segment
 
     starts, ends, sentences = segment(text)
     return zip(starts, ends, strict=True), ends[sentences[1:] - 1]
@@ -185,7 +185,7 @@ def nltk(text: str, language: str) -> Found:
     """Its tokeniser takes sentences; it gets ours, since its own splitter needs a download."""
     from nltk.tokenize import NLTKWordTokenizer
 
-    from sparsezo.tasks.chunking.segmentation import segment
+    from sparsezo.tasks.chunking.io.segmentation import segment
 
     tokenizer, spans = NLTKWordTokenizer(), set()
     starts, ends, sentences = segment(text)

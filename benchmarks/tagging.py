@@ -19,9 +19,9 @@ from names import CORPORA, documents
 from sparsezo.learner import Learner
 from sparsezo.model import Model
 from sparsezo.settings import Settings
-from sparsezo.tasks.chunking.column_choice import chosen_columns
-from sparsezo.tasks.chunking.documents import Document, Span
-from sparsezo.tasks.chunking.raw import corpus_of
+from sparsezo.tasks.chunking.features.columns import chosen_columns
+from sparsezo.tasks.chunking.io.documents import Document, Span
+from sparsezo.tasks.chunking.io.raw import corpus_of
 from sparsezo.tasks.chunking.task import Chunking
 
 

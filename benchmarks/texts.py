@@ -10,54 +10,24 @@ of labelled documents (label TAB text), such as 20 Newsgroups in four classes.
 from __future__ import annotations
 
 import argparse
-import contextlib
 import json
-import re
 import shlex
-import signal
 import subprocess
 import sys
 import tempfile
-import threading
 import urllib.request
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from crowd import served
+
 LOOKS = (100, 300, 1000)  # answers
-LINK = re.compile(r"http://[\w.:\[\]]+/(admin)?#\S+")
-
-
-@contextlib.contextmanager
-def served(*arguments: str) -> Iterator[tuple[str, str]]:
-    """(a person's link, the administrator's link)"""
-    command = [sys.executable, "-m", "sparsezo", "serve", "text", "--no-open", "--port", "0", *arguments]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, bufsize=1)
-    said: list[str] = []
-    link = admin = ""
-    try:
-        for line in process.stdout or ():
-            said.append(line)
-            if found := LINK.search(line):
-                link, admin = (link, found[0]) if found[1] else (found[0], admin)
-            if "Ctrl-C" in line:
-                break
-        if not (link and admin):
-            raise SystemExit(f"serve did not start ({process.wait()}): {''.join(said)}")
-        threading.Thread(target=lambda: [None for _ in process.stdout or ()], daemon=True).start()
-        yield link, admin
-    finally:
-        process.send_signal(signal.SIGINT)
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            process.wait(60)
-        process.kill()
-        process.wait()
 
 
 def taught(args: argparse.Namespace, vectors: str, seed: int) -> dict[int, float]:
     """Accuracy on the test file after so many answers."""
     from sparsezo.serve.client import RemoteLearner
-    from sparsezo.tasks.text.documents import read_documents
+    from sparsezo.tasks.text.io.documents import read_documents
 
     train, test = (cut(read_documents(path), args.words) for path in (args.train, args.test))
     classes = sorted({label for label, _ in train})
@@ -70,7 +40,7 @@ def taught(args: argparse.Namespace, vectors: str, seed: int) -> dict[int, float
         (place / "test.txt").write_text("".join(f"{text}\n" for _, text in test))
         about = ["--inputs", str(place / "raw.txt"), "--classes", ",".join(classes), "--log", str(place / "log")]
         more = ["--vectors", vectors, "--seed", str(seed), *shlex.split(args.options)]
-        with served(*about, *more) as (link, admin), RemoteLearner(link) as learner:
+        with served(*about, "--port", "0", *more, task="text") as (_, links, admin), RemoteLearner(links[0]) as learner:
             given = 0
             for n in args.answers:
                 for _ in range(n - given):
@@ -93,17 +63,8 @@ def exported(admin: str) -> bytes:
 
 def predicted(place: Path) -> list[str]:
     """The classes of the test texts, by the command."""
-    command = [
-        sys.executable,
-        "-m",
-        "sparsezo",
-        "predict",
-        "model.szo",
-        "test.txt",
-        "--labels-only",
-        "--format",
-        "text",
-    ]
+    words = "-m sparsezo predict model.szo test.txt --labels-only --format text"
+    command = [sys.executable, *words.split()]
     return subprocess.run(command, check=True, capture_output=True, text=True, cwd=place).stdout.splitlines()
 
 

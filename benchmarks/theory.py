@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from sparsezo.storage.files import write_text
-from sparsezo.theory import bounded_h, bounded_rate
+from sparsezo.study.theory import bounded_h, bounded_rate
 
 RESULTS = Path(__file__).parent.parent / "docs" / "results"
 TASKS = ("chunking", "text")  # whose plans say where the data is
@@ -28,13 +28,13 @@ TRAINED = 100_000  # steps of two-point score before E||s||^2 is measured again
 
 def load(task: str, folder: Path) -> Any:
     """Train and test as `sparsezo reproduce` reads them."""
-    from sparsezo.experiments.plan import builtin
-    from sparsezo.experiments.sources import in_folder
+    from sparsezo.study.plan import builtin
+    from sparsezo.study.sources import in_folder
     from sparsezo.tasks.loading import Files
-    from sparsezo.tasks.registry import kind
+    from sparsezo.tasks.registry import task_spec
 
     source = in_folder(builtin(task), folder)
-    return kind(task).load(Files(source.train, source.dev, source.test, source.options))
+    return task_spec(task).load(Files(source.train, source.dev, source.test, source.options))
 
 
 # How long a step is
@@ -42,9 +42,10 @@ def load(task: str, folder: Path) -> Any:
 
 def moments(loaded: Any, draws: int, trained: int, h: float, mu: float, gamma: float = 1.0) -> list[dict[str, Any]]:
     """Rows of E||s||^2: at w = 0, and at what two-point score has learned with h."""
+    from step_moments import measure
+
     from sparsezo.learner import Learner
     from sparsezo.settings import Settings
-    from sparsezo.theory.measured import measure
 
     problem, gold = loaded.task.problem(loaded.data.train, risk=True), loaded.task.gold(loaded.data.train)
     learner = Learner(problem, Settings(rule="two-point", perturb="score", h=h, mu=mu, gamma=gamma))
@@ -61,7 +62,7 @@ def draw(rows: Sequence[Mapping[str, Any]], folder: Path, title: str) -> None:
     from matplotlib.figure import Figure
     from matplotlib.lines import Line2D
 
-    from sparsezo.reports.figures.sheet import RULE_STYLES, drawing_style, save
+    from sparsezo.study.reports.figures import RULE_STYLES, drawing_style, save
 
     with drawing_style():
         figure = Figure(figsize=(7.0, 6.4), layout="constrained", facecolor="white")
@@ -174,7 +175,7 @@ def draw_rates(rows: Sequence[Mapping[str, Any]], folder: Path) -> None:
     """h / mu^2 against m: the theorem's line of each task, and what tuning found."""
     from matplotlib.figure import Figure
 
-    from sparsezo.reports.figures.sheet import RULE_STYLES, drawing_style, save
+    from sparsezo.study.reports.figures import RULE_STYLES, drawing_style, save
 
     with drawing_style():
         figure = Figure(figsize=(7.0, 3.6), layout="constrained", facecolor="white")

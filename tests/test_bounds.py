@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
-from sparsezo import bounds
+from sparsezo import validation
 from sparsezo.errors import DivergedError, UsageError
 from sparsezo.kernels import loop
 from sparsezo.kernels.inputs.dense import dense_inputs
@@ -17,17 +17,32 @@ from sparsezo.kernels.inputs.sparse import sparse_inputs
 from sparsezo.learner import Learner, predict
 from sparsezo.settings import Settings
 from sparsezo.tasks.base import Problem
-from sparsezo.tasks.chunking.conll import Corpus
-from sparsezo.tasks.chunking.generate import chunking_corpus
+from sparsezo.tasks.chunking.io.conll import Corpus
+from sparsezo.tasks.chunking.synthetic import chunking_corpus
 from sparsezo.tasks.chunking.task import Chunking
-from sparsezo.tasks.rerank.kernel import RankGold, rank_task
-from sparsezo.tasks.text.kernel import ClassGold, class_task
+from sparsezo.tasks.rerank.kernels.task import RankGold, rank_task
+from sparsezo.tasks.text.kernels.task import ClassGold, class_task
 
 
 @pytest.fixture(scope="module")
 def chunking():
     task, corpus = Chunking.fit(chunking_corpus(12, seed=5), only="NP")
     return task, task.problem(corpus), task.gold(corpus)
+
+
+@pytest.fixture(scope="module")
+def task(chunking):
+    return chunking[0]
+
+
+@pytest.fixture(scope="module")
+def problem(chunking):
+    return chunking[1]
+
+
+@pytest.fixture(scope="module")
+def gold(chunking):
+    return chunking[2]
 
 
 def rows(N=4, n=6, labels=3):
@@ -48,9 +63,8 @@ def lists(sizes=(3, 2), M=2):
 # Weights
 
 
-def test_weights_are_read_as_they_are_however_they_lie_in_memory(chunking):
+def test_weights_are_read_as_they_are_however_they_lie_in_memory(problem):
     """Transposed, strided, of another type: the same outputs as of a plain copy."""
-    _, problem, _ = chunking
     W = np.random.default_rng(1).standard_normal((problem.n_features, problem.n_labels)).astype(np.float32)
     expected = predict(problem, W)
     strided = np.zeros((2 * len(W), problem.n_labels), np.float32)
@@ -79,8 +93,7 @@ def test_weights_are_read_as_they_are_however_they_lie_in_memory(chunking):
         (lambda W: [[1], [1, 2]], "are no table of numbers; make it ({n}, 9)"),
     ],
 )
-def test_weights_that_do_not_fit_never_get_there(chunking, change, message, monkeypatch):
-    _, problem, _ = chunking
+def test_weights_that_do_not_fit_never_get_there(problem, change, message, monkeypatch):
     n = problem.n_features
     W = change(np.zeros((n, problem.n_labels), np.float32))
     monkeypatch.setattr(loop, "decode_all", None)
@@ -95,9 +108,8 @@ def test_weights_that_do_not_fit_never_get_there(chunking, change, message, monk
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf, 1e39])
-def test_weights_that_are_not_finite(chunking, value):
+def test_weights_that_are_not_finite(problem, value):
     """Also those of features that no input has, and those that are too large for the type."""
-    _, problem, _ = chunking
     W = np.zeros((problem.n_features, problem.n_labels))
     W[-1, -1] = value
     with pytest.raises(DivergedError, match="not finite"):
@@ -109,8 +121,7 @@ def test_weights_that_are_not_finite(chunking, value):
 # Gold
 
 
-def test_gold_of_another_corpus_is_refused(chunking, monkeypatch):
-    task, problem, gold = chunking
+def test_gold_of_another_corpus_is_refused(task, problem, gold, monkeypatch):
     monkeypatch.setattr(loop, "run", None)
     learner = Learner(problem, Settings())
     for n, seed in ((3, 5), (12, 6), (40, 1)):
@@ -128,9 +139,8 @@ def test_gold_of_another_corpus_is_refused(chunking, monkeypatch):
 
 
 @pytest.mark.parametrize("tag", [-1, 5, 6, 1000])
-def test_tags_of_gold_that_no_tag_has(chunking, tag):
+def test_tags_of_gold_that_no_tag_has(problem, gold, tag):
     """3 and 4 are gold's own, "another type": supervised, which learns from the tags, cannot have these either."""
-    _, problem, gold = chunking
     tags = gold.tags.copy()
     tags[-1] = tag
     with pytest.raises(UsageError, match=f"the gold's tags has {tag}; it must be from 0 to 4"):
@@ -149,6 +159,7 @@ def test_gold_of_classes_and_of_lists():
             learner.run(ClassGold(np.array(labels, np.int32)), 5)
     problem = lists()
     offsets, losses, statistics = np.array([0, 3, 5]), np.linspace(0, 1, 5), np.zeros((5, 10), np.int16)
+    losses.flags.writeable = statistics.flags.writeable = False  # as a store has them, and the loop is compiled
     learner = Learner(problem, Settings())
     learner.run(RankGold(offsets, losses, statistics), 5)
     for gold in (
@@ -160,8 +171,7 @@ def test_gold_of_classes_and_of_lists():
             learner.run(gold, 5)
 
 
-def test_gold_is_checked_once(chunking, monkeypatch):
-    _, problem, gold = chunking
+def test_gold_is_checked_once(problem, gold, monkeypatch):
     learner = Learner(problem, Settings())
     learner.run(gold, 1)
     monkeypatch.setattr(type(gold), "check", None)
@@ -174,8 +184,7 @@ def test_steps_that_are_no_number(chunking, steps):
         Learner(chunking[1], Settings()).run(chunking[2], steps)
 
 
-def test_quality_looks_at_its_outputs(chunking):
-    task, problem, gold = chunking
+def test_quality_looks_at_its_outputs(task, problem, gold):
     outputs = predict(problem, np.zeros((problem.n_features, problem.n_labels)))
     assert 0 <= task.quality(problem, gold, outputs) <= 1
     for wrong in (outputs[:-1], outputs + 3, outputs - 3, outputs.astype(float)):
@@ -186,9 +195,8 @@ def test_quality_looks_at_its_outputs(chunking):
 # Problems
 
 
-def test_a_problem_to_decode_only_is_not_learned_from(chunking):
+def test_a_problem_to_decode_only_is_not_learned_from(task):
     """Its factors are not there, and compiled code would read past the end of nothing."""
-    task, _, _ = chunking
     corpus = task.seen(chunking_corpus(3, seed=5))
     for problem in (task.problem(corpus, learn=False), replace(lists(), learn=False)):
         with pytest.raises(UsageError, match="was made to decode only"):
@@ -250,9 +258,8 @@ def test_inputs_whose_arrays_do_not_fit():
         row_inputs(X)
 
 
-def test_a_corpus_made_by_hand(chunking):
+def test_a_corpus_made_by_hand(task):
     """Sentences that end behind the last token."""
-    task, _, _ = chunking
     good = chunking_corpus(3, seed=5)
     bad = Corpus("by hand", good.columns, good.tags, np.array([0, 5, 2, good.n_tokens]))
     with pytest.raises(UsageError):
@@ -261,17 +268,17 @@ def test_a_corpus_made_by_hand(chunking):
 
 def test_messages_name_what_is_wrong():
     for call, message in (
-        (lambda: bounds.below("columns", np.array([1, 7]), 5), "columns has 7; it must be from 0 to 4"),
-        (lambda: bounds.below("columns", np.array([-2, 7]), 5), "columns has -2; it must be from 0 to 4"),
-        (lambda: bounds.offsets("rows", np.array([0, 2, 1])), "rows must go from 0 to the end and never fall"),
-        (lambda: bounds.offsets("rows", np.array([0, 2]), end=3), "rows must go from 0 to 3 and never fall"),
-        (lambda: bounds.at_least("max_rows", 3, 4), "max_rows is 3, and 4 is needed"),
+        (lambda: validation.below("columns", np.array([1, 7]), 5), "columns has 7; it must be from 0 to 4"),
+        (lambda: validation.below("columns", np.array([-2, 7]), 5), "columns has -2; it must be from 0 to 4"),
+        (lambda: validation.offsets("rows", np.array([0, 2, 1])), "rows must go from 0 to the end and never fall"),
+        (lambda: validation.offsets("rows", np.array([0, 2]), end=3), "rows must go from 0 to 3 and never fall"),
+        (lambda: validation.at_least("max_rows", 3, 4), "max_rows is 3, and 4 is needed"),
         (
-            lambda: bounds.array("tags", np.zeros((2, 2)), "iu", (4,)),
+            lambda: validation.array("tags", np.zeros((2, 2)), "iu", (4,)),
             "tags is float64 of shape (2, 2); it must be an array of whole numbers, 4, in C order",
         ),
         (
-            lambda: bounds.array("tags", [1], "f", (None, 2)),
+            lambda: validation.array("tags", [1], "f", (None, 2)),
             "tags is a list; it must be an array of numbers, any x 2, in C order",
         ),
     ):

@@ -7,20 +7,19 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from sparsezo import notes
-from sparsezo.bounds import all_finite
-from sparsezo.divergence import RunawayLoss, rehearsed
+from sparsezo import messages
 from sparsezo.errors import DamagedError, DivergedError
 from sparsezo.learner import Learner
 from sparsezo.minimization import minimize
-from sparsezo.model import Model, load_model
-from sparsezo.optimizer import Optimizer
+from sparsezo.model import load_model
+from sparsezo.optimizer import Optimizer, RunawayLoss
 from sparsezo.settings import Settings
 from sparsezo.storage.container import write_container
-from sparsezo.tasks.chunking.generate import chunking_corpus
+from sparsezo.tasks.chunking.synthetic import chunking_corpus
 from sparsezo.tasks.chunking.task import Chunking
 from sparsezo.tasks.loading import Data
-from sparsezo.training import Training
+from sparsezo.training import Training, tried_out
+from sparsezo.validation import all_finite
 
 SETTINGS = Settings(h=0.001, mu=0.1)
 ANNEALED = replace(SETTINGS, criterion="annealed")
@@ -31,6 +30,16 @@ SUPERVISED = Settings("supervised", None, 0.01, None)
 def data():
     task, train = Chunking.fit(chunking_corpus(60, seed=1), only="NP")
     return task, Data(train)
+
+
+@pytest.fixture(scope="module")
+def task(data):
+    return data[0]
+
+
+@pytest.fixture(scope="module")
+def parts(data):
+    return data[1]
 
 
 @pytest.mark.parametrize(
@@ -48,29 +57,25 @@ def data():
     ],
     ids=str,
 )
-def test_no_run_ends_well_and_the_setting_at_fault_is_named(data, settings, message):
+def test_no_run_ends_well_and_the_setting_at_fault_is_named(task, parts, settings, message):
     """Without a dev set, which would look at the weights."""
-    task, parts = data
     with pytest.raises(DivergedError, match=message):
         Training(task, parts, settings, 600).go()
 
 
 @pytest.mark.parametrize("settings", [SETTINGS, ANNEALED, replace(SETTINGS, mu=1e-4, h=1e-9), SUPERVISED], ids=str)
-def test_what_can_learn_is_left_alone(data, settings):
-    task, parts = data
+def test_what_can_learn_is_left_alone(task, parts, settings):
     assert Training(task, parts, settings, 300).go().result["update_fraction"] > 0
 
 
-def test_weights_that_are_large_beside_mu_but_still_hear_it_are_left_alone(data):
-    task, parts = data
+def test_weights_that_are_large_beside_mu_but_still_hear_it_are_left_alone(task, parts):
     W = np.zeros((task.n_features, task.n_labels), np.float32)
     W[0] = 1e7  # one weight of a thousand cannot notice mu; the rest can
     assert Training(task, parts, SETTINGS, 300, W=W).go().result["update_fraction"] > 0
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
-def test_no_such_weights_are_given_saved_or_loaded(data, tmp_path, value):
-    task, parts = data
+def test_no_such_weights_are_given_saved_or_loaded(task, parts, tmp_path, value):
     run = Training(task, parts, SETTINGS, 100, checkpoint=tmp_path / "checkpoint")
     model = run.go().model
     run.learner.state.W[5, 1] = value
@@ -89,8 +94,7 @@ def test_no_such_weights_are_given_saved_or_loaded(data, tmp_path, value):
         load_model(tmp_path / "model")
 
 
-def test_the_best_weights_in_a_checkpoint_are_finite_too(data, tmp_path):
-    task, parts = data
+def test_the_best_weights_in_a_checkpoint_are_finite_too(task, parts, tmp_path):
     run = Training(task, parts, SETTINGS, 100, checkpoint=tmp_path / "checkpoint")
     run.best[3, 2] = np.nan
     with pytest.raises(DivergedError):
@@ -152,29 +156,20 @@ def test_an_optimizer_gives_no_weights_that_are_not_finite():
         optimizer.weights()
 
 
-def test_a_learner_rehearses_without_learning(data):
-    task, parts = data
+def test_a_learner_rehearses_without_learning(task, parts):
     gold = task.gold(parts.train)
     learner, twin = (Learner(task.problem(parts.train), SETTINGS) for _ in range(2))
     for each in (learner, twin):
         each.run(gold, 50)
-    heard, moves = rehearsed(learner, gold)
+    heard, moves = tried_out(learner, gold)
     assert (heard, moves) == (pytest.approx(1.0, abs=0.01), True)
     for each in (learner, twin):
         each.run(gold, 50)
     np.testing.assert_array_equal(learner.weights(), twin.weights())
 
 
-def test_models_of_rerank_are_held_to_the_same(tmp_path):
-    from sparsezo.tasks.rerank.task import Reranking
-
-    with pytest.raises(DivergedError):
-        Model(Reranking(("LM",), (0.0,)), np.array([[np.nan]]), {}, {}).save(tmp_path / "m")
-
-
-def test_adagrads_sums_that_overflow_are_no_success(data):
+def test_adagrads_sums_that_overflow_are_no_success(task, parts):
     """A step of 1 / mu squared is infinite in float32: the weights would stand still, finite, for ever."""
-    task, parts = data
     learner = Learner(task.problem(parts.train), Settings("two-point", "score", 0.05, 1e-30, "adagrad"))
     learner.run(task.gold(parts.train), 100)
     said = r"^step 100: Adagrad's sums of squares are not finite; `mu` 1e-30 is probably too small for `h` 0.05"
@@ -188,7 +183,7 @@ def test_adagrads_sums_that_overflow_are_no_success(data):
 def remarks_on(rule, *told):
     """What is said where 100 steps are told each of these."""
     optimizer = Optimizer(3, Settings(rule, "active", h=1e-6, mu=0.1))
-    with notes.gathered() as said:
+    with messages.gathered() as said:
         for feedback in told:
             for _ in range(100):
                 optimizer.tell(optimizer.ask([0]), feedback)
@@ -210,7 +205,7 @@ def test_an_optimizer_says_once_that_the_loss_has_run_away():
 
 def test_a_start_that_is_0_in_the_mean_is_known_by_its_size():
     watch = RunawayLoss(SETTINGS)
-    with notes.gathered() as said:
+    with messages.gathered() as said:
         for k in range(200):
             watch.note(k, 1.0 if k % 2 else -1.0)
         watch.note(300, 9.0 * 1000, 1000)
@@ -221,17 +216,16 @@ def test_a_start_that_is_0_in_the_mean_is_known_by_its_size():
 
 def test_preferences_are_no_losses():
     optimizer = Optimizer(3, Settings("preference", "active", h=1e-6, mu=0.1))
-    with notes.gathered() as said:
+    with messages.gathered() as said:
         for k in range(300):
             optimizer.tell(optimizer.ask([0]), "incumbent" if k == 3 or k >= 100 else "candidate")
     assert said == []
 
 
-def test_train_says_that_the_loss_has_run_away(data):
+def test_train_says_that_the_loss_has_run_away(task, parts):
     """From weights that are good, with steps that are far too long."""
-    task, parts = data
     good = Training(task, parts, replace(SUPERVISED, h=0.1, step="adagrad"), 3000).go().model.W
-    with notes.gathered() as said:
+    with messages.gathered() as said:
         assert Training(task, parts, SETTINGS, 2000, W=good).go().result["average_loss"] < 0.05
         assert said == []
         Training(task, parts, replace(SETTINGS, h=1.0, mu=0.2), 2000, W=good).go()  # all right in the first 600 steps
@@ -243,6 +237,6 @@ def test_train_says_that_the_loss_has_run_away(data):
 def test_a_run_that_goes_on_knows_its_start():
     """The first mean is given to it: its own first losses after the break are not the start's."""
     watch = RunawayLoss(SETTINGS, first=0.01)
-    with notes.gathered() as said:
+    with messages.gathered() as said:
         watch.note(5000, 50.0, 100)
     assert len(said) == 1

@@ -18,9 +18,9 @@ from sparsezo.model import load_model
 from sparsezo.options import check_options, make_options, option
 from sparsezo.tasks import registry
 from sparsezo.tasks.base import Problem, Scores
-from sparsezo.tasks.kind import TaskKind
 from sparsezo.tasks.loading import Data, Files, Loaded
-from sparsezo.tasks.text.kernel import ClassGold, class_task
+from sparsezo.tasks.spec import TaskSpec
+from sparsezo.tasks.text.kernels.task import ClassGold, class_task
 
 SIDES = ("heads", "tails")
 
@@ -108,14 +108,14 @@ def defaults(rule, step, perturb):
     return 0.1, 1.0
 
 
-KIND = TaskKind(
+SPEC = TaskSpec(
     name="coins",
     title="Tossing coins",
     inputs="tables",
     metric="accuracy",
     metric_name="share right",
     loss_name="share wrong",
-    files=__name__,
+    io_module=__name__,
     train_options=CoinOptions,
     read_options=NoOptions,
     predict_options=NoOptions,
@@ -128,7 +128,7 @@ KIND = TaskKind(
 def coins(tmp_path, monkeypatch):
     """The task registered, and its files: a coin's side is its number's parity, and the table shows the sum's."""
     monkeypatch.setattr(registry, "_registered", dict(registry._registered))
-    registry.register(KIND)
+    registry.register(SPEC)
     rng = np.random.default_rng(0)
     for name, size in (("train", 200), ("dev", 60), ("test", 60)):
         lines = []

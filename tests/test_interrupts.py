@@ -8,7 +8,7 @@ import threading
 
 import pytest
 
-from sparsezo.interrupts import DeferredSignals
+from sparsezo.signals import DeferredSignals, Unbroken
 
 BOTH = (signal.SIGINT, signal.SIGTERM)
 
@@ -62,23 +62,15 @@ def test_work_that_failed_says_so_whatever_came(came, number):
     assert signal.getsignal(number) is before
 
 
-def test_ctrl_c_is_a_keyboard_interrupt():
-    signal.signal(signal.SIGINT, signal.default_int_handler)
-    with DeferredSignals() as signals:
-        signal.raise_signal(signal.SIGINT)
-        with pytest.raises(KeyboardInterrupt):
-            signals.deliver()
-    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
-
-
+@pytest.mark.parametrize("handler", [signal.SIG_DFL, signal.default_int_handler])
 @pytest.mark.parametrize("number", BOTH)
-def test_a_signal_that_would_end_the_process_is_a_keyboard_interrupt(number):
-    signal.signal(number, signal.SIG_DFL)
+def test_what_would_end_the_process_is_a_keyboard_interrupt(number, handler):
+    signal.signal(number, handler)
     with DeferredSignals() as signals:
         signal.raise_signal(number)
         with pytest.raises(KeyboardInterrupt):
             signals.deliver()
-    assert signal.getsignal(number) == signal.SIG_DFL
+    assert signal.getsignal(number) == handler
 
 
 @pytest.mark.parametrize("number", BOTH)
@@ -134,3 +126,59 @@ def test_the_first_signal_counts(came, first):
         signals.deliver()
         signals.deliver()
     assert came == [(first, None)]
+
+
+@pytest.mark.parametrize("number", BOTH)
+def test_what_others_begin_and_end_is_unbroken(came, number):
+    before = {each: signal.getsignal(each) for each in BOTH}
+    unbroken = Unbroken()
+    for _ in range(2):  # again and again
+        unbroken.begin()
+        unbroken.begin()
+        signal.raise_signal(number)
+        assert came == []
+        unbroken.end()  # the inner one's end is early enough
+        assert came == [(number, None)]
+        signal.raise_signal(number)
+        assert came == [(number, None)]
+        unbroken.end()
+        assert came == [(number, None)] * 2
+        assert {each: signal.getsignal(each) for each in BOTH} == before
+        came.clear()
+
+
+def test_an_exception_at_an_end_leaves_nothing_behind():
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    unbroken = Unbroken()
+    unbroken.begin()
+    unbroken.begin()
+    signal.raise_signal(signal.SIGINT)
+    with pytest.raises(KeyboardInterrupt):
+        unbroken.end()
+    unbroken.end()
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+@pytest.mark.parametrize("handler", [signal.SIG_DFL, signal.SIG_IGN])
+@pytest.mark.parametrize("number", BOTH)
+def test_what_is_no_exception_is_left_alone_by_unbroken(number, handler):
+    """A process that a signal ends at once is ended at once, while it compiles, too."""
+    signal.signal(number, handler)
+    unbroken = Unbroken()
+    unbroken.begin()
+    assert signal.getsignal(number) == handler
+    unbroken.end()
+    assert signal.getsignal(number) == handler
+
+
+def test_another_thread_breaks_nothing_of_unbroken(came):
+    unbroken = Unbroken()
+    unbroken.begin()
+    signal.raise_signal(signal.SIGINT)
+    for call in (unbroken.begin, unbroken.end):
+        thread = threading.Thread(target=call)
+        thread.start()
+        thread.join()
+    assert came == []
+    unbroken.end()
+    assert came == [(signal.SIGINT, None)]

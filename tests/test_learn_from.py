@@ -8,26 +8,16 @@ import numpy as np
 import pytest
 
 from sparsezo.errors import UsageError
-from sparsezo.learner import Learner
+from sparsezo.query_learner import QueryLearner
 from sparsezo.questions import Question
 from sparsezo.settings import Settings
-from sparsezo.tasks.chunking.generate import chunking_corpus
-from sparsezo.tasks.chunking.task import Chunking
-from sparsezo.tasks.text.generate import generate_text
-from sparsezo.tasks.text.task import TextClassification
-
-
-@pytest.fixture(scope="module")
-def tasks():
-    return {
-        "chunking": Chunking.fit(chunking_corpus(150, 1), only="NP"),
-        "text": TextClassification.fit(generate_text(200, 1, vocabulary=1000, words=20).documents()),
-    }
 
 
 def learner_of(made, **given):
     task, data = made
-    return Learner(task.problem(data, asks=True), Settings.complete({"seed": 3, "rehearse": 0, **given}, task.defaults))
+    return QueryLearner(
+        task.problem(data, asks=True), Settings.complete({"seed": 3, "rehearse": 0, **given}, task.defaults)
+    )
 
 
 CASES = [
@@ -42,9 +32,9 @@ CASES = [
 
 
 @pytest.mark.parametrize(("name", "rule", "about", "error"), CASES)
-def test_it_moves_the_same_bits_as_tell(tasks, name, rule, about, error):
-    asker = learner_of(tasks[name], rule=rule, about=about, rater_error=error)
-    other = learner_of(tasks[name], rule=rule, about=about)
+def test_it_moves_the_same_bits_as_tell(small_tasks, name, rule, about, error):
+    asker = learner_of(small_tasks[name], rule=rule, about=about, rater_error=error)
+    other = learner_of(small_tasks[name], rule=rule, about=about)
     e0, e1 = (float(each) for each in (error.split(",") * 2)[:2])
     for k in range(30):
         question = asker.ask()
@@ -58,8 +48,8 @@ def test_it_moves_the_same_bits_as_tell(tasks, name, rule, about, error):
     assert asker.average_loss == other.average_loss
 
 
-def test_a_part_may_be_answered_as_a_label_by_a_learner_of_parts(tasks):
-    parts, labels = learner_of(tasks["chunking"], rule="part"), learner_of(tasks["chunking"], rule="label")
+def test_a_part_may_be_answered_as_a_label_by_a_learner_of_parts(small_tasks):
+    parts, labels = learner_of(small_tasks["chunking"], rule="part"), learner_of(small_tasks["chunking"], rule="label")
     question = labels.ask()
     labels.tell(question, "I-NP")
     parts.learn_from(replace(question, kind="part"), "I-NP", kind="label")
@@ -67,23 +57,23 @@ def test_a_part_may_be_answered_as_a_label_by_a_learner_of_parts(tasks):
     assert parts.state.W.any()
 
 
-def test_what_was_let_go_is_not_open_and_can_still_be_learned_from(tasks):
-    learner = learner_of(tasks["chunking"], rule="part")
+def test_what_was_let_go_is_not_open_and_can_still_be_learned_from(small_tasks):
+    learner = learner_of(small_tasks["chunking"], rule="part")
     question = learner.ask()
     learner.let_go(question)
     assert learner.open_proposals == []
     with pytest.raises(UsageError, match="answered already"):
         learner.tell(question, "yes")
     learner.learn_from(question, "yes")
-    assert Learner.from_bytes(learner.to_bytes(), learner.problem).answers == 1
+    assert QueryLearner.from_bytes(learner.to_bytes(), learner.problem).answers == 1
 
 
-def test_the_probability_of_an_answer_is_what_learning_raises(tasks):
-    learner = learner_of(tasks["chunking"], rule="part")
+def test_the_probability_of_an_answer_is_what_learning_raises(small_tasks):
+    learner = learner_of(small_tasks["chunking"], rule="part")
     question = learner.ask()
     before = {answer: learner.probability(question, answer) for answer in ("yes", "no")}
     assert sum(before.values()) == pytest.approx(1)
-    labels = [learner.probability(question, tag, kind="label") for tag in tasks["chunking"][0].tags]
+    labels = [learner.probability(question, tag, kind="label") for tag in small_tasks["chunking"][0].tags]
     assert sum(labels) == pytest.approx(1)
     W = learner.state.W.copy()
     learner.learn_from(question, "no")
@@ -108,8 +98,8 @@ WRONG = [
 
 
 @pytest.mark.parametrize(("changed", "given", "message"), WRONG)
-def test_what_is_no_question_of_this_learner_is_refused_and_nothing_moves(tasks, changed, given, message):
-    learner = learner_of(tasks["chunking"], rule="part")
+def test_what_is_no_question_of_this_learner_is_refused_and_nothing_moves(small_tasks, changed, given, message):
+    learner = learner_of(small_tasks["chunking"], rule="part")
     question = replace(learner.ask(), **changed)
     with pytest.raises(UsageError, match=message):
         learner.learn_from(question, given.pop("answer", "yes"), **given)
@@ -117,8 +107,8 @@ def test_what_is_no_question_of_this_learner_is_refused_and_nothing_moves(tasks,
     assert learner.answers == 0
 
 
-def test_rehearsal_knows_answers_of_one_kind_only(tasks):
-    learner = learner_of(tasks["chunking"], rule="part", rehearse=3)
+def test_rehearsal_knows_answers_of_one_kind_only(small_tasks):
+    learner = learner_of(small_tasks["chunking"], rule="part", rehearse=3)
     question = learner.ask()
     learner.learn_from(question, "yes")
     with pytest.raises(UsageError, match="rehearse"):

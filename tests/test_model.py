@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-import json
-from types import SimpleNamespace
-
 import numpy as np
 import pytest
 
-from sparsezo import model as module
 from sparsezo.errors import DamagedError, DataError, UsageError
 from sparsezo.model import Model, load_model
 from sparsezo.storage.container import read_container, write_container
-from sparsezo.tasks.chunking.generate import chunking_corpus
+from sparsezo.tasks.chunking.synthetic import chunking_corpus
 from sparsezo.tasks.chunking.task import Chunking
-from sparsezo.tasks.registry import kind, names
 from sparsezo.tasks.rerank.task import Reranking
-from sparsezo.tasks.text.task import TextClassification
 
 TASK = Reranking(("LM", "Words", "Late"), (0.5, -1.0, 0.25))
 W = np.array([[1.5], [-2.5], [0.125]])
@@ -65,11 +59,6 @@ def test_what_is_in_the_file(path):
     np.testing.assert_array_equal(arrays["task.init"], [0.5, -1.0, 0.25])
 
 
-def test_a_model_without_a_curve(tmp_path):
-    Model(TASK, W, {}, {}).save(tmp_path / "model.szo")
-    assert load_model(tmp_path / "model.szo").curve == {}
-
-
 @pytest.mark.parametrize("shape", [(2, 1), (4, 1), (3, 2), (3,), (1, 3)])
 def test_weights_of_another_shape_are_refused(path, shape):
     changed(path, arrays={"W": np.zeros(shape)})
@@ -86,13 +75,6 @@ def test_a_part_that_is_missing_is_named(path, part):
         load_model(path)
     missing = part.removeprefix("task.")
     assert str(caught.value) == f"{path}: is damaged ('{missing}'); make it anew or copy it again"
-
-
-@pytest.mark.parametrize("settings", [None, 3, {"names": 3}])
-def test_task_settings_of_another_kind_are_damage(path, settings):
-    changed(path, meta={"task_settings": settings})
-    with pytest.raises(DataError, match=r"is damaged \(.*\); make it anew or copy it again"):
-        load_model(path)
 
 
 @pytest.mark.parametrize("part", ["task_settings", "settings", "result"])
@@ -212,22 +194,3 @@ def test_a_task_that_this_version_does_not_know(path):
     with pytest.raises(UsageError) as caught:
         load_model(path)
     assert str(caught.value) == f"{path}: is a model of task parsing; this sparsezo knows chunking, text, rerank"
-
-
-def test_tasks_are_found_by_name():
-    assert names()[:3] == ["chunking", "text", "rerank"]
-    for cls in (Chunking, TextClassification, Reranking):
-        assert kind(cls.name).name == cls.name
-        assert cls is Chunking or kind(cls.name).metric == cls.metric
-    assert kind("chunking").metric == "f1"  # of chunks; other tags are measured by accuracy
-    settings, arrays = TASK.to_arrays()
-    loaded = kind("rerank").from_arrays(json.loads(json.dumps(settings)), arrays)
-    assert (type(loaded), loaded.names, loaded.init) == (Reranking, TASK.names, TASK.init)
-
-
-def test_predict_decodes_the_data_with_the_weights_and_learns_nothing(monkeypatch):
-    task = SimpleNamespace(problem=lambda data, **given: ("problem", data, given))
-    monkeypatch.setattr(module, "predict", lambda problem, weights: (problem, weights))
-    problem, weights = Model(task, W, {}, {}).predict("some data")
-    assert problem == ("problem", "some data", {"learn": False})
-    assert weights is W

@@ -14,16 +14,14 @@ import numpy as np
 import pytest
 
 from sparsezo.errors import DamagedError, DataError, SparsezoError, UsageError
-from sparsezo.events import replay
 from sparsezo.kernels import loop, random
 from sparsezo.learner import Learner
-from sparsezo.optimizer import Optimizer
-from sparsezo.perturbations import PERTURBATIONS
-from sparsezo.proposals import Proposal
-from sparsezo.rules import RULES
+from sparsezo.optimizer import Optimizer, replay
+from sparsezo.questions import Proposal
+from sparsezo.rules import PERTURBATIONS, RULES
 from sparsezo.settings import Settings
 from sparsezo.storage.container import pack, unpack
-from sparsezo.tasks.chunking.generate import chunking_corpus
+from sparsezo.tasks.chunking.synthetic import chunking_corpus
 from sparsezo.tasks.chunking.task import Chunking
 
 N = 30
@@ -154,32 +152,6 @@ def test_a_proposal_is_answered_once(problem):
         assert optimizer.open_proposals == []
 
 
-def test_another_learners_proposal_is_refused(problem):
-    for (one, ask), (other, _) in zip(*(both(problem, Settings(h=0.1)) for _ in range(2)), strict=True):
-        with pytest.raises(UsageError, match=f"of another learner \\({one.id}\\)"):
-            other.tell(ask(0), (0.0, 1.0))
-        assert other.step == 0
-
-
-@pytest.mark.parametrize("feedback", ["both", (0.1,), float("nan"), (0.1, float("inf")), None, ("a", "b"), 3])
-def test_an_answer_of_the_wrong_kind_leaves_the_question_open(problem, feedback):
-    for optimizer, ask in both(problem, Settings(h=0.1)):
-        proposal = ask(0)
-        with pytest.raises(SparsezoError):
-            optimizer.tell(proposal, feedback)
-        assert optimizer.step == 0
-        optimizer.tell(proposal, (0.0, 1.0))
-        assert optimizer.updates == 1
-
-
-@pytest.mark.parametrize("x", [-1, 30, 1.5, "first", [1]])
-def test_an_input_that_is_not_there(problem, x):
-    learner = Learner(problem[0], Settings())
-    with pytest.raises(UsageError, match="there is no input"):
-        learner.ask(x)
-    assert learner.open_proposals == []
-
-
 # A reading is an event
 
 
@@ -196,14 +168,6 @@ def test_readings_change_the_run_under_all_alone(problem, perturb):
         same = np.array_equal(read.weights(), unread.weights())
         assert same == (perturb != "all")
         assert (read.readings, unread.readings) == ((3, 1) if perturb == "all" else (0, 0))
-
-
-def test_weights_are_a_copy(problem):
-    for optimizer, ask in both(problem, Settings(h=0.1)):
-        optimizer.tell(ask(0), (0.0, 1.0))
-        before = optimizer.weights()
-        optimizer.weights()[...] = 7
-        np.testing.assert_array_equal(optimizer.weights(), before)
 
 
 def test_two_readings_have_the_right_joint_law():
@@ -255,8 +219,8 @@ def test_a_log_that_does_not_fit_is_refused():
 @pytest.mark.parametrize(
     ("event", "why"),
     [
-        ({"event": "sing"}, "it is 'sing', and a log has ask, tell and read"),
-        ({"event": ["ask"]}, "and a log has ask, tell and read"),
+        ({"event": "sing"}, "it is 'sing', and a log has ask, tell, finish, read"),
+        ({"event": ["ask"]}, "and a log has ask, tell, finish, read"),
         ({}, "it is None, and a log has"),
         (None, "it is None"),
         ("ask", "it is 'ask'"),
@@ -408,17 +372,21 @@ def test_threads_that_ask_and_tell_never_see_a_step_twice(problem):
 @pytest.mark.parametrize(
     ("active", "message"),
     [
-        ([1, 1], "names a weight twice"),
-        ([N], f"active has {N}; the {N} weights are 0 to {N - 1}"),
-        ([-1], "active has -1"),
-        ([0.5], "whole numbers"),
-        ([[1, 2]], "one row"),
+        ([2, 3, 2], "active names a weight twice; np.unique makes them distinct"),
+        ([5, N, 0], f"active has {N}; the {N} weights are 0 to {N - 1}"),
+        ([-2, 3, N], f"active has -2; the {N} weights are 0 to {N - 1}"),
+        ([0.0, 1.0], "active must be one row of whole numbers, not float64 of shape (2,)"),
+        ([True, False], "active must be one row of whole numbers, not bool of shape (2,)"),
+        (np.array([[0, 1]], np.int64), "active must be one row of whole numbers, not int64 of shape (1, 2)"),
+        (np.int64(3), "active must be one row of whole numbers, not int64 of shape ()"),
+        *((active, "active ") for active in (1.5, "a", None, 10**30, [10**30], [2**63], [[1], [1, 2]], {1}, ["1"])),
     ],
 )
 def test_active_weights_that_cannot_be(active, message):
     optimizer = Optimizer(N, Settings("two-point", "active"))
-    with pytest.raises(UsageError, match=message):
+    with pytest.raises(UsageError) as caught:
         optimizer.ask(active)
+    assert str(caught.value).startswith(message)
     assert optimizer.state.counts[loop.ASKED] == 0
 
 
@@ -444,33 +412,6 @@ def test_what_an_optimizer_needs():
 # Odd types
 
 
-ODD = [
-    None,
-    "a",
-    b"0.5",
-    [],
-    {},
-    {1},
-    1j,
-    np.complex64(1),
-    object(),
-    np.array([0.5]),
-    np.array([[1, 2]]),
-    10**400,
-    "9" * 5000,
-]
-
-
-@pytest.mark.parametrize("feedback", [*ODD, *((each, 0.5) for each in ODD), (0.5,) * 3, 10**5000], ids=lambda each: "")
-@pytest.mark.parametrize("rule", ZEROTH)
-def test_tell_with_odd_types(rule, feedback):
-    optimizer = Optimizer(N, Settings(rule, "active"))
-    proposal = optimizer.ask([1, 2])
-    with pytest.raises(UsageError, match=r"^feedback .{,90}: rule"):
-        optimizer.tell(proposal, feedback)
-    assert optimizer.open_proposals == [proposal]
-
-
 @pytest.mark.parametrize("half", [0.5, np.float32(0.5), np.float64(0.5), np.array(0.5), Fraction(1, 2), Decimal("0.5")])
 def test_numbers_of_all_kinds_are_losses(half):
     optimizer, log = Optimizer(N, Settings("baseline", "active")), []
@@ -478,14 +419,6 @@ def test_numbers_of_all_kinds_are_losses(half):
     optimizer.tell(optimizer.ask([1, 2]), half)
     assert optimizer.average_loss == 0.5
     assert json.loads(json.dumps(log[-1])) == {"event": "tell", "step": 0, "feedback": 0.5}
-
-
-@pytest.mark.parametrize(
-    "proposal", [None, 3, "a", {}, Proposal("x", "0", 1, None, None), Proposal("x", [], 1, None, None)]
-)
-def test_tell_takes_proposals(proposal):
-    with pytest.raises(UsageError, match=r"tell\(\) takes a proposal as ask\(\) gave it"):
-        Optimizer(N, Settings()).tell(proposal, (0.0, 1.0))
 
 
 @pytest.mark.parametrize("losses", [(1e308, -1e308), (1.7e308, 0.0)])
@@ -496,16 +429,6 @@ def test_losses_that_make_a_step_without_end_change_nothing(losses):
     with pytest.raises(SparsezoError, match=r"it is not finite; `h` .* is probably too large"):
         optimizer.tell(proposal, losses)
     assert optimizer.to_bytes() == before
-
-
-@pytest.mark.parametrize(
-    "active", [1.5, "a", None, 10**30, [10**30], [2**63], [[1], [1, 2]], {1}, ["1"], [True, False]]
-)
-def test_ask_with_odd_types(active):
-    optimizer = Optimizer(N, Settings("two-point", "active"))
-    with pytest.raises(UsageError, match="active"):
-        optimizer.ask(active)
-    assert optimizer.open_proposals == []
 
 
 @pytest.mark.parametrize("x", [1.5, "a", -1, 10**30, 10**5000, np.array([1]), b"1", {}], ids=lambda x: "")
@@ -534,12 +457,6 @@ def test_what_was_asked_cannot_be_changed(problem):
             with pytest.raises(ValueError, match="read-only"):
                 part[0] = 99
         optimizer.tell(proposal, (0.0, 1.0))
-    learner = Learner(problem[0], Settings("first-order", None, 0.1, None))
-    proposal = learner.ask()
-    for tag in (-1, 3, 10**6):
-        wrong = np.full_like(proposal.candidate, tag)
-        with pytest.raises(UsageError, match="this is not what was asked"):
-            learner.tell(replace(proposal, candidate=wrong), 0.5)
 
 
 @pytest.mark.parametrize("raw", ["a", None, 3, [1, 2]])
@@ -577,13 +494,20 @@ def test_an_open_proposal_in_a_state_is_checked(problem, change):
 
 
 @pytest.mark.parametrize(
-    ("name", "value"),
-    [("W", np.nan), ("q", -1.0), ("sums", np.inf), ("counts", -1)],
+    ("name", "place", "value"),
+    [
+        ("W", 0, np.nan),
+        ("q", 0, -1.0),
+        ("sums", 0, np.inf),
+        ("counts", 0, -1),
+        *(("counts", place, 2**63 - 1) for place in (loop.ANSWERS, loop.READINGS, loop.SETTLEMENTS)),
+    ],
 )
-def test_numbers_of_a_state_are_checked(name, value):
+def test_numbers_of_a_state_are_checked(name, place, value):
+    """Among them counts that the next step would overflow."""
     optimizer = Optimizer(N, Settings("two-point", "active", step="adagrad"))
     meta, arrays = unpack(optimizer.to_bytes(), "state", "it")
-    arrays[name].reshape(-1)[0] = value
+    arrays[name].reshape(-1)[place] = value
     with pytest.raises(DamagedError):
         Optimizer.from_bytes(pack("state", meta, arrays))
 

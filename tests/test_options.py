@@ -41,16 +41,6 @@ def test_an_option_is_described_by_its_field():
     assert known["colour"].about.word("red") is None
 
 
-@dataclass(frozen=True)
-class Mixed:
-    either: int | str | None = option(None, "A number or a name.")
-
-
-def test_a_field_of_two_types_keeps_both():
-    known = described(Mixed)["either"]
-    assert (known.kind, known.optional) == (int | str, True)
-
-
 @pytest.mark.parametrize(
     ("given", "message"),
     [
@@ -74,11 +64,6 @@ def test_every_option_asks_something_of_its_value(given, message):
     assert str(caught.value) == message
 
 
-def test_what_is_right_passes():
-    shop = Shop("blue", 0.5, 2, "Ann", ("Mon",), True, 3)
-    assert (shop.colour, shop.price, shop.shelves, shop.rent) == ("blue", 0.5, 2, 3)
-
-
 def test_none_passes_only_where_the_field_may_be_none():
     assert Shop(owner=None, rent=None) == Shop()
     for name in ("colour", "price", "shelves"):
@@ -90,11 +75,6 @@ def test_options_are_made_of_what_was_given():
     made = make_options(Shop, {"price": 2, "owner": None, "big_sign": True}, "a shop")
     assert made == Shop(price=2, big_sign=True)
     assert make_options(Shop, {}, "a shop") == Shop()
-
-
-def test_a_list_becomes_a_tuple():
-    assert make_options(Shop, {"shut_on": ["Mon", "Sun"]}, "a shop").shut_on == ("Mon", "Sun")
-    assert make_options(Shop, {"shut_on": ("Mon",)}, "a shop").shut_on == ("Mon",)
 
 
 @pytest.mark.parametrize("name", ["window", "secret", "notes", "big-sign"])
@@ -131,7 +111,8 @@ def test_a_value_of_another_type_is_refused(name, value, wanted):
 
 
 @pytest.mark.parametrize(
-    ("name", "value"), [("price", 2), ("price", 2.5), ("shelves", 4), ("rent", None), ("owner", None), ("shut_on", [])]
+    ("name", "value"),
+    [("price", 2), ("price", 2.5), ("shelves", 4), ("rent", None), ("shut_on", ["Mon"])],
 )
 def test_a_value_of_its_type_passes(name, value):
     made = make_options(Shop, {name: value}, "a shop")

@@ -14,20 +14,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from sparsezo import scorer_process
-from sparsezo.consulting import Answers, consult, feedback_of
+from sparsezo import scorers
 from sparsezo.errors import SparsezoError, UsageError
 from sparsezo.kernels import loop
-from sparsezo.learner import Learner
-from sparsezo.scorers import ScorerError, open_scorer, read_reply
+from sparsezo.query_learner import QueryLearner
+from sparsezo.scorers import ScorerAnswers, ScorerError, consult, feedback_of, open_scorer, read_reply
 from sparsezo.settings import Settings
-from sparsezo.tasks.chunking.generate import chunking_corpus
-from sparsezo.tasks.chunking.task import Chunking
+from sparsezo.tasks.chunking.synthetic import chunking_corpus
 from sparsezo.tasks.loading import Data
-from sparsezo.tasks.registry import kind
-from sparsezo.tasks.rerank.importing import import_nbest
-from sparsezo.tasks.rerank.task import Reranking
-from sparsezo.tasks.text.generate import generate_text
 from sparsezo.tasks.text.task import TextClassification
 from sparsezo.training import Training
 
@@ -81,7 +75,7 @@ GOES_WRONG = {
 
 @pytest.mark.parametrize("name", GOES_WRONG)
 def test_a_program_that_goes_wrong_is_one_line_with_its_last_words(program, name, monkeypatch):
-    monkeypatch.setattr(scorer_process, "_GRACE", 0.3 if name == "closes its output" else 30.0)
+    monkeypatch.setattr(scorers, "_GRACE", 0.3 if name == "closes its output" else 30.0)
     code, why = GOES_WRONG[name]
     patient = 0.05 if "no answer" in why else 30.0
     scorer = program(READ + code, patient)
@@ -111,26 +105,19 @@ def test_full_pipes_stop_nobody(program):
         assert scorer({"x": "y" * (1 << 20)}) == (1 << 20) + len('{"x": ""}\n')
 
 
-def test_of_standard_error_only_the_end_is_kept(tmp_path):
+def test_of_standard_error_only_the_end_is_kept(program):
     """A program that complains at every question may run for days."""
-    path = tmp_path / "complains.py"
-    path.write_text(
+    scorer = program(
         "import sys\nfor k, line in enumerate(sys.stdin):\n"
         "    sys.stderr.write('x' * (1 << 17) + f'\\ncomplaint {k}\\n'); sys.stderr.flush()\n"
         "    print('yes', flush=True)\n    if k == 9: sys.exit(4)\n"
     )
-    process = scorer_process.Process([sys.executable, str(path)], seconds=60)
-    process.start()
-    try:
+    with scorer:
         for _ in range(10):
-            assert process.exchange(b"{}\n", lambda: None) == b"yes"
-            assert len(process._complained) <= scorer_process._MOST_WORDS
-        with pytest.raises(
-            scorer_process.ProcessError, match="exit code 4 after 10 answers; its last error: 'complaint 9'"
-        ):
-            process.exchange(b"{}\n", lambda: None)
-    finally:
-        process.end()
+            assert scorer({}) == "yes"
+            assert len(scorer._complained) <= scorers._MOST_WORDS
+        with pytest.raises(ScorerError, match="exit code 4 after 10 answers; its last error: 'complaint 9'"):
+            scorer({})
 
 
 def test_what_cannot_be_started(tmp_path):
@@ -148,7 +135,7 @@ def test_what_cannot_be_started(tmp_path):
 
 def test_its_whole_group_is_ended(program, tmp_path, monkeypatch):
     """What the program has started ends with it: the pipe that it holds open comes to its end."""
-    monkeypatch.setattr(scorer_process, "_GRACE", 0.1)
+    monkeypatch.setattr(scorers, "_GRACE", 0.1)
     fifo = tmp_path / "fifo"
     os.mkfifo(fifo)
     reader = os.open(fifo, os.O_RDONLY | os.O_NONBLOCK)
@@ -162,7 +149,7 @@ time.sleep(1000)
 """
     with program(code) as scorer:
         assert scorer({}) == 1
-        child = scorer._process._child
+        child = scorer._child
     assert child.returncode == -signal.SIGKILL  # it would not go by itself
     assert select.select([reader], [], [], 60)[0]
     assert os.read(reader, 1) == b""
@@ -252,7 +239,7 @@ def test_replies_in_json_or_plain_words(line, choices, value):
 
 def asked(kind=None, choices=(), codes=()):
     if kind is None:
-        from sparsezo.proposals import Proposal
+        from sparsezo.questions import Proposal
 
         return Proposal("me", 3, 0, np.zeros(2, np.int32), np.ones(2, np.int32))
     from sparsezo.questions import Question
@@ -311,14 +298,9 @@ def test_answers_to_questions():
 
 
 @pytest.fixture(scope="module")
-def tasks(tmp_path_factory):
+def tasks(small_tasks):
     """name -> (task, Data with train and dev, a judge that answers requests in words, from gold)"""
-    folder = tmp_path_factory.mktemp("lists")
-    kind("rerank").make().write(folder / "train.nbest", folder / "weights", 30, 1, None)
-    store = import_nbest(folder / "train.nbest", store_dir=folder / "stores")
-    chunking, corpus = Chunking.fit(chunking_corpus(80, 1), only="NP")
-    text, documents = TextClassification.fit(generate_text(200, 1, vocabulary=1000, words=30).documents())
-    rerank = Reranking.fit(store)
+    (chunking, corpus), (text, documents), (rerank, store) = small_tasks.values()
     return {
         "chunking": (chunking, Data(corpus, chunking.seen(chunking_corpus(30, 2))), chunk_judge(chunking, corpus)),
         "text": (text, Data(documents, documents), text_judge(documents.documents.labels)),
@@ -342,6 +324,9 @@ def chunk_judge(task, corpus):
             return "yes" if correct[request["first"]] == request["tag"] else "no"
         if request["rule"] == "label":
             return correct[request["first"]]
+        if request["rule"] == "review":
+            assert request["marked"] == list(range(end - begin))
+            return "right" if request["tags"] == correct else correct
         losses = [loss(request, tags) for tags in request["outputs"]]
         return losses if len(losses) > 1 else losses[0]
 
@@ -419,6 +404,7 @@ RUNS = [
     ("rerank", {"rule": "pair"}),
     ("rerank", {"rule": "two-point"}),
     ("rerank", {"rule": "baseline"}),
+    ("chunking", {"rule": "review", "ask": "random"}),
 ]
 NAMES = [f"{name}-{given['rule']}" for name, given in RUNS]
 LENGTHS = {"iterations": 150, "evaluate_every": 40}
@@ -456,7 +442,7 @@ def test_a_scorer_that_says_what_gold_would_gives_the_same_run_bit_for_bit(tasks
     )
 
 
-STOPPED = [RUNS[0], RUNS[2], RUNS[6], RUNS[9], RUNS[12]]
+STOPPED = [RUNS[0], RUNS[2], RUNS[6], RUNS[9], RUNS[12], RUNS[15]]
 
 
 @pytest.mark.parametrize("breaks", [1, 13])
@@ -511,13 +497,13 @@ def test_a_checkpoint_of_another_scorer_is_refused(tasks, tmp_path):
 @pytest.mark.parametrize("said", ["maybe", 17, [0, 1], None, math.nan])
 def test_nonsense_stops_the_run_and_changes_nothing(tasks, said):
     task, data, judge = tasks["text"]
-    learner = Learner(task.problem(data.train, asks=True), settings_of(task, {"rule": "part", "rehearse": 1}))
-    consult(learner, Answers(task, data.train, Judge(judge), "part"), 500, 10)
+    learner = QueryLearner(task.problem(data.train, asks=True), settings_of(task, {"rule": "part", "rehearse": 1}))
+    consult(learner, ScorerAnswers(task, data.train, Judge(judge), "part"), 500, 10)
     learner.ask(within=0)
     before = learner.to_bytes()
     step = learner.step
     with pytest.raises(ScorerError, match=r"scorer 'a judge', step [\d,]+: answer .*: a question of kind part takes"):
-        consult(learner, Answers(task, data.train, Judge(lambda request: said), "part"), 1000)
+        consult(learner, ScorerAnswers(task, data.train, Judge(lambda request: said), "part"), 1000)
     counts = learner.state.counts.copy()
     assert learner.answers == 10
     learner.state.counts[[loop.ASKED, loop.STEP, loop.PASSED]] -= learner.step - step  # inputs that were passed over
@@ -584,7 +570,7 @@ def test_what_a_scorer_is_told(tasks):
 
 def test_only_the_last_question_can_be_taken_back(tasks):
     task, data, _ = tasks["text"]
-    learner = Learner(task.problem(data.train, asks=True), settings_of(task, {"rule": "part"}))
+    learner = QueryLearner(task.problem(data.train, asks=True), settings_of(task, {"rule": "part"}))
     first = learner.ask()
     learner.state.counts[loop.PASSED] = 5
     before = learner.state.counts.copy()
@@ -593,7 +579,7 @@ def test_only_the_last_question_can_be_taken_back(tasks):
     with pytest.raises(UsageError, match="only what was asked last"):
         learner.unask(first)
     learner.unask(second)
-    assert (learner.state.counts - before).tolist() == [passed, passed, 0, 0, 0, 0, 0, passed, 0]
+    assert (learner.state.counts - before).tolist() == [passed, passed, 0, 0, 0, 0, 0, passed, 0, 0, 0, 0, 0]
     with pytest.raises(UsageError, match="was never asked"):
         learner.unask(second)
     with pytest.raises(UsageError, match="only what was asked last"):

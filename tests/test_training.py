@@ -13,12 +13,12 @@ import numpy as np
 import pytest
 
 from sparsezo import __version__, training
-from sparsezo.errors import DamagedError, DataError, UsageError
+from sparsezo.errors import DamagedError, UsageError
 from sparsezo.kernels import loop
 from sparsezo.learner import Learner, predict
 from sparsezo.settings import Settings
 from sparsezo.storage.container import read_container, write_container
-from sparsezo.tasks.chunking.generate import chunking_corpus
+from sparsezo.tasks.chunking.synthetic import chunking_corpus
 from sparsezo.tasks.chunking.task import Chunking
 from sparsezo.tasks.loading import Data
 from sparsezo.training import Progress, Training, default_interval
@@ -36,6 +36,16 @@ LIVELY = Settings("two-point", "score", 0.05, 0.5, seed=3)  # dev goes up and do
 def data():
     task, train = Chunking.fit(chunking_corpus(60, seed=1), only="NP")
     return task, Data(train, task.seen(chunking_corpus(40, seed=2)), task.seen(chunking_corpus(40, seed=3)))
+
+
+@pytest.fixture(scope="module")
+def task(data):
+    return data[0]
+
+
+@pytest.fixture(scope="module")
+def parts(data):
+    return data[1]
 
 
 class Changed:
@@ -140,39 +150,20 @@ def ctrl_c():
 # Which weights are kept
 
 
-def test_the_best_on_dev_is_kept_the_first_of_equals(data):
-    task, parts = data
+def test_the_best_on_dev_is_kept_the_first_of_equals(task, parts):
     values = [0.125, 0.5, 0.25, 0.75, 0.25, 0.75, 0.5]  # at 0, 150, ..., 900
     outcome = Training(scripted(task, values), parts, LIVELY, 900, evaluate_every=150).go()
     best, last = weights_after(task, parts, LIVELY, 450), weights_after(task, parts, LIVELY, 900)
     assert (best != last).any()
     np.testing.assert_array_equal(outcome.model.W, best)
     assert (outcome.result["dev"], outcome.result["best_iteration"]) == (0.75, 450)
+    scored, other = (value_on_test(task, parts, W) for W in (best, last))
+    assert scored != other
+    assert outcome.result["test"] == outcome.test.value == outcome.test.report["f1"] == scored
     np.testing.assert_array_equal(outcome.model.curve["dev"], values)
 
 
-def test_the_test_set_is_scored_on_the_best_weights(data):
-    task, parts = data
-    outcome = Training(scripted(task, [0.0, 0.1, 0.9, 0.1, 0.1]), parts, LIVELY, 2000, evaluate_every=500).go()
-    best, last = (value_on_test(task, parts, weights_after(task, parts, LIVELY, steps)) for steps in (1000, 2000))
-    assert best != last
-    assert outcome.test is not None
-    assert outcome.result["test"] == outcome.test.value == best
-    assert outcome.test.report["f1"] == best
-
-
-def test_where_learning_only_harms_the_start_is_kept(data):
-    task, parts = data
-    W = np.random.default_rng(5).standard_normal((task.n_features, task.n_labels)).astype(np.float32)
-    run = Training(scripted(task, [0.9, 0.9, 0.2]), parts, LIVELY, 200, evaluate_every=100, W=W)
-    outcome = run.go()
-    np.testing.assert_array_equal(outcome.model.W, W)
-    assert (run.learner.state.W != W).any()
-    assert (outcome.result["dev"], outcome.result["best_iteration"]) == (0.9, 0)
-
-
-def test_dev_is_valued_at_the_weights_of_its_step(data):
-    task, parts = data
+def test_dev_is_valued_at_the_weights_of_its_step(task, parts):
     curve = Training(task, parts, LIVELY, 900, evaluate_every=300).go().model.curve
     problem, gold = task.problem(parts.dev, learn=False), task.gold(parts.dev)
     outputs = [predict(problem, weights_after(task, parts, LIVELY, steps)) for steps in (0, 300, 600, 900)]
@@ -181,8 +172,7 @@ def test_dev_is_valued_at_the_weights_of_its_step(data):
     assert curve["dev"].tolist() == values == [task.quality(problem, gold, each) for each in outputs]
 
 
-def test_without_dev_the_last_weights_are_kept(data):
-    task, parts = data
+def test_without_dev_the_last_weights_are_kept(task, parts):
     run = Training(task, Data(parts.train, None, parts.test), LIVELY, 700, evaluate_every=300)
     seen = []
     outcome = run.go(seen.append)
@@ -195,21 +185,10 @@ def test_without_dev_the_last_weights_are_kept(data):
     assert {(now.dev, now.best) for now in seen} == {(None, None)}
 
 
-def test_quick_quality_is_the_reported_one(data):
-    task, parts = data
-    problem, gold = task.problem(parts.dev, learn=False), task.gold(parts.dev)
-    generator = np.random.default_rng(0)
-    for scale in (0.01, 1.0):
-        W = (scale * generator.standard_normal((task.n_features, task.n_labels))).astype(np.float32)
-        outputs = predict(problem, W)
-        assert task.quality(problem, gold, outputs) == task.scores(parts.dev, outputs).value
-
-
 # When dev is looked at
 
 
-def test_dev_is_looked_at_at_the_start_at_intervals_and_at_the_end(data, clock):
-    task, parts = data
+def test_dev_is_looked_at_at_the_start_at_intervals_and_at_the_end(task, parts, clock):
     run = Training(scripted(task, [0.5] * 5), parts, LIVELY, 1000, evaluate_every=300)
     curve = run.go().model.curve
     assert curve["iterations"].tolist() == [0, 300, 600, 900, 1000]
@@ -220,16 +199,14 @@ def test_dev_is_looked_at_at_the_start_at_intervals_and_at_the_end(data, clock):
     assert rare.go().model.curve["iterations"].tolist() == [0, 40]
 
 
-def test_by_default_dev_is_looked_at_a_hundred_times(data):
-    task, parts = data
+def test_by_default_dev_is_looked_at_a_hundred_times(task, parts):
     iterations = (1, 99, 100, 101, 200, 201, 4_000_000)
     assert [default_interval(n) for n in iterations] == [1, 1, 1, 2, 2, 3, 40_000]
     assert Training(task, parts, LIVELY, 201).evaluate_every == 3
     assert Training(task, parts, LIVELY, 201, evaluate_every=7).evaluate_every == 7
 
 
-def test_lengths_must_be_positive(data):
-    task, parts = data
+def test_lengths_must_be_positive(task, parts):
     with pytest.raises(UsageError, match=r"^`iterations` 0: must be at least 1$"):
         Training(task, parts, LIVELY, 0)
     with pytest.raises(UsageError, match=r"^`evaluate_every` 0: must be at least 1$"):
@@ -240,8 +217,7 @@ def test_lengths_must_be_positive(data):
 # What is reported
 
 
-def test_the_result_in_figures(data):
-    task, parts = data
+def test_the_result_in_figures(task, parts):
     n, labels = 400, task.n_labels
     outcome = Training(task, parts, LIVELY, n, evaluate_every=150).go()
     learner = Learner(task.problem(parts.train), LIVELY)
@@ -275,6 +251,10 @@ def test_the_result_in_figures(data):
         "questions": n,
         "answers": n,
         "losses": 2 * n,
+        "tokens": learner.tokens,
+        "looked": n,
+        "corrections": 0,
+        "whole": 0,
         "n": task.n_features * labels,
         "n_active": pytest.approx(labels * np.mean(active)),
         "n_score": pytest.approx(labels * np.mean(rank)),
@@ -289,8 +269,7 @@ def test_the_result_in_figures(data):
     assert outcome.model.task is task
 
 
-def test_seconds_are_those_of_learning(data, clock):
-    task, parts = data
+def test_seconds_are_those_of_learning(task, parts, clock):
 
     def slow_look(_problem, _gold, _outputs):
         clock.now += 64.0
@@ -301,8 +280,7 @@ def test_seconds_are_those_of_learning(data, clock):
     assert result["us_per_iteration"] == 1e6 / 1024
 
 
-def test_progress_says_how_far_it_is(data, clock):
-    task, parts = data
+def test_progress_says_how_far_it_is(task, parts, clock):
     seen = []
     run = Training(scripted(task, [0.25, 0.75, 0.5]), parts, LIVELY, 600, evaluate_every=400)
     run.learner.state.sums[loop.LOSS] = 90.0
@@ -325,55 +303,17 @@ def test_progress_says_how_far_it_is(data, clock):
         (0.0, 7000, [1000, 2000, 4000]),
     ],
 )
-def test_it_looks_at_the_clock_ten_times_a_second(data, clock, pace, iterations, slices):
-    task, parts = data
+def test_it_looks_at_the_clock_ten_times_a_second(task, parts, clock, pace, iterations, slices):
     clock.pace = pace
     Training(task, Data(parts.train), LIVELY, iterations, evaluate_every=iterations).go()
     assert clock.ran == [0, *slices]  # first none at all: compiling is not learning
-
-
-def test_what_a_run_asks_the_task_for(data):
-    task, parts = data
-    asked = []
-
-    def problem(data, **how):
-        asked.append(("train" if data is parts.train else "dev" if data is parts.dev else "test", how))
-        return task.problem(data, **how)
-
-    Training(Changed(task, problem=problem), parts, LIVELY, 5).go()
-    looks = [("dev", {"learn": False}), ("test", {"learn": False})]
-    assert asked == [("train", {"risk": False}), *looks]
-    asked.clear()
-    annealed = Training(Changed(task, problem=problem), parts, replace(LIVELY, criterion="annealed"), 5)
-    assert asked[0] == ("train", {"risk": True})
-    assert annealed.problem.task.nodes.size > 0
-    annealed.go()
-
-
-# Where learning starts
-
-
-def test_runs_from_shared_weights_leave_them_alone(data):
-    task, parts = data
-    W = np.random.default_rng(6).standard_normal((task.n_features, task.n_labels)).astype(np.float32)
-    given = W.copy()
-    first, second = (Training(task, parts, LIVELY, 300, W=W).go() for _ in range(2))
-    np.testing.assert_array_equal(W, given)
-    for key in ("average_loss", "dev", "test", "best_iteration"):
-        assert first.result[key] == second.result[key]
-    np.testing.assert_array_equal(first.model.W, second.model.W)
-    without_dev = Training(task, Data(parts.train), LIVELY, 300, W=W).go()
-    assert (without_dev.test, without_dev.result["test"]) == (None, None)
-    np.testing.assert_array_equal(without_dev.model.W, weights_after(task, parts, LIVELY, 300, given))
-    np.testing.assert_array_equal(W, given)
 
 
 # Being stopped, and going on
 
 
 @pytest.mark.parametrize("settings", SETTINGS, ids=str)
-def test_stopped_and_resumed_is_the_same_run_bit_for_bit(data, settings, tmp_path):
-    task, parts = data
+def test_stopped_and_resumed_is_the_same_run_bit_for_bit(task, parts, settings, tmp_path):
     whole = Training(task, parts, settings, 6000, evaluate_every=700).go()
     checkpoint = tmp_path / "run.checkpoint"
     for stops in (3, 2):
@@ -394,45 +334,7 @@ def test_stopped_and_resumed_is_the_same_run_bit_for_bit(data, settings, tmp_pat
     assert not checkpoint.exists()
 
 
-@pytest.mark.parametrize("settings", SETTINGS, ids=str)
-def test_a_checkpoint_holds_all_that_a_run_has(data, settings, tmp_path):
-    task, parts = data
-    W = np.full((task.n_features, task.n_labels), 0.125, np.float32)
-    checkpoint = tmp_path / "checkpoint"
-    first = Training(
-        scripted(task, [0.25, 0.5, 0.125]), parts, settings, 900, evaluate_every=300, checkpoint=checkpoint, W=W
-    )
-    stopped(first, step=600)
-    second = Training(task, parts, settings, 900, evaluate_every=300, checkpoint=checkpoint, resume=True, W=W)
-    for name, values in first.learner.state._asdict().items():
-        np.testing.assert_array_equal(getattr(second.learner.state, name), values, err_msg=name)
-        assert values.any() or not values.size or name == "sums", name
-    assert second.learner.step == 600
-    np.testing.assert_array_equal(second.best, first.best)
-    assert (second.best != second.learner.state.W).any()
-    assert (second.best_value, second.best_iteration) == (0.5, 300)
-    assert second.seconds == first.seconds > 0
-    np.testing.assert_array_equal(second.curve, first.curve)
-    assert [point[0] for point in second.curve] == [0, 300, 600]
-
-
-def test_the_best_before_it_was_stopped_is_kept(data, tmp_path):
-    task, parts = data
-    checkpoint = tmp_path / "checkpoint"
-    whole = (parts, LIVELY, 900)
-    stopped(
-        Training(scripted(task, [0.25, 0.5, 0.125]), *whole, evaluate_every=300, checkpoint=checkpoint),
-        step=600,
-    )
-    second = Training(scripted(task, [0.375]), *whole, evaluate_every=300, checkpoint=checkpoint, resume=True)
-    outcome = second.go()
-    np.testing.assert_array_equal(outcome.model.W, weights_after(task, parts, LIVELY, 300))
-    assert (outcome.result["dev"], outcome.result["best_iteration"]) == (0.5, 300)
-    assert outcome.model.curve["dev"].tolist() == [0.25, 0.5, 0.125, 0.375]
-
-
-def test_time_and_intervals_go_on_from_where_it_was_stopped(data, clock, tmp_path):
-    task, parts = data
+def test_time_and_intervals_go_on_from_where_it_was_stopped(task, parts, clock, tmp_path):
 
     def half(resume):
         where = tmp_path / "checkpoint"
@@ -445,8 +347,7 @@ def test_time_and_intervals_go_on_from_where_it_was_stopped(data, clock, tmp_pat
     assert outcome.result["seconds"] == 1000 / 1024
 
 
-def test_a_run_that_was_stopped_before_its_first_step_looks_at_the_start_once(data, clock, monkeypatch, tmp_path):
-    task, parts = data
+def test_a_run_stopped_before_its_first_step_looks_at_the_start_once(task, parts, clock, monkeypatch, tmp_path):
     options = {"evaluate_every": 50, "checkpoint": tmp_path / "checkpoint"}
 
     def run(_learner, _gold, steps, _answers=None):
@@ -461,8 +362,7 @@ def test_a_run_that_was_stopped_before_its_first_step_looks_at_the_start_once(da
     assert outcome.model.curve["iterations"].tolist() == [0, 50, 100]
 
 
-def test_a_run_that_was_stopped_at_its_very_end_has_nothing_more_to_do(data, clock, tmp_path):
-    task, parts = data
+def test_a_run_that_was_stopped_at_its_very_end_has_nothing_more_to_do(task, parts, clock, tmp_path):
     options = {"evaluate_every": 50, "checkpoint": tmp_path / "checkpoint"}
     stopped(Training(scripted(task, [0.25, 0.75, 0.5]), parts, LIVELY, 100, **options), 2)
     clock.ran.clear()
@@ -473,8 +373,7 @@ def test_a_run_that_was_stopped_at_its_very_end_has_nothing_more_to_do(data, clo
 
 
 @pytest.mark.parametrize("where", ["while it looks at dev", "while it reports"])
-def test_ctrl_c_waits_until_the_state_is_whole(data, ctrl_c, tmp_path, where):
-    task, parts = data
+def test_ctrl_c_waits_until_the_state_is_whole(task, parts, ctrl_c, tmp_path, where):
     checkpoint = tmp_path / "checkpoint"
     looks, reports = [], []
 
@@ -501,8 +400,7 @@ def test_ctrl_c_waits_until_the_state_is_whole(data, ctrl_c, tmp_path, where):
     assert resumed.go().model.curve["dev"].tolist() == whole.model.curve["dev"].tolist()
 
 
-def test_a_run_without_a_checkpoint_is_stopped_too(data, tmp_path, monkeypatch):
-    task, parts = data
+def test_a_run_without_a_checkpoint_is_stopped_too(task, parts, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     run = stopped(Training(task, parts, LIVELY, 300, evaluate_every=100, resume=True))
     assert run.learner.step == 100
@@ -513,8 +411,7 @@ def test_a_run_without_a_checkpoint_is_stopped_too(data, tmp_path, monkeypatch):
 # Checkpoints
 
 
-def test_a_checkpoint_is_written_whenever_so_many_seconds_have_passed(data, clock, monkeypatch, tmp_path):
-    task, parts = data
+def test_a_checkpoint_is_written_whenever_so_many_seconds_have_passed(task, parts, clock, monkeypatch, tmp_path):
     saved = []
 
     def write_container(path, kind, meta, arrays):
@@ -535,13 +432,7 @@ def test_a_checkpoint_is_written_whenever_so_many_seconds_have_passed(data, cloc
     assert not saved
 
 
-def test_by_default_a_checkpoint_is_written_every_half_minute(data):
-    task, parts = data
-    assert Training(task, Data(parts.train), LIVELY, 1).checkpoint_seconds == 30.0
-
-
-def test_only_resume_goes_on_from_a_checkpoint(data, tmp_path):
-    task, parts = data
+def test_only_resume_goes_on_from_a_checkpoint(task, parts, tmp_path):
     checkpoint = tmp_path / "checkpoint"
     assert Training(task, parts, LIVELY, 300, checkpoint=checkpoint, resume=True).learner.step == 0  # there is none
     stopped(Training(task, parts, LIVELY, 300, evaluate_every=100, checkpoint=checkpoint))
@@ -552,16 +443,6 @@ def test_only_resume_goes_on_from_a_checkpoint(data, tmp_path):
     )
     anew = Training(task, parts, LIVELY, 300, evaluate_every=100, checkpoint=checkpoint)
     assert (anew.learner.step, anew.curve) == (0, [])
-
-
-def test_a_finished_run_needs_no_checkpoint(data, tmp_path):
-    task, parts = data
-    run = Training(task, Data(parts.train), LIVELY, 10, checkpoint=tmp_path / "checkpoint", checkpoint_seconds=0.0)
-    run.go()
-    assert (tmp_path / "checkpoint").exists()
-    run.finish()
-    assert not (tmp_path / "checkpoint").exists()
-    run.finish()  # nothing to do
 
 
 # What a checkpoint belongs to
@@ -589,9 +470,8 @@ FIRST = {"settings": LIVELY, "iterations": 300, "evaluate_every": 100}
 
 
 @pytest.fixture(scope="module")
-def checkpoint(data, tmp_path_factory):
+def checkpoint(task, parts, tmp_path_factory):
     """Of a run that was stopped, from weights of its own."""
-    task, parts = data
     path = tmp_path_factory.mktemp("identity") / "checkpoint"
     W = np.zeros((task.n_features, task.n_labels), np.float32)
     stopped(Training(task, parts, **FIRST, checkpoint=path, W=W))
@@ -618,8 +498,7 @@ def checkpoint(data, tmp_path_factory):
     ],
     ids=lambda value: value if isinstance(value, str) else "-".join(value),
 )
-def test_a_checkpoint_of_another_run_is_refused(data, checkpoint, change, named):
-    task, parts = data
+def test_a_checkpoint_of_another_run_is_refused(task, parts, checkpoint, change, named):
     change = dict(change)
     for part in {"train", "dev"} & set(change):
         parts = replace(parts, **{part: change.pop(part)(getattr(parts, part))})
@@ -667,12 +546,13 @@ def wrong(task):
         "counts is float64": {"counts": np.zeros(loop.N_COUNTS)},
         "best is not finite": {"best": broken},
         "dev": {"dev": np.zeros(1)},
+        "answers has 4611686018427387904": {"answers": np.full(2, 2**62)},
+        "tokens has 4611686018427387904": {"tokens": np.full(2, 2**62)},
     }
 
 
 @pytest.mark.parametrize("why", wrong(SimpleNamespace(n_features=3, n_labels=3)))
-def test_a_checkpoint_that_holds_something_else_is_damaged(data, checkpoint, tmp_path, why):
-    task, parts = data
+def test_a_checkpoint_that_holds_something_else_is_damaged(task, parts, checkpoint, tmp_path, why):
     W = np.zeros((task.n_features, task.n_labels))
     path = rewritten(checkpoint, tmp_path / "wrong", wrong(task)[why])
     with pytest.raises(
@@ -694,70 +574,17 @@ def test_what_a_run_is_known_by_is_found_out_once(data, tmp_path, monkeypatch):
     assert len(seen) == 3
 
 
-def test_a_checkpoint_of_the_same_run_is_taken(data, checkpoint):
+def test_a_checkpoint_of_the_same_run_is_taken(task, parts, checkpoint):
     """Whatever the test set, which no run learns from; and from equal weights, not from the same array."""
-    task, parts = data
     W = np.zeros((task.n_features, task.n_labels))
     run = Training(task, Data(parts.train, parts.dev), **FIRST, checkpoint=checkpoint, resume=True, W=W)
     assert run.learner.step == 100
     assert not math.isnan(run.curve[-1][2])
 
 
-def test_a_run_from_given_weights_goes_on_after_they_have_moved(data, tmp_path):
-    task, parts = data
-    W = np.full((task.n_features, task.n_labels), 0.25, np.float32)
-    options = {**FIRST, "checkpoint": tmp_path / "checkpoint", "W": W}
-    first = stopped(Training(task, parts, **options))
-    assert (first.learner.state.W != W).any()
-    resumed = Training(task, parts, **options, resume=True)
-    assert resumed.learner.step == 100
-    np.testing.assert_array_equal(resumed.go().model.W, Training(task, parts, **FIRST, W=W).go().model.W)
-
-
-# The test set
-
-
-def test_what_is_wrong_with_the_test_set_is_said_before_the_run(data):
-    task, parts = data
-    for test, message in [
-        (replace(parts.test, tags=None), "has no tags to compare with"),
-        (replace(parts.test, columns=parts.test.columns[:1]), "has 1 columns before the tag, the model 2"),
-    ]:
-        with pytest.raises(DataError, match=message):
-            Training(task, replace(parts, test=test), LIVELY, 10)
-
-
-def test_where_testing_fails_all_the_same_the_learning_is_in_the_checkpoint(data, tmp_path):
-    task, parts = data
-
-    def scores(_data, _outputs):
-        raise MemoryError
-
-    options = {"evaluate_every": 100, "checkpoint": tmp_path / "checkpoint"}
-    with pytest.raises(MemoryError):
-        Training(Changed(task, scores=scores), parts, LIVELY, 300, **options).go()
-    resumed = Training(task, parts, LIVELY, 300, **options, resume=True)
-    assert resumed.learner.step == 300
-    whole = Training(task, parts, LIVELY, 300, evaluate_every=100).go()
-    outcome = resumed.go()
-    np.testing.assert_array_equal(outcome.model.W, whole.model.W)
-    assert outcome.result["test"] == whole.result["test"]
-
-
-def test_learned_and_tested_one_after_the_other_is_the_same(data):
-    task, parts = data
-    run = Training(task, parts, LIVELY, 300)
-    model = run.learn()
-    assert model.result["test"] is None
-    outcome = run.tested(model)
-    assert outcome.model.result["test"] == outcome.result["test"] == outcome.test.value
-    assert outcome.model.W is model.W
-
-
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_second_signal_does_not_disturb_the_checkpoint(data, ctrl_c, tmp_path, monkeypatch, number):
+def test_a_second_signal_does_not_disturb_the_checkpoint(task, parts, ctrl_c, tmp_path, monkeypatch, number):
     """It comes while the first one's checkpoint is being written."""
-    task, parts = data
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)
 
     def write(*args):

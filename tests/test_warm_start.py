@@ -8,9 +8,9 @@ import pytest
 from sparsezo.errors import UsageError
 from sparsezo.learner import predict
 from sparsezo.model import Model
-from sparsezo.tasks.chunking.generate import chunking_corpus
+from sparsezo.tasks.chunking.synthetic import chunking_corpus
 from sparsezo.tasks.chunking.task import Chunking
-from sparsezo.warm_start import joined
+from sparsezo.training import joined
 
 
 class Named:

@@ -13,36 +13,33 @@ Names are loaded when they are first used, so that importing the package costs n
 from __future__ import annotations
 
 import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 __version__ = "0.1.0"
 
 _PUBLIC = {
     "sparsezo.errors": ("DamagedError", "DataError", "DivergedError", "SparsezoError", "UsageError"),
-    "sparsezo.events": ("replay",),
-    "sparsezo.experiments.learners": ("LearnerSpec",),
-    "sparsezo.experiments.plan": ("Experiment", "read_experiment"),
-    "sparsezo.experiments.reproduce": ("reproduce",),
+    "sparsezo.study.plan": ("Experiment", "LearnerSpec", "read_experiment"),
+    "sparsezo.study.reproduce": ("reproduce",),
     "sparsezo.learner": ("Learner", "predict"),
+    "sparsezo.query_learner": ("QueryLearner", "make_learner"),
     "sparsezo.minimization": ("minimize",),
-    "sparsezo.model": ("Model", "load_model"),
-    "sparsezo.optimizer": ("Optimizer",),
-    "sparsezo.perturbations": ("PERTURBATIONS",),
-    "sparsezo.proposals": ("Info", "Proposal"),
-    "sparsezo.questions": ("Question",),
-    "sparsezo.reports.report": ("write_report",),
-    "sparsezo.rules": ("RULES",),
+    "sparsezo.model": ("Model", "Tagger", "load_model"),
+    "sparsezo.optimizer": ("Optimizer", "replay"),
+    "sparsezo.questions": ("Info", "Proposal", "Question"),
+    "sparsezo.study.reports.report": ("write_report",),
+    "sparsezo.rules": ("PERTURBATIONS", "RULES"),
     "sparsezo.settings": ("Settings",),
-    "sparsezo.storage.tables": ("mapped_weights",),
+    "sparsezo.storage.mapped_weights": ("mapped_weights",),
     "sparsezo.tasks.base": ("Problem", "Scores", "Task"),
-    "sparsezo.tasks.chunking.conll": ("read_conll",),
+    "sparsezo.tasks.chunking.io.conll": ("read_conll",),
     "sparsezo.tasks.chunking.task": ("Chunking",),
-    "sparsezo.tasks.kind": ("TaskKind",),
+    "sparsezo.tasks.spec": ("TaskSpec",),
     "sparsezo.tasks.loading": ("Data", "Files"),
     "sparsezo.tasks.registry": ("register",),
-    "sparsezo.tasks.rerank.importing": ("import_nbest",),
+    "sparsezo.tasks.rerank.io.importing": ("import_nbest",),
     "sparsezo.tasks.rerank.task": ("Reranking",),
-    "sparsezo.tasks.text.documents": ("read_documents",),
+    "sparsezo.tasks.text.io.documents": ("read_documents",),
     "sparsezo.tasks.text.task": ("TextClassification",),
     "sparsezo.training": ("Outcome", "Progress", "Training"),
 }
@@ -51,7 +48,7 @@ _HOME = {name: module for module, names in _PUBLIC.items() for name in names}
 __all__ = [*sorted(_HOME), "__version__"]
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
     if name not in _HOME:
         raise AttributeError(f"module 'sparsezo' has no attribute '{name}'")
     value = getattr(importlib.import_module(_HOME[name]), name)
@@ -65,29 +62,26 @@ def __dir__() -> list[str]:
 
 if TYPE_CHECKING:
     from sparsezo.errors import DamagedError, DataError, DivergedError, SparsezoError, UsageError
-    from sparsezo.events import replay
-    from sparsezo.experiments.learners import LearnerSpec
-    from sparsezo.experiments.plan import Experiment, read_experiment
-    from sparsezo.experiments.reproduce import reproduce
     from sparsezo.learner import Learner, predict
     from sparsezo.minimization import minimize
-    from sparsezo.model import Model, load_model
-    from sparsezo.optimizer import Optimizer
-    from sparsezo.perturbations import PERTURBATIONS
-    from sparsezo.proposals import Info, Proposal
-    from sparsezo.questions import Question
-    from sparsezo.reports.report import write_report
-    from sparsezo.rules import RULES
+    from sparsezo.model import Model, Tagger, load_model
+    from sparsezo.optimizer import Optimizer, replay
+    from sparsezo.query_learner import QueryLearner, make_learner
+    from sparsezo.questions import Info, Proposal, Question
+    from sparsezo.rules import PERTURBATIONS, RULES
     from sparsezo.settings import Settings
-    from sparsezo.storage.tables import mapped_weights
+    from sparsezo.storage.mapped_weights import mapped_weights
+    from sparsezo.study.plan import Experiment, LearnerSpec, read_experiment
+    from sparsezo.study.reports.report import write_report
+    from sparsezo.study.reproduce import reproduce
     from sparsezo.tasks.base import Problem, Scores, Task
-    from sparsezo.tasks.chunking.conll import read_conll
+    from sparsezo.tasks.chunking.io.conll import read_conll
     from sparsezo.tasks.chunking.task import Chunking
-    from sparsezo.tasks.kind import TaskKind
     from sparsezo.tasks.loading import Data, Files
     from sparsezo.tasks.registry import register
-    from sparsezo.tasks.rerank.importing import import_nbest
+    from sparsezo.tasks.rerank.io.importing import import_nbest
     from sparsezo.tasks.rerank.task import Reranking
-    from sparsezo.tasks.text.documents import read_documents
+    from sparsezo.tasks.spec import TaskSpec
+    from sparsezo.tasks.text.io.documents import read_documents
     from sparsezo.tasks.text.task import TextClassification
     from sparsezo.training import Outcome, Progress, Training

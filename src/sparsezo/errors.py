@@ -3,18 +3,26 @@
 The message is one line: what is wrong, where (``file:line`` when there is one) and what to do about it.
 The command line prints it as it is, never with a traceback. What comes from data is made harmless here, for all of
 them: control characters are escaped, and what is too long for a screen is cut.
+
+    need("rerank", "report")            # NotInstalledError with the line that installs them, where one is not there
 """
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
+from importlib.util import find_spec
 
 MOST_QUOTED = 40  # characters of a file's content in a message
 _MOST_SHOWN = 1200  # characters of a whole message
 
 
 def quoted(data: str | bytes) -> str:
-    """The beginning of a piece of data, for a message."""
+    """The beginning of a piece of data, for a message.
+
+    >>> quoted("a line of " + "many " * 20)
+    'a line of many many many many many many ...'
+    """
     text = data[: 4 * MOST_QUOTED + 4].decode("utf-8", "replace") if isinstance(data, bytes) else data
     return text if len(text) <= MOST_QUOTED else text[:MOST_QUOTED] + "..."
 
@@ -76,3 +84,37 @@ class UsageError(SparsezoError):
 
 class NotInstalledError(UsageError):
     """An optional package is needed and is not there."""
+
+
+# Libraries that only some of the work needs: the one place that knows them, beside pyproject.toml
+
+_UVLOOP = () if sys.platform == "win32" else ("uvloop",)
+EXTRAS = {  # pip's name of the extra -> the modules that it brings
+    "text": ("sklearn",),
+    "clusters": ("spacy_lookups_data",),
+    "vectors": ("wordllama",),
+    "rerank": ("sacrebleu",),
+    "report": ("matplotlib", "jinja2"),
+    "data": ("pooch",),
+    "ray": ("ray", "grpc"),
+    "spacy": ("spacy",),
+    "datasets": ("pyarrow",),  # the files of Hugging Face's datasets are Arrow's; its own library is not needed
+    "serve": ("starlette", "pydantic", "uvicorn", "jinja2", "httptools", "threadpoolctl", *_UVLOOP),
+}
+_PACKAGES = {"sklearn": "scikit-learn", "grpc": "grpcio", "spacy_lookups_data": "spacy-lookups-data"}
+
+
+def need(*extras: str | None) -> None:
+    """Ask for the libraries of these extras before work starts; None asks for nothing.
+
+    NotInstalledError names the packages themselves, so its line works wherever sparsezo came from.
+    """
+    modules = dict.fromkeys(each for name in extras if name is not None for each in EXTRAS[name])
+    missing = [_PACKAGES.get(each, each) for each in modules if find_spec(each) is None]
+    if missing:
+        raise NotInstalledError(f"this needs {', '.join(missing)}; install with: pip install {' '.join(missing)}")
+
+
+def pip_install(name: str) -> str:
+    """The command that brings an extra, wherever sparsezo came from."""
+    return f"pip install {' '.join(_PACKAGES.get(each, each) for each in EXTRAS[name])}"

@@ -7,46 +7,43 @@
 >>> bool(np.abs(result.w - wanted).mean() < 0.03)
 True
 
-A step costs what the n_bar(x) active weights cost, never n, under every perturbation:
-
-active  u ~ N(0, I) on ``active(x)``, 0 elsewhere (eq. sparse-gaussian).
-all     u ~ N(0, I) on all n weights. F cannot see u on the sleeping ones, so they are owed N(0, sum of c^2) and get it
-        when they wake or are read: exact in law (DESIGN 2.2).
-score   u's projection on the rows of C, where F reads w through C w[active(x)] alone: the same mean step, less variance
-        (DESIGN 2.3). ``features(x)`` gives C.
-
-The numbers drawn in step k are a function of (seed, k): ``minimize(..., state=result.state)`` goes on bit for bit.
+A step costs what the n_bar(x) active weights cost, never n, under every perturbation (``rules.PERTURBATIONS``). For
+score, F reads w through C w[active(x)] alone, and ``features(x)`` gives C. The numbers drawn in step k are a function
+of (seed, k): ``minimize(..., state=result.state)`` goes on bit for bit.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from numbers import Real
-from typing import Any
+from typing import Generic, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sparsezo.errors import DivergedError, SparsezoError, UsageError, shown
 from sparsezo.optimizer import Optimizer, whole
-from sparsezo.proposals import Proposal
+from sparsezo.questions import Proposal
 from sparsezo.settings import Settings
+from sparsezo.validation import Array
 
 Vector = NDArray[np.float64]
+X = TypeVar("X")  # an input
 
 _TINY = 1e-10  # a mu below that is at fault where F never changes; above, F may be flat
 _MOST_UNHEARD = 100  # steps with perturbations that change no weight
 
 
 @dataclass(frozen=True, eq=False)
-class Step:
+class Step(Generic[X]):
     """What a step did, for the callback."""
 
     k: int
-    x: Any
+    x: X
     F_plus: float  # F(w + mu u, x)
     c: float  # w moved by c u
     average_loss: float
@@ -59,6 +56,8 @@ class Step:
 
 @dataclass(frozen=True, eq=False)
 class Result:
+    """What ``minimize`` found, and how it came there."""
+
     w: Vector
     average_loss: float  # of F(w_k + mu u_k, x_k) over all steps: the average cumulative loss (paper Sec. 5)
     history: Vector  # F(w_k + mu u_k, x_k) of this call's steps
@@ -77,9 +76,9 @@ class Result:
 
 
 def minimize(
-    F: Callable[[Vector, Any], float],
-    sample: Callable[[int], Any] | Iterable[Any],
-    active: Callable[[Any], ArrayLike],
+    F: Callable[[Vector, X], float],
+    sample: Callable[[int], X] | Iterable[X],
+    active: Callable[[X], ArrayLike],
     n: int,
     *,
     h: float,
@@ -88,11 +87,11 @@ def minimize(
     rule: str = "two-point",
     perturb: str = "active",
     step: str = "constant",
-    features: Callable[[Any], ArrayLike] | None = None,
+    features: Callable[[X], ArrayLike] | None = None,
     seed: int = 0,
     w0: ArrayLike | None = None,
     state: bytes | None = None,
-    callback: Callable[[Step], bool | None] | None = None,
+    callback: Callable[[Step[X]], bool | None] | None = None,
 ) -> Result:
     """Minimise the mean of F(w, x) over inputs x by ``steps`` steps w += c u (``RULES`` has the rules for c).
 
@@ -100,17 +99,16 @@ def minimize(
     indices. ``sample(k)`` is the input of step k; or an iterable of inputs, and where it ends the run ends.
     ``features(x)``, for score: C, rows x len(active(x)). A callback that returns True ends the run.
     """
-    settings = Settings(
-        rule=rule, perturb=perturb, h=_number("h", h), mu=_number("mu", mu), step=step, seed=whole("seed", seed, 0)
-    )
+    h, mu = _number("h", h), _number("mu", mu)
+    settings = Settings(rule=rule, perturb=perturb, h=h, mu=mu, step=step, seed=whole("seed", seed, 0))
     optimizer = _optimizer(n, settings, w0, state)
     if perturb == "score" and features is None:
         raise UsageError("perturb score needs features(x): C, where F reads w through C w[active(x)] alone")
-    w: NDArray[Any] = optimizer.state.W[:, 0]
+    w: Array = optimizer.state.W[:, 0]
     seen = w.view()
     seen.flags.writeable = False
 
-    def value_at(values: Vector, proposal: Proposal, x: Any) -> float:
+    def value_at(values: Vector, proposal: Proposal, x: X) -> float:
         """F with the proposal's weights set so."""
         kept = w[proposal.x].copy()
         w[proposal.x] = values
@@ -119,40 +117,27 @@ def minimize(
         finally:
             w[proposal.x] = kept
 
-    history, moves, hearing = [], [], _Hearing(settings)
+    history, moves, unheard = [], [], 0  # steps, one after the other, that could tell nothing
     for x in _inputs(sample, optimizer.step, whole("steps", steps, 1)):
         k = optimizer.step
         with _in_step(k):
             proposal = optimizer.ask(active(x), features(x) if perturb == "score" and features is not None else None)
         changed = bool((proposal.candidate != w[proposal.x]).any())
         F_plus = value_at(proposal.candidate, proposal, x)
-        feedback: Any = F_plus
-        if proposal.incumbent is not None:
-            feedback = (F_plus, value_at(proposal.incumbent, proposal, x))
-        info = optimizer.tell(proposal, feedback)
-        hearing.note(k, proposal.x.size, changed, info.c)
+        before = proposal.incumbent
+        info = optimizer.tell(proposal, F_plus if before is None else (F_plus, value_at(before, proposal, x)))
+        heard = changed and (mu >= _TINY or info.c != 0)
+        unheard = 0 if heard else unheard + (proposal.x.size > 0)
+        if unheard > _MOST_UNHEARD:
+            raise DivergedError(
+                f"step {k}: mu {mu:g} is so small beside the weights that it changes nothing: nothing can be learned; "
+                f"use a larger mu, or a smaller h than {h:g}"
+            )
         history.append(F_plus)
         moves.append(info.c)
         if callback is not None and callback(Step(k, x, F_plus, info.c, info.average_loss, optimizer)):
             break
     return Result(optimizer.weights(), optimizer.average_loss, np.array(history), np.array(moves), optimizer)
-
-
-class _Hearing:
-    """Counts steps, one after the other, that could tell nothing; too many of them are no chance."""
-
-    def __init__(self, settings: Settings) -> None:
-        self.settings, self.unheard = settings, 0
-
-    def note(self, k: int, active: int, changed: bool, c: float) -> None:
-        h, mu = self.settings.h, self.settings.mu or 0.0
-        heard = changed and (mu >= _TINY or c != 0)
-        self.unheard = 0 if heard else self.unheard + (active > 0)
-        if self.unheard > _MOST_UNHEARD:
-            raise DivergedError(
-                f"step {k}: mu {mu:g} is so small beside the weights that it changes nothing: nothing can be learned; "
-                f"use a larger mu, or a smaller h than {h:g}"
-            )
 
 
 @contextmanager
@@ -177,14 +162,13 @@ def _optimizer(n: int, settings: Settings, w0: ArrayLike | None, state: bytes | 
     return optimizer
 
 
-def _inputs(sample: Callable[[int], Any] | Iterable[Any], k: int, steps: int) -> Iterator[Any]:
+def _inputs(sample: Callable[[int], X] | Iterable[X], k: int, steps: int) -> Iterator[X]:
     if callable(sample):
         yield from (sample(j) for j in range(k, k + steps))
     elif not isinstance(sample, Iterable):
         raise UsageError(f"sample is a {type(sample).__name__}; give a function of the step, or inputs one by one")
     else:
-        for _, x in zip(range(steps), sample, strict=False):
-            yield x
+        yield from itertools.islice(sample, steps)
 
 
 def _value(value: object, k: int) -> float:

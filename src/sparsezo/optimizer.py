@@ -1,4 +1,4 @@
-"""Algorithm 1 (SZO-SP, paper Sec. 3) by ask and tell, for anyone's function of sparse weights.
+"""Ask and tell: ``AskTell`` is what all learners share, ``Optimizer`` is Algorithm 1 (SZO-SP, paper Sec. 3) on it.
 
     optimizer = Optimizer(1_000_000, Settings("two-point", "active", h=0.01, mu=0.01))
     proposal = optimizer.ask(active)                  # the numbers of the weights that the input at hand shows
@@ -7,18 +7,16 @@
     optimizer.tell(proposal, (F_plus, F_now))         # w[active] moves; RULES says what each rule wants to be told
     optimizer.weights()
 
-A step costs what the active weights cost, never n, under every perturbation. ``Learner`` is the same object with
-decoding: it shows outputs of a model instead of weights. Three rules hold for both:
+``Learner`` and ``QueryLearner`` show outputs of a task's model instead of weights. A step costs what the active weights
+cost, never n, under every perturbation. Three rules hold for all of them:
 
 - A proposal is answered once. Answers may come late and in any order; one that was never asked for, was answered
-  before, or belongs to another optimizer is refused, and nothing changes.
+  before, or belongs to another learner is refused, and nothing changes.
 - Reading is an event. Under ``all`` sleeping weights are owed their share of every step, and ``weights`` pays it; what
-  follows depends on it. Readings that paid are counted in the state; asks, tells and readings can be watched
-  (``on_event``), and ``replay`` does them again, bit for bit.
+  follows depends on it. Asks, tells and readings can be watched (``on_event``), and ``replay`` does them again.
 - Threads may share one object: every call holds its lock.
 
-Where the losses told have gone far above those of the first 100 steps (ten times, in the mean of 100), that is said
-once, with the setting at fault (``sparsezo.notes``); learning goes on.
+Where the losses told have gone far above those of the first 100 steps, that is said once (``RunawayLoss``).
 """
 
 from __future__ import annotations
@@ -27,61 +25,56 @@ import math
 import operator
 import secrets
 import threading
-from collections.abc import Callable, Mapping
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from typing import Any, NamedTuple, Self, TypeVar
+from typing import Any, Generic, Self, TypeVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from sparsezo import bounds
-from sparsezo.divergence import RunawayLoss, endless_step, refuse_runaway
-from sparsezo.errors import DataError, SparsezoError, UsageError, shown
-from sparsezo.events import Event
-from sparsezo.kernels import lazy, loop, random
+from sparsezo import validation
+from sparsezo.errors import DamagedError, DataError, DivergedError, SparsezoError, UsageError, shown
+from sparsezo.kernels import codes, lazy, loop, random
 from sparsezo.kernels.coefficient import coefficient
 from sparsezo.kernels.inputs.one import OneInput
-from sparsezo.options import make_options
-from sparsezo.proposals import Feedback, Info, Proposal, as_json, losses_of
-from sparsezo.questions import Question
+from sparsezo.messages import say
+from sparsezo.questions import Feedback, Info, Json, Proposal, Question, as_json, losses_of
 from sparsezo.rules import RULES
 from sparsezo.settings import Settings
 from sparsezo.storage.container import damage, pack, unpack
+from sparsezo.validation import Array
 
 _BLOCK = 1024  # rows that are settled with one call of the generator
 _EMPTY = np.zeros((0, 0))
+_TINY = 1e-6  # a mu below that is more likely to be at fault than an h of at most 1
+_WINDOW = 100  # losses whose mean is looked at
+_FAR = 10  # times the start's
+_EARLIER_COUNTS = 9  # of a state before there were TOKENS, LOOKED, CORRECTIONS and WHOLE
 STATE = "the state"  # what it is called in messages
-P = TypeVar("P", Proposal, Question)
+Event = Json  # {"event": "ask", "step", "x"}, and likewise tell, finish and read (_EVENTS)
+Arrays = Mapping[str, Array]
+Features = Callable[[object], ArrayLike]  # the active weights' numbers to C
+P = TypeVar("P", Proposal, Question)  # what a learner asks
 
 
-class Asked(NamedTuple):
-    """An open proposal, and the input it is about where only the caller had it."""
+class AskTell(ABC, Generic[P]):
+    """What learners share: ``state``, which is all that learning carries from step to step, a lock, what is asked and
+    not yet answered, events, and the way to bytes and back.
 
-    proposal: Any  # a Proposal, or a Question
-    inputs: Any = None
+    ``settings``: the rule and its numbers; n rows of L weights of type ``dtype`` start at 0, or at a copy of W, or
+    (``copy`` false) in W itself.
+    """
 
-
-class Optimizer:
-    """``state`` is what learning carries from step to step; with the open proposals it goes to bytes and back."""
-
-    def __init__(self, n: int, settings: Settings, w0: ArrayLike | None = None) -> None:
-        rule = RULES[settings.rule]
-        if not rule.zeroth_order:
-            raise UsageError(f"rule {settings.rule} needs a model's own distribution; use Learner on a task")
-        if settings.criterion != "map":
-            raise UsageError(f"criterion {settings.criterion} is about a model's outputs; use Learner on a task")
-        settings.refuse_batch("is of a Learner's run(); ask several before you tell")
-        self._begin(settings, whole("n", n, 1), 1, np.float64, w0)
-
-    def _begin(self, settings: Settings, n: int, L: int, dtype: Any, W: Any, copy: bool = True) -> None:
-        """n rows of L weights each, at 0, or at a copy of W or in W itself."""
+    def __init__(
+        self, settings: Settings, n: int, L: int, dtype: DTypeLike, W: ArrayLike | None, *, copy: bool = True
+    ) -> None:
         self.settings = settings
         self.id = secrets.token_hex(8)
         self.on_event: Callable[[Event], None] | None = None
         self._params = settings.step_params()
         self._lock = threading.RLock()
-        self._open: dict[int, Asked] = {}
-        self._work: loop.Workspace | None = None
+        self._open: dict[int, P] = {}
         self._watch = RunawayLoss(settings)
         try:
             self.state = loop.State(
@@ -93,6 +86,7 @@ class Optimizer:
                 questions=np.zeros((0, 0), np.int32),
                 about=np.zeros(0, np.int32),
                 said=np.zeros(0),
+                errors=np.zeros((0, 2)),
             )
         except (MemoryError, ValueError, OverflowError):
             raise UsageError(f"n {shown(n)}: this machine has no room for so many weights") from None
@@ -123,9 +117,7 @@ class Optimizer:
     @property
     def told_losses(self) -> tuple[float, int]:
         """(their sum, how many) of what ``average_loss`` is of."""
-        counts = self.state.counts
-        known = counts[loop.ANSWERS] if RULES[self.settings.rule].asks else counts[loop.STEP] - counts[loop.SILENT]
-        return float(self.state.sums[loop.LOSS]), int(known)
+        return float(self.state.sums[loop.LOSS]), self.step - int(self.state.counts[loop.SILENT])
 
     @property
     def map_average_loss(self) -> float | None:
@@ -145,20 +137,37 @@ class Optimizer:
         return int(self.state.counts[loop.ANSWERS])
 
     @property
-    def open_proposals(self) -> list[Any]:
+    def tokens(self) -> int:
+        """Tokens (parts of an output) of the inputs that these were about, each as often as it was shown."""
+        return int(self.state.counts[loop.TOKENS])
+
+    @property
+    def looked(self) -> int:
+        """Parts that whoever answered was to look at: one of a single question, all or the marked ones of a review."""
+        return int(self.state.counts[loop.LOOKED])
+
+    @property
+    def whole(self) -> int:
+        """Of ``looked``, the tokens of inputs that were reviewed as a whole; a part that is marked takes longer."""
+        return int(self.state.counts[loop.WHOLE])
+
+    @property
+    def corrections(self) -> int:
+        """Corrections made by hand: spans set or removed in reviews, another span or type in the place of one shown."""
+        return int(self.state.counts[loop.CORRECTIONS])
+
+    @property
+    def open_proposals(self) -> list[P]:
         """Those that wait for their answer, oldest first."""
         with self._lock:
-            return [asked.proposal for _, asked in sorted(self._open.items())]
+            return [proposal for _, proposal in sorted(self._open.items())]
 
-    def weights(self) -> NDArray[Any]:
+    def weights(self) -> Array:
         """A copy of all weights, up to date: under ``all`` what sleeping ones are owed is paid first."""
         with self._lock:
             self._settle_all()
-            refuse_runaway(self.state, self.settings, f"step {self.step}: ")
-            return self._copy()
-
-    def _copy(self) -> NDArray[Any]:
-        return self.state.W[:, 0].copy()
+            self._refuse_runaway()
+            return self.state.W.copy()
 
     def _settle_all(self) -> None:
         state = self.state
@@ -176,64 +185,36 @@ class Optimizer:
         if paid != state.counts[loop.SETTLEMENTS]:
             state.counts[loop.SETTLEMENTS] = paid
             state.counts[loop.READINGS] += 1
-            if self.on_event is not None:
-                self.on_event({"event": "read"})
+            self._tell_of({"event": "read"})
 
     # Ask and tell
 
-    def ask(self, active: ArrayLike, C: ArrayLike | None = None) -> Proposal:
-        """A candidate and an incumbent for the weights ``active``, distinct numbers from 0 to n - 1.
+    @abstractmethod
+    def tell(self, proposal: P, feedback: Any) -> Info:
+        """Learn from the answer to what ``ask`` gave; says what the step did."""
 
-        C, rows x len(active): where the loss reads w through C w[active] alone; ``score`` wants it.
-        """
-        with self._lock:
-            indices = bounds.distinct(active, self.state.W.shape[0])
-            inputs = OneInput(indices, self._basis(indices, C))
-            work = self._room(indices.size)
-            step = int(self.state.counts[loop.ASKED])
-            loop.perturb(inputs, self._params, 0, step, self.state, work)
-            S, V = work.S[: indices.size, 0], work.V[: indices.size, 0]
-            mu, incumbent = self._params.mu, RULES[self.settings.rule].incumbent
-            before = {"w": S.copy(), "w - mu u": S - mu * V}.get(incumbent or "")
-            return self._opened(Proposal(self.id, step, indices.view(), S + mu * V, before), inputs)
+    def finish(self, passes: int = 1) -> None:
+        """Go over all answers once more, where they are remembered (``QueryLearner``)."""
+        raise UsageError(f"rule {self.settings.rule} remembers no answers to go over")
 
-    def tell(self, proposal: Proposal, feedback: Feedback) -> Info:
-        """Learn from the answer to a proposal. What an answer is depends on the rule (``RULES[...].feedback``):
+    @abstractmethod
+    def ask_again(self, event: Event, features: Features | None) -> P:
+        """Ask as an event says that it was asked."""
 
-        two-point, symmetric: the two losses (candidate, incumbent); baseline, first-order, cross-entropy: one;
-        comparison, preference, pairwise: "candidate", "incumbent", "tie" (True, False: the first two), or two losses.
-        """
-        with self._lock:
-            asked = self._asked(proposal)
-            F_plus, F_incumbent = losses_of(self.settings.rule, feedback)
-            params, state = self._params, self.state
-            counts, sums = state.counts.copy(), state.sums.copy()
-            mean = loop.count_step(params, F_plus, F_plus, state)
-            state.counts[loop.ANSWERS] += 1
-            c = float(coefficient(params.rule, params.h, params.mu, F_plus, F_incumbent, mean))
-            if not math.isfinite(c + state.sums[loop.LOSS]):
-                state.counts[:], state.sums[:] = counts, sums
-                raise endless_step(self.settings, asked.proposal.step)
-            del self._open[asked.proposal.step]
-            if not isinstance(feedback, str | bool | np.bool_):  # a loss, and no preference alone
-                self._watch.note(self.step, F_plus)
-            if c != 0:
-                c = self._move(asked, c)
-            if self.on_event is not None:
-                self.on_event({"event": "tell", "step": asked.proposal.step, "feedback": as_json(feedback)})
-            return Info(asked.proposal.step, c, self.average_loss)
-
-    def _opened(self, proposal: P, inputs: Any = None, *, own: bool = False) -> P:
+    def _opened(self, proposal: P, *, own: bool = False) -> P:
         """``own``: the learner chose the input itself."""
         self.state.counts[loop.ASKED] += 1
         loop.count_question(self.state)
-        self._open[proposal.step] = Asked(proposal.frozen(), inputs)
-        if self.on_event is not None:
-            event = {"event": "ask", "step": proposal.step, "x": np.asarray(proposal.x).tolist()}
-            self.on_event({**event, "next": True} if own else event)
+        self._open[proposal.step] = proposal.frozen()
+        event = {"event": "ask", "step": proposal.step, "x": np.asarray(proposal.x).tolist()}
+        self._tell_of({**event, "next": True} if own else event)
         return proposal
 
-    def _asked(self, proposal: Proposal | Question) -> Asked:
+    def _tell_of(self, event: Event) -> None:
+        if self.on_event is not None:
+            self.on_event(event)
+
+    def _asked(self, proposal: P) -> P:
         """The open proposal as it was made; says why where there is none."""
         if not isinstance(proposal, Proposal | Question) or not isinstance(proposal.step, int):
             raise UsageError(f"tell() takes a proposal as ask() gave it, not {shown(proposal)}")
@@ -244,14 +225,157 @@ class Optimizer:
             never = not 0 <= proposal.step < self.state.counts[loop.ASKED]
             why = "was never asked" if never else "has been answered already; a proposal is answered once"
             raise UsageError(f"step {proposal.step}: {why}")
-        if asked.proposal is not proposal and not asked.proposal.same(proposal):
+        if asked is not proposal and not asked.same(proposal):
             raise UsageError(f"step {proposal.step}: this is not what was asked; tell the proposal as ask() gave it")
         return asked
 
-    def _move(self, asked: Asked, c: float) -> float:
-        """Move the weights for what was asked earlier; returns c as it was applied."""
-        step, work = asked.proposal.step, self._room(asked.proposal.x.size)
-        loop.move_again(asked.inputs, self._params, 0, step, c, self.state, work)
+    def _learn_from_losses(self, proposal: P, feedback: Feedback, move: Callable[[P, float], float]) -> Info:
+        """The step of a rule that is told losses: c by ``coefficient``, and ``move`` applies it and returns it."""
+        with self._lock:
+            asked, params, state = self._asked(proposal), self._params, self.state
+            F_plus, F_incumbent = losses_of(self.settings.rule, feedback)
+            counts, sums = state.counts.copy(), state.sums.copy()
+            mean = loop.count_step(params, F_plus, F_plus, state)
+            state.counts[loop.ANSWERS] += 1
+            c = float(coefficient(params.rule, params.h, params.mu, F_plus, F_incumbent, mean))
+            if not math.isfinite(c + state.sums[loop.LOSS]):
+                state.counts[:], state.sums[:] = counts, sums
+                raise DivergedError(f"step {asked.step}: it is not finite; {fault_of_weights(self.settings)}")
+            del self._open[asked.step]
+            if not isinstance(feedback, str | bool | np.bool_):  # a loss, and no preference alone
+                self._watch.note(self.step, F_plus)
+            if c != 0:
+                c = move(asked, c)
+            self._tell_of({"event": "tell", "step": asked.step, "feedback": as_json(feedback)})
+            return Info(asked.step, c, self.average_loss)
+
+    # To bytes and back
+
+    def to_bytes(self) -> bytes:
+        """All that is needed to go on bit for bit, open proposals included. Nothing in it is pickled."""
+        with self._lock:
+            self._refuse_runaway()
+            waiting = [proposal.as_json() for proposal in self._open.values()]
+            meta = {"id": self.id, "settings": self.settings.as_dict(), "open": waiting}
+            return pack("state", meta, {**self.state._asdict(), **self._arrays_of_proposals()})
+
+    def _refuse_runaway(self) -> None:
+        """Where Adagrad's sums of squares are infinite, no step moves a weight any more."""
+        for array, what in ((self.state.W, "the weights"), (self.state.q, "Adagrad's sums of squares")):
+            refuse_not_finite(array, self.settings, f"step {self.step}: ", what)
+
+    def _arrays_of_proposals(self) -> dict[str, Array]:
+        """What open proposals need and do not hold."""
+        return {}
+
+    @abstractmethod
+    def _from_own_bytes(self, raw: bytes) -> Self:
+        """Another one, from bytes of this one."""
+
+    def __copy__(self) -> Self:
+        """One with weights of its own, at the same step; what is open at one is open at the other."""
+        return self._from_own_bytes(self.to_bytes())
+
+    def __deepcopy__(self, memo: object) -> Self:
+        return self.__copy__()
+
+    def make_room_for(self, arrays: Arrays) -> None:
+        """Before a state is taken over that may have grown."""
+
+    def _restore(self, meta: Json, arrays: Arrays) -> None:
+        self.make_room_for(arrays)
+        arrays = with_all_counts(arrays)
+        for name, mine in self.state._asdict().items():
+            its = arrays.get(name)
+            if its is None and name == "errors":  # of an earlier version, in which all answers had the settings' own
+                its = np.tile(np.array([self._params.e0, self._params.e1]), (len(mine), 1))
+            if its is None or its.shape != mine.shape or its.dtype != mine.dtype:
+                raise DataError(STATE, f"is of another problem or settings: {name} does not fit")
+            mine[...] = its
+        with damage(STATE):
+            self.check_state()
+            self.id = str(meta["id"])
+            for given in meta["open"]:
+                proposal = self._reopened(given, arrays)
+                self._open[proposal.step] = proposal.frozen()
+            asked, told = self.state.counts[[loop.ASKED, loop.STEP]].tolist()
+            if len(self._open) != asked - told or not all(0 <= step < asked for step in self._open):
+                raise ValueError("its open proposals are not those that wait for an answer")
+
+    @abstractmethod
+    def _reopened(self, given: Json, arrays: Arrays) -> P:
+        """What ``ask`` made, from bytes."""
+
+    def check_state(self) -> None:
+        """Whether a state that was taken over is one that a run can come to."""
+        state = self.state
+        for name in ("W", "q", "Q_row", "sums", "said", "errors"):
+            validation.finite(name, getattr(state, name))
+        if (state.counts < 0).any() or (state.q <= -1).any():
+            raise UsageError("counts or sums of squares below 0")
+        if (state.counts > 2**62).any():
+            raise UsageError("counts of more than any run can come to")
+        if state.Q_row.size and not 0 <= state.Q_row.min() <= state.Q_row.max() <= state.sums[loop.Q_TOTAL]:
+            raise UsageError("weights that are owed less than nothing")
+
+
+class Optimizer(AskTell[Proposal]):
+    """Algorithm 1 for anyone's function of n sparse weights, which start at 0 or at w0. ``settings`` are of a
+    zeroth-order rule.
+
+    >>> optimizer = Optimizer(5, Settings("two-point", "active", h=0.01, mu=0.01))
+    >>> for _ in range(2000):
+    ...     proposal = optimizer.ask([1, 3])
+    ...     F = [float(((values - [2, -1]) ** 2).sum()) for values in proposal.outputs]
+    ...     info = optimizer.tell(proposal, tuple(F))
+    >>> optimizer.weights().round(1).tolist()
+    [0.0, 2.0, 0.0, -1.0, 0.0]
+    """
+
+    def __init__(self, n: int, settings: Settings, w0: ArrayLike | None = None) -> None:
+        if not RULES[settings.rule].zeroth_order:
+            raise UsageError(f"rule {settings.rule} needs a model's own distribution; use Learner on a task")
+        if settings.criterion != "map":
+            raise UsageError(f"criterion {settings.criterion} is about a model's outputs; use Learner on a task")
+        super().__init__(settings, whole("n", n, 1), 1, np.float64, w0)
+        self._inputs: dict[int, OneInput] = {}  # of the open proposals
+        self._work = workspace(1, 1, 1, 1, np.float64)
+
+    def weights(self) -> NDArray[np.float64]:
+        """A copy of all n weights, up to date."""
+        return super().weights()[:, 0]
+
+    def ask(self, active: ArrayLike, C: ArrayLike | None = None) -> Proposal:
+        """A candidate and an incumbent for the weights ``active``, distinct numbers from 0 to n - 1.
+
+        C, rows x len(active): where the loss reads w through C w[active] alone; ``score`` wants it.
+        """
+        with self._lock:
+            indices = validation.distinct(active, self.state.W.shape[0])
+            inputs, work = OneInput(indices, self._basis(indices, C)), self._room(indices.size)
+            step, mu = int(self.state.counts[loop.ASKED]), self._params.mu
+            loop.perturb(inputs, self._params, 0, step, self.state, work)
+            S, V = work.S[: indices.size, 0], work.V[: indices.size, 0]
+            before = {"w": S.copy(), "w - mu u": S - mu * V}.get(RULES[self.settings.rule].incumbent or "")
+            self._inputs[step] = inputs
+            return self._opened(Proposal(self.id, step, indices.view(), S + mu * V, before))
+
+    def ask_again(self, event: Event, features: Features | None) -> Proposal:
+        return self.ask(event["x"], None if features is None else features(event["x"]))
+
+    def tell(self, proposal: Proposal, feedback: Feedback) -> Info:
+        """Learn from the answer to a proposal. What an answer is depends on the rule (``RULES[...].feedback``):
+
+        two-point, symmetric: the two losses (candidate, incumbent); baseline: the candidate's;
+        comparison, preference: "candidate", "incumbent", "tie" (True, False: the first two), or two losses.
+        """
+        info = self._learn_from_losses(proposal, feedback, self._move)
+        self._inputs.pop(info.step)
+        return info
+
+    def _move(self, asked: Proposal, c: float) -> float:
+        inputs, work = self._inputs[asked.step], self._room(asked.x.size)
+        loop.move_again(inputs, self._params, 0, asked.step, c, self.state, work)
         return c
 
     def _basis(self, active: NDArray[np.int64], C: ArrayLike | None) -> NDArray[np.float64]:
@@ -280,96 +404,49 @@ class Optimizer:
 
     def _room(self, size: int) -> loop.Workspace:
         """Scratch for so many active weights."""
-        if self._work is None or self._work.S.shape[0] < size:
+        if self._work.S.shape[0] < size:
             self._work = workspace(size, size, 1, 1, np.float64)
         return self._work
 
-    # To bytes and back
-
-    def to_bytes(self) -> bytes:
-        """All that is needed to go on bit for bit, open proposals included. Nothing in it is pickled."""
-        with self._lock:
-            refuse_runaway(self.state, self.settings, f"step {self.step}: ")
-            meta = {
-                "id": self.id,
-                "settings": self.settings.as_dict(),
-                "open": [asked.proposal.as_json() for asked in self._open.values()],
-            }
-            arrays = dict(self.state._asdict())
-            for step, asked in self._open.items():
-                if asked.inputs is not None:
-                    arrays[f"basis.{step}"] = asked.inputs.basis
-            return pack("state", meta, arrays)
+    def _arrays_of_proposals(self) -> dict[str, Array]:
+        return {f"basis.{step}": self._inputs[step].basis for step in self._open}
 
     @classmethod
     def from_bytes(cls, raw: bytes) -> Self:
+        """The optimizer that ``to_bytes`` made ``raw`` of; it goes on bit for bit."""
         meta, arrays, settings = state_of(raw)
         with damage(STATE):
             optimizer = cls(len(arrays["W"]), settings)
         optimizer._restore(meta, arrays)
         return optimizer
 
-    def __copy__(self) -> Self:
-        """One with weights of its own, at the same step; what is open at one is open at the other."""
-        return type(self).from_bytes(self.to_bytes())
+    def _from_own_bytes(self, raw: bytes) -> Self:
+        return self.from_bytes(raw)
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
-        return self.__copy__()
-
-    def __reduce_ex__(self, protocol: Any) -> Any:
+    def __reduce_ex__(self, protocol: object) -> tuple[Callable[[bytes], Self], tuple[bytes]]:
         """Pickled as its bytes."""
         return type(self).from_bytes, (self.to_bytes(),)
 
-    def make_room_for(self, arrays: Mapping[str, NDArray[Any]]) -> None:
-        """Before a state is taken over that may have grown."""
-
-    def _restore(self, meta: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
-        self.make_room_for(arrays)
-        for name, mine in self.state._asdict().items():
-            its = arrays.get(name)
-            if its is None or its.shape != mine.shape or its.dtype != mine.dtype:
-                raise DataError(STATE, f"is of another problem or settings: {name} does not fit")
-            mine[...] = its
-        with damage(STATE):
-            self.check_state()
-            self.id = str(meta["id"])
-            for given in meta["open"]:
-                proposal: Any = (Question if "kind" in given else Proposal).from_json(given)
-                self._open[proposal.step] = self._reopened(proposal, arrays.get(f"basis.{proposal.step}"))
-            asked, told = self.state.counts[[loop.ASKED, loop.STEP]].tolist()
-            if len(self._open) != asked - told or not all(0 <= step < asked for step in self._open):
-                raise ValueError("its open proposals are not those that wait for an answer")
-
-    def check_state(self) -> None:
-        """Whether a state that was taken over can be one of this optimizer's."""
-        check_state(self.state)
-
-    def _reopened(self, proposal: Any, basis: NDArray[Any] | None) -> Asked:
-        """As ``ask`` made it, from bytes."""
-        active = bounds.distinct(proposal.x, self.state.W.shape[0])
-        for values in (proposal.candidate, proposal.incumbent):
-            if values is not None:
-                bounds.array("a proposal's weights", values, "if", active.shape)
-        bounds.array("a basis", basis, "f", (active.size, None) if self.settings.perturb == "score" else _EMPTY.shape)
+    def _reopened(self, given: Json, arrays: Arrays) -> Proposal:
+        proposal = Proposal.from_json(given)
+        basis = arrays.get(f"basis.{proposal.step}")
+        active = validation.distinct(proposal.x, self.state.W.shape[0])
+        for values in proposal.outputs:
+            validation.array("a proposal's weights", values, "if", active.shape)
+        shape = (active.size, None) if self.settings.perturb == "score" else _EMPTY.shape
+        validation.array("a basis", basis, "f", shape)
         if basis is None or basis.shape[1] > active.size or not np.isfinite(basis).all():
             raise ValueError("a basis that spans nothing")
-        return Asked(replace(proposal, x=active.view()).frozen(), OneInput(active, basis.astype(np.float64)))
+        self._inputs[proposal.step] = OneInput(active, basis.astype(np.float64))
+        return replace(proposal, x=active.view())
 
 
-def workspace(rows: int, columns: int, L: int, outputs: int, dtype: Any) -> loop.Workspace:
+def workspace(rows: int, columns: int, L: int, outputs: int, dtype: DTypeLike) -> loop.Workspace:
     """Scratch for inputs of at most so many rows, columns and outputs."""
-    rows, columns, outputs = max(rows, 1), max(columns, 1), max(outputs, 1)
-
-    def table(n: int) -> NDArray[Any]:
-        return np.zeros((n, L), dtype)
-
+    rows, columns, outputs = max(rows, 1), max(columns, 1), max(outputs, codes.CANDIDATES)
+    sizes = {"S": rows, "T": rows, "V": rows, "Z": max(rows, columns), "D": rows, "U": columns}
     return loop.Workspace(
-        S=table(rows),
-        T=table(rows),
-        V=table(rows),
-        Z=table(max(rows, columns)),
-        D=table(rows),
-        U=table(columns),
+        **{name: np.zeros((n, L), dtype) for name, n in sizes.items()},
         row=np.zeros(L, dtype),
         y=np.zeros(outputs, np.int32),
         incumbent=np.zeros(outputs, np.int32),
@@ -377,24 +454,22 @@ def workspace(rows: int, columns: int, L: int, outputs: int, dtype: Any) -> loop
     )
 
 
-def state_of(raw: bytes) -> tuple[dict[str, Any], dict[str, NDArray[Any]], Settings]:
+def with_all_counts(arrays: Arrays) -> Arrays:
+    """A state of an earlier version, which counted less: what it did not count is 0."""
+    counts = arrays.get("counts")
+    if counts is None or counts.ndim != 1 or not _EARLIER_COUNTS <= counts.size < loop.N_COUNTS:
+        return arrays
+    return {**arrays, "counts": np.append(counts, np.zeros(loop.N_COUNTS - counts.size, counts.dtype))}
+
+
+def state_of(raw: bytes) -> tuple[Json, Arrays, Settings]:
     """(head, arrays, settings) of a state as ``to_bytes`` wrote it."""
     if not isinstance(raw, bytes | bytearray | memoryview):
         raise UsageError(f"a state is bytes, as to_bytes() gives them, not a {type(raw).__name__}")
     meta, arrays = unpack(bytes(raw), "state", STATE)
     with damage(STATE):
-        settings = make_options(Settings, meta["settings"], STATE)
+        settings = Settings.from_dict(meta["settings"], STATE)
     return meta, arrays, settings
-
-
-def check_state(state: loop.State) -> None:
-    """Numbers that a run can come to."""
-    for name in ("W", "q", "Q_row", "sums", "said"):
-        bounds.finite(name, getattr(state, name))
-    if (state.counts < 0).any() or (state.q <= -1).any():
-        raise UsageError("counts or sums of squares below 0")
-    if state.Q_row.size and not 0 <= state.Q_row.min() <= state.Q_row.max() <= state.sums[loop.Q_TOTAL]:
-        raise UsageError("weights that are owed less than nothing")
 
 
 def whole(name: str, value: object, least: int) -> int:
@@ -407,13 +482,124 @@ def whole(name: str, value: object, least: int) -> int:
     return number
 
 
-def _start(W: Any, n: int, L: int, dtype: Any, copy: bool) -> NDArray[Any]:
+def _start(W: ArrayLike, n: int, L: int, dtype: DTypeLike, copy: bool) -> Array:
     """The weights to start from: a copy, or themselves, which are then not read through."""
     name = "the weights to start from"
-    start = bounds.weights(name, W, (n, L), dtype)
+    start = validation.weights(name, W, (n, L), dtype)
     if not copy:
         if not np.may_share_memory(start, W) or not start.flags.writeable:
             raise UsageError(f"{name} must be a {np.dtype(dtype)} array in C order that can be written, to learn in it")
         return start.view(np.ndarray)
-    bounds.finite(name, start)
+    validation.finite(name, start)
     return start.copy()
+
+
+# Doing it again
+
+
+def replay(optimizer: AskTell[P], events: Iterable[Event], features: Features | None = None) -> None:
+    """Do again what ``on_event`` told of: asks, tells and readings in their order. The weights end the same.
+
+        optimizer.on_event = lambda event: log.write(json.dumps(event) + "\\n")
+        replay(Optimizer(n, settings), map(json.loads, log))
+
+    ``features``, for an Optimizer with score: the active weights' numbers to C, which no event holds.
+    """
+    if not isinstance(events, Iterable):
+        raise UsageError(f"a log is a list of events, not a {type(events).__name__}")
+    asked: dict[int, P] = {}
+    for number, event in enumerate(events, start=1):
+        kind, step = _event(number, event)
+        if kind == "ask":
+            proposal = optimizer.ask_again(event, features)
+            if proposal.step != step:
+                raise UsageError(f"step {step} of the log would be step {proposal.step} here: not its start")
+            asked[proposal.step] = proposal
+        elif kind == "tell":
+            if step not in asked:
+                raise UsageError(f"step {step}: the log answers what it never asked")
+            optimizer.tell(asked.pop(step), event["feedback"])
+        elif kind == "finish":
+            optimizer.finish(event["passes"])
+        else:
+            optimizer.weights()
+
+
+_EVENTS = {  # and what each has
+    "ask": {"step", "x"},
+    "tell": {"step", "feedback"},
+    "finish": {"passes"},
+    "read": set[str](),
+}
+
+
+def _event(number: int, event: object) -> tuple[str, int]:
+    """(what it is, its step, -1 where it has none)."""
+    given = event if isinstance(event, Mapping) else {}
+    kind, step = given.get("event"), given.get("step", -1)
+    if not isinstance(kind, str) or kind not in _EVENTS:
+        wrong = kind if isinstance(event, Mapping) else event
+        why = f"it is {shown(wrong, repr)}, and a log has {', '.join(_EVENTS)}"
+    elif missing := _EVENTS[kind] - given.keys():
+        why = f"it has no {', '.join(sorted(missing))}"
+    elif not isinstance(step, int) or isinstance(step, bool):
+        why = f"its step is {shown(step, repr)}"
+    else:
+        return kind, step
+    raise DamagedError(f"event {number} of the log", why)
+
+
+# Learning that has gone wrong for good, and the setting at fault
+
+
+def refuse_not_finite(W: Array, settings: Settings, where: str = "", what: str = "the weights") -> None:
+    """DivergedError, with the setting at fault, where weights are infinite or no numbers."""
+    if not validation.all_finite(W):
+        raise DivergedError(f"{where}{what} are not finite; {fault_of_weights(settings)}")
+
+
+def not_finite(settings: Settings, step: int, S: Array, T: Array) -> DivergedError:
+    """What to say of a step whose score or loss is not finite: S = C w, T the scores at w + mu u."""
+    fault = fault_of_weights(settings)
+    if validation.all_finite(S) and not validation.all_finite(T):
+        fault = f"`mu` {settings.mu:g} is probably too large, try a tenth of it"
+    elif validation.all_finite(S) and settings.criterion == "annealed" and settings.gamma > 1:
+        fault = f"`gamma` {settings.gamma:g} is probably too large, try a tenth of it"
+    return DivergedError(f"step {step}: the scores or the loss are not finite; {fault}")
+
+
+def fault_of_weights(settings: Settings) -> str:
+    """A step is as long as h / mu: either can make it too long."""
+    if settings.mu is not None and settings.mu < _TINY and settings.h <= 1:
+        return f"`mu` {settings.mu:g} is probably too small for `h` {settings.h:g}, try ten times it"
+    return f"`h` {settings.h:g} is probably too large, try a tenth of it"
+
+
+class RunawayLoss:
+    """Watches the losses of a run, and says once where the mean of 100 is ten times the start's: h is at fault.
+
+    ``first``: the mean at the start, where a run goes on from elsewhere; else it is that of the first ones noted, by
+    their size, as losses may be negative. ``least``: a smaller one is taken for this.
+    """
+
+    def __init__(self, settings: Settings, first: float | None = None, least: float = 0.0) -> None:
+        self.settings, self.first, self.least, self.said = settings, first, least, False
+        self._sum, self._size, self._count = 0.0, 0.0, 0
+
+    def note(self, step: int, total: float, count: int = 1) -> None:
+        """``count`` more losses, ``total`` in sum, after ``step`` steps."""
+        if self.said:
+            return
+        self._sum, self._size, self._count = self._sum + total, self._size + abs(total), self._count + count
+        if self._count < _WINDOW:
+            return
+        mean, size = self._sum / self._count, self._size / self._count
+        if self.first is None:
+            self.first = size
+        elif mean > _FAR * max(self.first, self.least) > 0:
+            self.said = True
+            say(
+                f"step {step:,}: the loss has gone far above the start's, {mean:.3g} in the mean of the last "
+                f"{self._count:,} against {self.first:.3g}; {fault_of_weights(self.settings)}"
+            )
+        self._sum, self._size, self._count = 0.0, 0.0, 0

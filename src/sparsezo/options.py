@@ -1,11 +1,6 @@
 """What an option is: a field of a dataclass that knows its own text, its choices and its bounds.
 
-    @dataclass(frozen=True)
-    class Settings:
-        h: float = option(0.001, "Learning rate.", positive=True)
-
-        def __post_init__(self) -> None:
-            check_options(self)
+    h: float = option(0.001, "Learning rate.", positive=True)       # __post_init__ calls check_options(self)
 
 The command line, experiments in TOML, signatures and help are made from these fields, so an option is written once.
 Messages name options in backticks, as in "`min_count` 0: must be at least 1"; the command line shows --min-count.
@@ -23,16 +18,24 @@ from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from sparsezo.errors import UsageError, shown
 
+GONE = ("workers", "samples", "antithetic", "batch", "engine", "ray_address")  # what train and tune once had
+
+
+def gone(what: str) -> UsageError:
+    """The error that says that there is no ``what`` any more, and where it is told why."""
+    return UsageError(f"{what} is gone: it did not pay; docs/scaling.md says why")
+
 
 @dataclass(frozen=True)
 class Option:
     """What a field is to a user, beside its name, its type and its default."""
 
     help: str
-    choices: Collection[Any] | None = None
+    choices: Collection[object] | None = None
     positive: bool = False  # a finite number above 0
     least: int | None = None
     file: bool = False  # names a file (or several) that is read: part of what the data is
+    families: tuple[str, ...] = ()  # of rules that have it; none: all of them
     words: tuple[str, ...] = ()  # values that name no file, where others do
     unlabelled: bool = False  # says what to learn where train has no labels
     place: bool = False  # names a place to write to: no part of it
@@ -77,14 +80,14 @@ def described(cls: Any) -> dict[str, Described]:
     return found
 
 
-def _without_none(hint: Any) -> tuple[Any, bool]:
+def _without_none(hint: object) -> tuple[object, bool]:
     if get_origin(hint) not in (Union, types.UnionType):
         return hint, False
     kinds = [kind for kind in get_args(hint) if kind is not type(None)]
     return kinds[0] if len(kinds) == 1 else Union[tuple(kinds)], True  # noqa: UP007
 
 
-def check_options(given: Any) -> None:
+def check_options(given: object) -> None:
     """What each option asks of its value; None passes where the field may be None."""
     for name, each in described(type(given)).items():  # type: ignore[arg-type]
         check_option(each, getattr(given, name))
@@ -97,16 +100,17 @@ def check_option(known: Described, value: Any) -> None:
         return
     if about.choices is not None and not any(value == each for each in about.choices):  # it may be of any type
         raise UsageError(f"`{name}` {shown(value)}: choose from {', '.join(map(str, about.choices))}")
-    if about.positive and not (_is_number(value) and 0 < value <= sys.float_info.max):
+    if about.positive and not (_is(int | float, value) and 0 < value <= sys.float_info.max):
         raise UsageError(f"`{name}` {shown(value)}: must be positive and finite")
-    if about.least is not None and not (_is_whole(value) and value >= about.least):
+    if about.least is not None and not (_is(int, value) and value >= about.least):
         raise UsageError(f"`{name}` {shown(value)}: must be a whole number, {about.least} or more")
 
 
 T = TypeVar("T")
+Values = Mapping[str, Any]  # options by name, as a command line, a file or a caller gives them
 
 
-def make_options(cls: Callable[..., T], given: Mapping[str, Any], what: str) -> T:
+def make_options(cls: Callable[..., T], given: Values, what: str) -> T:
     """The dataclass with what was given; a name that it does not have is a mistake, not something to pass over."""
     known = described(cls)
     for name, value in given.items():
@@ -116,26 +120,21 @@ def make_options(cls: Callable[..., T], given: Mapping[str, Any], what: str) -> 
     return cls(**{name: tuple(v) if isinstance(v, list) else v for name, v in given.items()})
 
 
-def _check_kind(known: Described, value: Any) -> None:
+def _check_kind(known: Described, value: object) -> None:
     """From a TOML file or a caller a value may be of any type."""
     if known.several:
-        fits = isinstance(value, list | tuple) and all(isinstance(each, str) for each in value)
+        wanted, fits = "a list of texts", isinstance(value, list | tuple) and all(isinstance(v, str) for v in value)
     elif known.kind is bool:
-        fits = isinstance(value, bool)
+        wanted, fits = "true or false", isinstance(value, bool)
     elif known.kind is int:
-        fits = _is_whole(value)
+        wanted, fits = "a whole number", _is(int, value)
     elif known.kind is float:
-        fits = _is_number(value)
+        wanted, fits = "a number", _is(int | float, value)
     else:
-        fits = isinstance(value, str)
+        wanted, fits = "text", isinstance(value, str)
     if not (fits or (value is None and known.optional)):
-        wanted = {bool: "true or false", int: "a whole number", float: "a number"}.get(known.kind, "text")
-        raise UsageError(f"`{known.name}` {shown(value, repr)}: give {'a list of texts' if known.several else wanted}")
+        raise UsageError(f"`{known.name}` {shown(value, repr)}: give {wanted}")
 
 
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-def _is_whole(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
+def _is(kind: type | types.UnionType, value: object) -> bool:
+    return isinstance(value, kind) and not isinstance(value, bool)

@@ -25,6 +25,8 @@ _SPREAD = 0.1  # of a rating's noise, and of raters' biases, where nothing is sa
 
 @dataclass(frozen=True)
 class Feedback:
+    """A model of raters and its numbers."""
+
     model: str = "exact"
     noise: float = 0.0
     bias: float = 0.0
@@ -58,7 +60,7 @@ def parse_feedback(text: str) -> Feedback:
 
 
 def parse_error(text: str) -> tuple[float, float]:
-    """(Pr(yes, though wrong), Pr(no, though right)) that a learner believes of its raters, from "E" or "E0,E1".
+    """(Pr(yes, though wrong), Pr(no, though right)) that a learner believes of its raters, of "E" or "E0,E1".
 
     >>> parse_error("0.1"), parse_error("0,0.2")
     ((0.1, 0.1), (0.0, 0.2))
@@ -74,11 +76,12 @@ def parse_error(text: str) -> tuple[float, float]:
 
 
 def checked_error(kind: str, e0: float, e1: float) -> tuple[float, float]:
-    """Error rates that may be believed of an answer of this kind; only yes and no have two to err in."""
+    """Error rates that may be believed of an answer of this kind; only part and review have two kinds of error."""
     if kind == "rate" and (e0, e1) != (0, 0):
         raise UsageError(f"error {e0:g}, {e1:g}: rule rate takes losses, which are not right or wrong")
-    if kind != "part" and e0 != e1:
-        raise UsageError(f"error {e0:g}, {e1:g}: only part has yes and no to err in; give the same number twice")
+    if kind not in ("part", "review") and e0 != e1:
+        two = "only part and review have two kinds of error; give the same number twice"
+        raise UsageError(f"error {e0:g}, {e1:g}: {two}")
     if not (min(e0, e1) >= 0 and e0 + e1 < 1):
         raise UsageError(f"error {e0:g}, {e1:g}: none below 0, and a sum below 1")
     return float(e0), float(e1)

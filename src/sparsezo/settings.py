@@ -10,16 +10,15 @@ TOML, signatures and reports are made from the fields below: a new option is one
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import TYPE_CHECKING, Any, Self
 
 from sparsezo.errors import UsageError, shown
 from sparsezo.kernels import codes
-from sparsezo.options import check_option, check_options, described, option
-from sparsezo.perturbations import PERTURBATIONS
+from sparsezo.options import Values, check_option, check_options, described, gone, make_options, option
 from sparsezo.raters import parse_error, parse_feedback
-from sparsezo.rules import RULES
+from sparsezo.rules import PERTURBATIONS, QUERY, RULES, ZEROTH_ORDER, Rule
 
 if TYPE_CHECKING:
     from sparsezo.kernels.loop import StepParams
@@ -29,36 +28,53 @@ Defaults = Callable[[str, str, str | None], tuple[float, float]]  # (rule, step,
 CRITERIA = {"map": codes.MAP, "annealed": codes.ANNEALED}
 STEPS = ("constant", "adagrad")
 ABOUT = {"token": codes.ABOUT_TOKEN, "chunk": codes.ABOUT_CHUNK}
+REVIEW = {"all": codes.ABOUT_TOKEN, "marked": codes.ABOUT_MARKED, "auto": codes.ABOUT_EITHER}
+SECONDS = {  # of a review: each one, a token of a whole one, a marked part of another, a correction expected
+    "ours": (0.5, 0.12, 0.7, 2.5),
+    "literature": (2.4, 0.12, 0.7, 4.7),  # whole sentences with names marked by hand; of marked parts nothing is known
+    "slow": (1.0, 0.3, 1.2, 4.0),
+}
 ASK = {"unsure": codes.UNSURE, "random": codes.AT_RANDOM}
-_OF_ANSWERS = ("about", "ask", "rater_error", "rehearse")  # options of rules that learn from answers, and of no other
-_OF_BATCHES = ("batch", "samples", "antithetic")  # options that say how many steps are taken at the same weights
+_GONE = {"batch": 1, "samples": 1, "antithetic": False}  # settings of earlier versions, and what they were by default
 _MOST_REHEARSED = 10_000
-_LEAST_OF_USUAL = 0.1  # of Adagrad's h: below it nothing is learned in a usual run
-MOST_BATCH = 1_000_000
-_OF_PARTS = ("part", "label", "span")  # rules whose questions are about a part of an output
+_PERTURBING, _ASKING = (ZEROTH_ORDER,), (QUERY,)
+_OF_REVIEWS = ("review", "seconds")
+Seconds = tuple[float, float, float, float]
 
 
-def _but(default: Any, text: str = "{}") -> Callable[[Any], str | None]:
+def _but(default: object, text: str = "{}") -> Callable[[object], str | None]:
     """A word for a value that is not the plain run's."""
     return lambda value: None if value == default else text.format(value)
 
 
-def _number(name: str) -> Callable[[Any], str | None]:
+def _number(name: str) -> Callable[[float | None], str | None]:
     return lambda value: None if value is None else f"{name} {value:g}"
 
 
 @dataclass(frozen=True)
 class Settings:
+    """What a learner is: its rule, and the numbers of that. Zeroth-order rules have ``perturb`` and ``mu``, which are
+    None for the others; rules that ask questions have ``about``, ``ask``, ``rater_error`` and ``rehearse``.
+
+    >>> str(Settings("part", None, h=0.2, mu=None, step="adagrad", rater_error="0.1"))
+    'part, h 0.2, adagrad, error 0.1, seed 0'
+    >>> Settings("first-order", perturb="score")
+    Traceback (most recent call last):
+        ...
+    sparsezo.errors.UsageError: rule first-order perturbs nothing: leave out `perturb` and `mu`
+    """
+
     rule: str = option("two-point", "What a learner makes of its feedback.", choices=RULES, word=str)
     perturb: str | None = option(
         "score",
         "Which weights are perturbed: all of them, those active in the input, or what its scores can see of these.",
         choices=PERTURBATIONS,
+        families=_PERTURBING,
         word=lambda value: value,
         shown="score; nothing for rules that perturb nothing",
     )
     h: float = option(0.001, "Learning rate.", positive=True, sign=_number("h"))
-    mu: float | None = option(0.1, "Size of the perturbation.", positive=True, sign=_number("mu"))
+    mu: float | None = option(0.1, "Size of the perturbation.", families=_PERTURBING, positive=True, sign=_number("mu"))
     step: str = option(
         "constant",
         "How long a step is: the same for all weights, or the shorter the more a weight has moved.",
@@ -66,16 +82,14 @@ class Settings:
         word=_but("constant"),
     )
     criterion: str = option(
-        "map",
-        "What is minimised: the loss of the best output, or the expected loss.",
-        choices=CRITERIA,
+        "map", "What is minimised: the loss of the best output, or the expected loss.", choices=CRITERIA
     )
     gamma: float = option(1.0, "Temperature of the annealed criterion.", positive=True)
     baseline: bool = option(
         False,
         "first-order: subtract the mean loss so far.",
-        word=lambda value: "with baseline" if value else None,
-        sign=lambda value: "baseline" if value else None,
+        word=_but(False, "with baseline"),
+        sign=_but(False, "baseline"),
     )
     seed: int = option(0, "Same seed, same run, bit for bit.", sign=lambda value: f"seed {value}")
     feedback: str = option(
@@ -88,46 +102,47 @@ class Settings:
     about: str = option(
         "token",
         "part, label: what a question is about: the smallest part there is (a token, a document), or a chunk.",
+        families=_ASKING,
         choices=ABOUT,
         word=_but("token", "about a {}"),
         shown="token; chunk for span",
     )
+    review: str = option(
+        "all",
+        "review: what an answer speaks about: the whole output, what was marked as unsure and what was corrected, or "
+        "each time what is worth more by the second.",
+        families=_ASKING,
+        choices=REVIEW,
+        word=lambda value: {"all": None, "marked": "of what is marked"}.get(value, f"of {value}"),
+    )
+    seconds: str = option(
+        "ours",
+        "review: a person's time, by which inputs are chosen: ours, literature, slow, or seconds for each review, a "
+        "token of a whole one, a marked part and a correction: 0.5,0.12,0.7,2.5.",
+        families=_ASKING,
+        word=_but("ours", "seconds {}"),
+    )
     ask: str = option(
         "unsure",
-        "part, label, span, pair, rate: ask where the model is unsure (a tenth at random), or at random.",
+        "part, label, span, review, pair, best, rate: ask where the model is unsure (a tenth at random), or at random.",
+        families=_ASKING,
         choices=ASK,
         word=_but("unsure", "asked at {}"),
     )
     rater_error: str = option(
         "0",
-        "part, label, span, pair: how often raters are believed to err: E; part also E0,E1 (a wrong yes, a wrong no).",
+        "part, label, span, review, pair, best: how often raters are believed to err: E; also E0,E1: part (a wrong "
+        "yes, a wrong no) and review (what was left standing, what was set by hand).",
+        families=_ASKING,
         word=_but("0", "error {}"),
     )
     rehearse: int | None = option(
         None,
-        "part, label, span, pair, rate: earlier answers gone over again after each new one.",
+        "part, label, span, review, pair, best, rate: earlier answers gone over again after each new one.",
+        families=_ASKING,
         least=0,
         word=lambda value: f"rehearsing {value}",
-        shown=f"{RULES['part'].rehearse}; {RULES['pair'].rehearse} for pair",
-    )
-    batch: int = option(
-        1,
-        "Steps that are all evaluated at the same weights, then applied in their order (docs/scaling.md).",
-        least=1,
-        word=_but(1, "batch {}"),
-        shown="as many as `samples`",
-    )
-    samples: int = option(
-        1,
-        "Perturbations of each input: so many steps look at it, and the weights move by the mean of their directions "
-        "(docs/scaling.md).",
-        least=1,
-        word=_but(1, "{} samples"),
-    )
-    antithetic: bool = option(
-        False,
-        "With `samples`: every second perturbation is the one before with its sign changed.",
-        word=lambda value: "antithetic" if value else None,
+        shown=f"{RULES['part'].rehearse}; review {RULES['review'].rehearse}, pair and best {RULES['pair'].rehearse}",
     )
 
     def __post_init__(self) -> None:
@@ -152,12 +167,7 @@ class Settings:
             )
         if self.baseline and self.rule != "first-order":
             raise UsageError(f"`baseline` belongs to rule first-order, not to {self.rule}")
-        self._check_rater()
-        self._check_questions()
-        self._check_batch()
-
-    def _check_rater(self) -> None:
-        model, rule = parse_feedback(self.feedback).model, RULES[self.rule]
+        model = parse_feedback(self.feedback).model
         chooses = rule.chooses or (rule.asks and rule.name != "rate")
         if model == "flip" and not chooses:
             raise UsageError(f"`feedback` {self.feedback} is of comparisons; rule {self.rule} asks for losses")
@@ -165,75 +175,49 @@ class Settings:
             raise UsageError(f"`feedback` {self.feedback} is of losses; rule {self.rule} takes {rule.feedback}")
         if model != "exact" and self.rule == "supervised":
             raise UsageError(f"`feedback` {self.feedback}: rule supervised sees the correct output, no rater")
-
-    def _check_questions(self) -> None:
-        rule, (e0, e1) = RULES[self.rule], parse_error(self.rater_error)
-        given = [name for name in _OF_ANSWERS if getattr(self, name) != SETTINGS[name].default]
-        if given and not rule.asks:
-            raise UsageError(f"`{given[0]}` belongs to part, label, span, pair and rate, not to rule {self.rule}")
-        if self.about != "token" and self.rule not in _OF_PARTS:
+        e0, e1 = parse_error(self.rater_error)
+        for name in _of_others(rule):
+            if getattr(self, name) != SETTINGS[name].default:
+                raise UsageError(
+                    f"`{name}` belongs to part, label, span, review, pair, best and rate, not to rule {self.rule}"
+                )
+        if self.about != "token" and self.rule not in ("part", "label", "span"):
             raise UsageError(f"`about` {self.about} belongs to part and label; rule {self.rule} shows whole outputs")
         if (self.rehearse or 0) > _MOST_REHEARSED:
             raise UsageError(f"`rehearse` {shown(self.rehearse)}: must be at most {_MOST_REHEARSED:,}")
         if self.rule == "rate" and e0 + e1 > 0:
             raise UsageError(f"`rater_error` {self.rater_error}: rule rate takes losses, which are not right or wrong")
-        if self.rule != "part" and e0 != e1:
-            raise UsageError(f"`rater_error` {self.rater_error}: only part has yes and no to err in; give one number")
-
-    def _check_batch(self) -> None:
-        for name in ("samples", "batch"):
-            if (steps := getattr(self, name)) > MOST_BATCH:
-                raise UsageError(f"`{name}` {shown(steps)}: must be at most {MOST_BATCH:,}")
-            if steps > 1 and not RULES[self.rule].zeroth_order:
-                raise UsageError(
-                    f"`{name}` {steps}: the direction of rule {self.rule} depends on the weights, which have moved "
-                    "when a batch is applied; use a rule that perturbs the weights"
-                )
-            if steps > 1 and self.perturb == "all":
-                raise UsageError(
-                    f"`{name}` {steps}: with `perturb` all, sleeping weights are owed their share of every step "
-                    "before the next; use active or score"
-                )
-        if self.batch == 1:
-            object.__setattr__(self, "batch", self.samples)
-        if self.batch % self.samples:
-            raise UsageError(f"`batch` {self.batch}: must be a multiple of `samples`, {self.samples}: whole inputs")
-        if self.antithetic and self.samples % 2:
-            raise UsageError(f"`antithetic` perturbations come in pairs: `samples` must be even, not {self.samples}")
-        if self.antithetic and self.rule == "symmetric":
-            raise UsageError("`antithetic`: rule symmetric looks both ways at every step; leave it out")
-
-    def check_start(self, step: int) -> None:
-        """Whether a run may go on from here: half of an input's samples would be at other weights."""
-        if step % self.samples:
+        for name in _OF_REVIEWS:
+            if self.rule != "review" and getattr(self, name) != SETTINGS[name].default:
+                raise UsageError(f"`{name}` {getattr(self, name)} belongs to rule review, not to {self.rule}")
+        parse_seconds(self.seconds)
+        if self.rule not in ("part", "review") and e0 != e1:
             raise UsageError(
-                f"step {step}: a run that ended within the {self.samples} `samples` of an input does not go on; "
-                f"let it end at a multiple of {self.samples}"
+                f"`rater_error` {self.rater_error}: only part and review have two kinds of error; give one number"
             )
 
-    def refuse_batch(self, why: str) -> None:
-        """Where steps are taken one by one."""
-        for name in ("samples", "batch"):
-            if getattr(self, name) > 1:
-                raise UsageError(f"`{name}` {getattr(self, name)}: {why}")
+    @classmethod
+    def from_dict(cls, given: Values, what: str) -> Self:
+        """Settings as ``as_dict`` gave them, here or in an earlier version; ``what`` they are of, for messages."""
+        return make_options(cls, without_gone(given), what)
 
     @classmethod
     def complete(
         cls,
-        given: Mapping[str, Any],
+        given: Values,
         defaults: Defaults | None = None,
         usual_step: str = "constant",
         constant_steps: Collection[str | None] = ("all",),
     ) -> Self:
-        """What was given, with the rest by default: h and mu by ``defaults(rule, step, perturb)``, a task's own.
-
-        Without ``defaults`` they are those of ``Settings()``.
+        """What was given, with the rest by default: h and mu by ``defaults(rule, step, perturb)``, a task's own, or
+        those of ``Settings()``.
 
         ``usual_step``: the task's own, too, but for the perturbations in ``constant_steps``. An h that is given without
         a step and is less than a tenth of Adagrad's default is for constant steps, and gets these (``step_for_h``);
         rules that learn from answers have Adagrad's whatever h is.
         """
-        names = [each.name for each in fields(cls)]
+        given = without_gone(given)
+        names = [each.name for each in fields(cls)]  # those of a subclass, too
         for name in given:
             if name not in names:
                 raise UsageError(f"`{shown(name)}` is no setting of a learner; there are {', '.join(names)}")
@@ -241,27 +225,15 @@ class Settings:
             if name in given:
                 check_option(SETTINGS[name], given[name])
         rule = given.get("rule", cls.rule)
-        perturbs = rule not in RULES or RULES[rule].zeroth_order
+        perturbs, asks = RULES[rule].zeroth_order, RULES[rule].asks
         perturb = given.get("perturb", cls.perturb if perturbs else None)
-        asks = rule in RULES and RULES[rule].asks
         usual = "adagrad" if asks else "constant" if perturb in constant_steps else usual_step
         step = given.get("step", usual)
-        if defaults is None:
-            h, mu = cls.h, cls.mu
-        else:
+        h, mu = (cls.h, cls.mu) if defaults is None else defaults(rule, step, perturb)
+        if defaults and "step" not in given and not asks and usual == "adagrad" and _small(given.get("h"), h):
+            step = "constant"
             h, mu = defaults(rule, step, perturb)
-            if "step" not in given and not asks and usual == "adagrad" and _small(given.get("h"), h):
-                step = "constant"
-                h, mu = defaults(rule, step, perturb)
         return cls(**{"perturb": perturb, "h": h, "mu": mu if perturbs else None, "step": step, **given})
-
-    def losses(self, steps: int) -> int:
-        """Asked for in so many steps of a rule that perturbs: of each candidate, and of what it is compared with.
-
-        F(w) is the same for all samples of an input, and asked for once.
-        """
-        inputs = -(-steps // self.samples)
-        return steps + {"w": inputs, "w - mu u": steps}.get(RULES[self.rule].incumbent or "", 0)
 
     @property
     def scale_free(self) -> bool:
@@ -287,22 +259,18 @@ class Settings:
             noise=float(rater.noise),
             bias=float(rater.bias),
             levels=rater.levels,
-            about=ABOUT[self.about],
+            about=REVIEW[self.review] if self.rule == "review" else ABOUT[self.about],
             ask=ASK[self.ask],
             e0=e0,
             e1=e1,
             rehearse=self.rehearse or 0,
-            batch=self.batch,
-            samples=self.samples,
-            antithetic=int(self.antithetic),
+            seconds=parse_seconds(self.seconds),
             keys=np.array([random.stream_key(self.seed, stream) for stream in random.STREAMS], np.uint64),
         )
 
     def as_dict(self) -> dict[str, Any]:
-        """Without what the rule has no use for."""
-        none: tuple[str, ...] = () if RULES[self.rule].asks else _OF_ANSWERS
-        # runs of earlier versions are known by the same settings
-        none += tuple(name for name in _OF_BATCHES if getattr(self, name) == SETTINGS[name].default)
+        """By name, as files have them: without what only questions have, where the rule asks none."""
+        none = [*_of_others(RULES[self.rule]), *(_OF_REVIEWS if self.rule != "review" else ())]
         return {name: value for name, value in asdict(self).items() if name in SETTINGS and name not in none}
 
     def __str__(self) -> str:
@@ -315,39 +283,60 @@ class Settings:
         return learner_name(asdict(self))
 
 
+def parse_seconds(given: str | Sequence[float]) -> Seconds:
+    """A table of seconds: its name, its four numbers in a text, or the numbers themselves.
+
+    >>> parse_seconds("slow"), parse_seconds("0.4,0.2,1,3")
+    ((1.0, 0.3, 1.2, 4.0), (0.4, 0.2, 1.0, 3.0))
+    """
+    if isinstance(given, str) and given in SECONDS:
+        return SECONDS[given]
+    try:
+        each, token, part, correction = map(float, given.split(",") if isinstance(given, str) else given)
+        if each > 0 and all(0 <= number < 1e6 for number in (each, token, part, correction)):
+            return each, token, part, correction
+    except (TypeError, ValueError, OverflowError):
+        pass
+    raise UsageError(
+        f"`seconds` {shown(given)}: give {', '.join(SECONDS)}, or four numbers, none below 0 and the first above it: "
+        "seconds for each review, a token of a whole one, a marked part, a correction"
+    )
+
+
+def _of_others(rule: Rule) -> list[str]:
+    """The options of questions, where a rule asks none."""
+    return [] if rule.asks else [name for name, each in SETTINGS.items() if each.about.families == _ASKING]
+
+
 def _small(h: object, usual: float) -> bool:
     """Whether nothing would be learned with this h and Adagrad's steps, whose usual one is given."""
-    return isinstance(h, int | float) and 0 < h < _LEAST_OF_USUAL * usual
+    return isinstance(h, int | float) and 0 < h < 0.1 * usual
 
 
 def step_for_h(
-    given: Mapping[str, Any],
-    defaults: Defaults,
-    usual_step: str = "constant",
-    constant_steps: Collection[str | None] = ("all",),
+    given: Values, defaults: Defaults, usual_step: str = "constant", constant_steps: Collection[str | None] = ("all",)
 ) -> str | None:
-    """Of what ``Settings.complete`` takes: a remark where h was given without a step, and Adagrad's would be usual.
-
-    It says which step is taken where h is too small for that; None where there is nothing to say.
-    """
+    """Of what ``Settings.complete`` takes: a remark where h is given without a step and is too small for Adagrad's."""
     made = Settings.complete(given, defaults, usual_step, constant_steps)
     asks = RULES[made.rule].asks
     adagrad = asks or (usual_step == "adagrad" and made.perturb not in constant_steps)
-    if "step" in given or "h" not in given or not adagrad:
-        return None
-    usual, _ = defaults(made.rule, "adagrad", made.perturb)
-    if not _small(made.h, usual):
+    usual, _ = defaults(made.rule, "adagrad", made.perturb) if adagrad else (0.0, 0.0)
+    if "step" in given or "h" not in given or not _small(made.h, usual):
         return None
     if asks:
-        return (
-            f"`h` {made.h:g} is small for Adagrad's steps, which rule {made.rule} has: little may be learned; "
-            f"it is usually {usual:g}"
-        )
-    constant, _ = defaults(made.rule, "constant", made.perturb)
-    return (
-        f"`h` {made.h:g} is for constant steps (usually {constant:g}), and these are taken; with `step` adagrad it is "
-        f"usually {usual:g}"
-    )
+        said = f"small for Adagrad's steps, which rule {made.rule} has: little may be learned; it is"
+    else:
+        constant, _ = defaults(made.rule, "constant", made.perturb)
+        said = f"for constant steps (usually {constant:g}), and these are taken; with `step` adagrad it is"
+    return f"`h` {made.h:g} is {said} usually {usual:g}"
+
+
+def without_gone(given: Values) -> Values:
+    """What a file or a caller gives, without options of earlier versions, which may only be as they were by default."""
+    for name, default in _GONE.items():
+        if given.get(name, default) != default:
+            raise gone(f"`{name}`")
+    return {name: value for name, value in given.items() if name not in _GONE}
 
 
 SETTINGS = described(Settings)  # name -> what the option is
@@ -355,7 +344,7 @@ SETTINGS = described(Settings)  # name -> what the option is
 LEARNER_KEYS = tuple(name for name in SETTINGS if name != "seed")  # of a learner in TOML
 
 
-def learner_name(values: Mapping[str, Any], gamma: bool = True) -> str:
+def learner_name(values: Values, gamma: bool = True) -> str:
     """The name of a learner with these settings, wherever they come from; what is missing is as by default.
 
     Without ``gamma`` one that is searched for is not named.
@@ -363,30 +352,22 @@ def learner_name(values: Mapping[str, Any], gamma: bool = True) -> str:
     return " ".join(_words(values, "annealed {:g}" if gamma else "annealed", signature=False))
 
 
-def usually_rehearsed(values: Mapping[str, Any]) -> int:
+def usually_rehearsed(values: Values) -> int:
     """By the rule of these settings."""
     rule = values.get("rule", Settings.rule)
     return RULES[rule].rehearse if rule in RULES else 0
 
 
-def _usual(name: str, values: Mapping[str, Any]) -> Any:
-    """What goes without saying where it is not the option's own default."""
-    usual = {"rehearse": usually_rehearsed(values), "batch": values.get("samples", 1)}
-    if values.get("rule") == "span":
-        usual["about"] = "chunk"
-    return usual.get(name, ...)
-
-
-def _words(values: Mapping[str, Any], annealed: str, *, signature: bool) -> list[str]:
+def _words(values: Values, annealed: str, *, signature: bool) -> list[str]:
     words = []
+    unsaid = {"rehearse": usually_rehearsed(values)} | ({"about": "chunk"} if values.get("rule") == "span" else {})
     for name in (*LEARNER_KEYS, "seed"):
         about, value = SETTINGS[name].about, values.get(name, SETTINGS[name].default)
         if name == "gamma":  # criterion and gamma are one thing to say
             word = annealed.format(value) if values.get("criterion") == "annealed" else None
-        elif value == _usual(name, values):
+        elif value is None or value == unsaid.get(name, ...):
             word = None
         else:
-            say = about.sign if signature and about.sign is not None else about.word
-            word = None if value is None else say(value)
+            word = about.sign(value) if signature and about.sign is not None else about.word(value)
         words.append(word)
     return [word for word in words if word]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import resource
 import subprocess
@@ -11,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from sparsezo.tasks.chunking.generate import chunking_columns, generate_chunking
+from sparsezo.tasks.chunking.synthetic import chunking_columns, generate_chunking
 
 PROGRAM = [sys.executable, "-m", "sparsezo"]
 
@@ -24,11 +23,7 @@ def files(tmp_path_factory) -> Path:
     return folder
 
 
-def last_json(out: str) -> dict[str, object]:
-    return json.loads(out.splitlines()[-1])
-
-
-def test_train_evaluate_predict(program, files, tmp_path):
+def test_train_evaluate_predict(program, files, tmp_path, last_json):
     model = tmp_path / "model.szo"
     data = ["--train", files / "train", "--dev", files / "dev", "--test", files / "test"]
     code, out, _ = program("train", "chunking", *data, "--iterations", "30k", "--h", 0.01, "-o", model, "--json")
@@ -60,7 +55,7 @@ def test_train_evaluate_predict(program, files, tmp_path):
     assert [line.split(" ")[-1] for line in written] == [row[-1] for row in rows]
 
 
-def test_dev_as_a_number_is_the_start_of_train(program, files, tmp_path):
+def test_dev_as_a_number_is_the_start_of_train(program, files, tmp_path, last_json):
     """--dev N must be the same run as the two files cut by hand."""
     lines = (files / "train").read_text().split("\n\n")
     (tmp_path / "dev").write_text("\n\n".join(lines[:50]) + "\n\n")
@@ -73,21 +68,11 @@ def test_dev_as_a_number_is_the_start_of_train(program, files, tmp_path):
     assert first == second
 
 
-def test_people_get_a_table(program, files, tmp_path):
-    code, out, err = program("train", "chunking", "--train", files / "dev", "--iterations", "100", "-o", tmp_path / "m")
-    assert code == 0
-    assert "average_loss" in out
-    assert "wrote" in err
-
-
 @pytest.mark.parametrize(
     ("content", "message"),
     [
         (None, "file: no such file; check the path"),
         ("", "file: holds no token"),
-        ("a DT B-NP\nb NN\n", "file:2: has 2 columns where line 1 has 3"),
-        ("a\nb\n", "file:1: has 1 column where at least 2 are needed; the last one must be the tag"),
-        ("a DT O\n", "file: has no chunk, every tag is O"),
         ("a DT B-NP\n\nb \udcff O\n", "file:3: is not UTF-8"),
     ],
 )
@@ -108,16 +93,7 @@ def test_bad_training_files(program, tmp_path, content, message):
     [
         (["--dev", "300"], "--dev 300: "),
         (["--dev", "0"], "--dev 0: hold out at least one"),
-        (["--h", "nan"], "--h nan: must be positive and finite"),
-        (["--h", "-0.1"], "--h -0.1: must be positive"),
-        (["--mu", "inf"], "--mu inf: must be positive and finite"),
-        (["--mu", "0"], "--mu 0.0: must be positive"),
-        (["--rule", "best"], "--rule best: choose from two-point"),
         (["--perturb", "all", "--step", "adagrad"], "adagrad with --perturb all"),
-        (["--rule", "first-order", "--mu", "1"], "first-order perturbs nothing"),
-        (["--criterion", "annealed", "--gamma", "0"], "--gamma 0.0: must be positive"),
-        (["--iterations", "0"], "--iterations 0: must be a whole number"),
-        (["--iterations", "4Q"], "--iterations 4Q: must be a whole number"),
         (["--only", "XP"], "no chunk of type 'XP'; the types in it are: NP"),
         (["--order", "3"], "--order 3: choose from 1, 2"),
         (["--min-count", "0"], "--min-count 0: must be a whole number, 1 or more"),
@@ -143,6 +119,11 @@ def test_other_bad_calls(program, files, tmp_path):
     assert (code, "Missing option" in err) == (2, True)
     code, _, err = program("bench", "parsing")
     assert (code, "choose from chunking" in err) == (2, True)
+    gone = "sparsezo: bench scaling is gone: it did not pay; docs/scaling.md says why\n"
+    assert program("bench", "scaling") == program("bench", "scaling", "--quick") == (2, "", gone)
+    assert (
+        program("bench", "text", "--quick")[2] == "sparsezo: --quick belongs to reproduce scaling; use fewer --rounds\n"
+    )
 
 
 def test_scores_that_run_away(program, files, tmp_path):

@@ -6,21 +6,19 @@ import gzip
 import hashlib
 import json
 import lzma
-import subprocess
-import sys
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 import pytest
 
-from sparsezo.collections import COLLECTIONS, Download
-from sparsezo.tasks.chunking.conll import read_conll
-from sparsezo.tasks.registry import kind, names
-from sparsezo.tasks.rerank.decoder_weights import read_weights
-from sparsezo.tasks.rerank.nbest import read_nbest
-from sparsezo.tasks.text.documents import detect_format, read_documents
-from sparsezo.tasks.text.tables import Columns
+from sparsezo.datasets import COLLECTIONS, Download
+from sparsezo.tasks.chunking.io.conll import read_conll
+from sparsezo.tasks.registry import names, task_spec
+from sparsezo.tasks.rerank.io.decoder_weights import read_weights
+from sparsezo.tasks.rerank.io.nbest import read_nbest
+from sparsezo.tasks.text.io.documents import detect_format, read_documents
+from sparsezo.tasks.text.io.tables import Columns
 
 
 @pytest.fixture
@@ -160,7 +158,7 @@ def test_every_option_of_make_arrives(call, monkeypatch):
 def test_sizes_unless_given(call, tmp_path, monkeypatch):
     seen = []
     for task in names():
-        write = f"{kind(task).making}.write"
+        write = f"{task_spec(task).synthetic_module}.write"
         monkeypatch.setattr(write, lambda *args, task=task: seen.append((task, *args[2:])))
     for task, name in (("chunking", "a.txt"), ("text", "a.tsv"), ("rerank", "a.nbest")):
         assert call("make", task, "-o", tmp_path / name, "--seed", 7)[0] == 0
@@ -194,10 +192,3 @@ def test_make_mistakes(call, tmp_path, monkeypatch, words, code, what):
     assert what in err
     assert err.count("\n") == 1
     assert list(tmp_path.iterdir()) == []
-
-
-def test_the_commands_load_nothing_heavy():
-    heavy = "numpy", "numba", "rich.table", "pooch", "requests"
-    code = f"import sys, sparsezo.cli.data, sparsezo.cli.theory; print([m for m in {heavy!r} if m in sys.modules])"
-    got = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert got.stdout.strip() == "[]"

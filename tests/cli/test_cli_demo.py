@@ -9,7 +9,8 @@ from types import SimpleNamespace
 import pytest
 from rich.console import Console
 
-from sparsezo.cli import show
+from sparsezo import messages
+from sparsezo.cli import demo, show
 from sparsezo.settings import Settings
 
 
@@ -18,12 +19,9 @@ def last_json(out: str) -> dict[str, object]:
 
 
 def test_every_option_of_demo_and_bench_arrives(program, monkeypatch):
-    from sparsezo.bench import clock
-    from sparsezo.cli import demo
-
     seen = []
-    monkeypatch.setattr(demo, "run_demo", lambda *args, **keywords: seen.append((args, keywords)))
-    monkeypatch.setattr(clock, "run_bench", lambda *args, **keywords: seen.append((args, keywords)))
+    monkeypatch.setattr(demo, "run_demo", lambda **given: seen.append(tuple(given.values())))
+    monkeypatch.setattr(demo, "run_bench", lambda **given: seen.append(tuple(given.values())))
     monkeypatch.delenv("SPARSEZO_DATA", raising=False)
     for words in (
         ["demo"],
@@ -31,28 +29,23 @@ def test_every_option_of_demo_and_bench_arrives(program, monkeypatch):
         ["demo", "-o", "there"],
         ["bench", "text"],
         ["bench", "rerank", "--data", "D", "--rounds", "7", "--json"],
-        ["bench", "scaling", "--steps", "8192", "--quick", "-o", "there"],
     ):
         assert program(*words) == (0, "", "")
     monkeypatch.setenv("SPARSEZO_DATA", "E")
     assert program("bench", "chunking") == (0, "", "")
-    rest = {"steps": None, "quick": False, "out": None}
     assert seen == [
-        ((30.0, Path("demo-report")), {"as_json": False}),
-        ((2.5, None), {"as_json": True}),
-        ((30.0, Path("there")), {"as_json": False}),
-        (("text", None, 5), {"as_json": False, **rest}),
-        (("rerank", Path("D"), 7), {"as_json": True, **rest}),
-        (("scaling", None, 5), {"as_json": False, "steps": 8192, "quick": True, "out": Path("there")}),
-        (("chunking", Path("E"), 5), {"as_json": False, **rest}),
+        (30.0, True, Path("demo-report"), False),
+        (2.5, False, Path("demo-report"), True),
+        (30.0, True, Path("there"), False),
+        ("text", None, 5, False, False),
+        ("rerank", Path("D"), 7, False, True),
+        ("chunking", Path("E"), 5, False, False),
     ]
 
 
 @pytest.fixture
 def quick(monkeypatch):
     """A demo whose trainings only say what they are; the later ones are the better ones."""
-    from sparsezo.cli import demo
-
     asked = []
 
     class Quick:
@@ -101,10 +94,8 @@ def test_demo_runs_every_rule_with_every_perturbation(program, quick):
 
 
 def test_demo_for_people_is_a_table_and_a_report(program, quick, monkeypatch, tmp_path):
-    from sparsezo.cli import reproduce
-
     seen = []
-    monkeypatch.setattr(reproduce, "run_reproduce", lambda *args, **keywords: seen.append((args, keywords)))
+    monkeypatch.setattr(demo, "run_reproduce", lambda *args, **keywords: seen.append((args, keywords)))
     code, out, _ = program("demo", "-o", tmp_path)
     assert code == 0
     assert "NP chunking, generated data, 120,000 steps, one seed, best on dev" in out
@@ -118,7 +109,7 @@ def test_demo_for_people_is_a_table_and_a_report(program, quick, monkeypatch, tm
 
 
 def test_a_bench_measures_and_shows(program, monkeypatch):
-    from sparsezo.bench import rerank as bench_rerank
+    from sparsezo.study import bench
 
     fields = {
         "bench": "rerank",
@@ -129,7 +120,8 @@ def test_a_bench_measures_and_shows(program, monkeypatch):
         "learners": {"two-point active": {"us": 12.345, "ratio": 0.61725}},
     }
     seen = []
-    monkeypatch.setattr(bench_rerank, "measure", lambda *args: seen.append(args) or fields)
+    table = bench.BENCHES["rerank"][1]
+    monkeypatch.setitem(bench.BENCHES, "rerank", (lambda *args: seen.append(args) or fields, table))
     monkeypatch.setattr(show, "output", Console(highlight=False, force_terminal=False, width=120))
     monkeypatch.delenv("SPARSEZO_DATA", raising=False)
     code, out, _ = program("bench", "rerank", "--rounds", "3", "--json")
@@ -142,8 +134,8 @@ def test_a_bench_measures_and_shows(program, monkeypatch):
     assert seen == [(None, 3), (Path("D"), 5)]
 
 
-def test_the_best_of_all_rounds_counts_and_all_take_turns(capsys):
-    from sparsezo.bench.clock import best_of
+def test_the_best_of_all_rounds_counts_and_all_take_turns():
+    from sparsezo.study.bench import best_of
 
     order, times = [], {"a": [3.0, 1.0, 2.0], "b": [5.0, 6.0, 4.0]}
 
@@ -151,6 +143,7 @@ def test_the_best_of_all_rounds_counts_and_all_take_turns(capsys):
         order.append(name)
         return times[name].pop(0)
 
-    assert best_of(3, {"a": lambda: timed("a"), "b": lambda: timed("b")}) == {"a": 1.0, "b": 4.0}
+    with messages.gathered() as said:
+        assert best_of(3, {"a": lambda: timed("a"), "b": lambda: timed("b")}) == {"a": 1.0, "b": 4.0}
     assert order == ["a", "b"] * 3
-    assert capsys.readouterr().err.splitlines() == [f"round {number} of 3" for number in (1, 2, 3)]
+    assert said == [f"round {number} of 3" for number in (1, 2, 3)]

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import sys
-
 import pytest
 
 from sparsezo.cli import train, with_flags
@@ -43,31 +40,12 @@ def test_a_mistake_in_the_program_is_not_hidden(program, monkeypatch):
         program("train", "chunking", "--train", "a", "-o", "m")
 
 
-@pytest.mark.parametrize("error", [BrokenPipeError(), BrokenPipeError(32, "Broken pipe")])
-def test_a_reader_that_has_gone_is_no_news(program, monkeypatch, error):
-    """Exit code 1 and no word; what is still in standard output's buffer goes nowhere and complains no more."""
-    read, write = os.pipe()
-    os.close(read)
-    gone = os.fdopen(write, "w")
-    monkeypatch.setattr(sys, "stdout", gone)
-    monkeypatch.setattr(train, "run_train", failing(error))
-    code, _, err = program("train", "chunking", "--train", "a", "-o", "m")
-    assert (code, err) == (1, "")
-    sys.stdout.write("the rest\n")
-    sys.stdout.flush()
-    with open(os.devnull, "w") as nowhere:
-        os.dup2(nowhere.fileno(), write)  # where it was not done: closing flushes once more
-    gone.close()
-
-
 @pytest.mark.parametrize(
     ("library", "person"),
     [
         ("`h` 0: must be positive", "--h 0: must be positive"),
         ("leave out `min_count` and `dev`", "leave out --min-count and --dev"),
-        ("`train_ref`", "--train-ref"),
         ("a `Word`, a `two words` and `-o`", "a `Word`, a `two words` and `-o`"),
-        ("no setting", "no setting"),
     ],
 )
 def test_settings_of_the_library_are_flags_here(program, monkeypatch, library, person):

@@ -2,48 +2,24 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 
 import numpy as np
 import pytest
 
 from sparsezo.model import load_model
-from sparsezo.serve import server
 from sparsezo.serve.folder import read
-from sparsezo.serve.log import Log
+from sparsezo.serve.store import AuditRow, QuestionRow, Store
 
-RAW = "The cat sat on the mat .\nA dog saw the red house .\nHer house was small .\nThe dog ate a fish .\n" * 10
 DEV = "The B-NP\ncat I-NP\nsat O\n\nHer B-NP\nhouse I-NP\nwas O\n\n" * 3
 
 
 @pytest.fixture
-def served(monkeypatch, program, tmp_path):
-    """serve with somebody who answers so many questions, the first choice each time; (code, standard error)."""
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "raw.txt").write_text(RAW)
+def session(served, tmp_path):
     (tmp_path / "dev.txt").write_text(DEV)
-
-    def run(*words, answers=12):
-        def serve(session, host, port, ready):
-            run.asked = []
-            person = next(each for each in session.persons.values() if not each.admin)
-            for _ in range(answers):
-                question = session.ask(person)[0]
-                run.asked.append(session.desk.row(int(question["id"][1:])))
-                session.tell(person, question["id"], (question["choices"] or [3])[0])
-            name, _, pieces = session.export("answers.jsonl")
-            (tmp_path / name).write_bytes(b"".join(pieces))
-
-        monkeypatch.setattr(server, "serve", serve)
-        code, _, err = program("serve", *words)
-        return code, err
-
-    return run
-
-
-@pytest.fixture
-def session(served):
-    code, err = served("chunking", "--inputs", "raw.txt", "--tags", "NP", "--audit", "0", "--person", "Ann")
+    begin = ["chunking", "--inputs", "raw.txt", "--tags", "NP", "--rule", "span", "--audit", "0", "--person", "Ann"]
+    code, _, err = served(*begin, answers=12)
     assert code == 0, err
     return served
 
@@ -58,6 +34,24 @@ def test_the_session_alone_is_enough(session, program, tmp_path):
     result = json.loads(out.splitlines()[-1])
     assert (result["answers"], result["passes"], result["from_answers"]) == (12, 1, "raw.serve")
     assert np.array_equal(load_model(tmp_path / "m.szo").W, load_model(tmp_path / "r.szo").W)
+
+
+def test_reviews_alone_make_the_model_that_the_session_exports(served, program, tmp_path):
+    code, _, err = served("chunking", "--inputs", "raw.txt", "--tags", "NP", "--audit", "0", answers=9)
+    assert code == 0, err
+    program("replay", "raw.serve", "-o", "r.szo")
+    for given in ("raw.serve", "answers.jsonl"):
+        code, _, err = program("train", "chunking", "--from-answers", given, "-o", "m.szo", "--force")
+        assert code == 0, err
+        if given == "raw.serve":  # the export has no other inputs, and so other features
+            assert np.array_equal(load_model(tmp_path / "m.szo").W, load_model(tmp_path / "r.szo").W)
+    code, _, err = served("chunking", "--from-answers", "raw.serve", "--log", "new.serve", answers=3)
+    assert code == 0, err
+    asked = {row.x: json.loads(row.outputs)[0] for row in served.asked}
+    with contextlib.closing(Store(tmp_path / "new.serve" / "log.sqlite")) as store:
+        left = dict(store.meta["reviewed"])
+    assert len(left) == 9
+    assert all(left.get(x) != output for x, output in asked.items())
 
 
 def test_other_features_are_learned_with_dev_and_test(session, program, tmp_path):
@@ -80,8 +74,8 @@ def test_the_export_alone_and_with_other_inputs(session, program, tmp_path):
     code, _, err = program("train", "chunking", "--from-answers", "answers.jsonl", "-o", "m.szo")
     assert code == 0, err
     assert load_model(tmp_path / "m.szo").result["answers"] == 12
-    lines = ["A new one .", *reversed(RAW.splitlines()[:3])]
-    (tmp_path / "other.txt").write_text("\n".join(lines) + "\n")
+    lines = (tmp_path / "raw.txt").read_text().splitlines()[:3]
+    (tmp_path / "other.txt").write_text("\n".join(["A new one .", *reversed(lines)]) + "\n")
     words = ["--from-answers", "answers.jsonl", "--train", "other.txt", "--force"]
     code, _, err = program("train", "chunking", *words, "-o", "m.szo")
     assert code == 0, err
@@ -123,15 +117,13 @@ def test_what_does_not_go_together_is_one_line(session, program, tmp_path):
 
 def log_of(folder):
     """(meta, the audit set, questions)"""
-    log = Log(folder / "log.sqlite")
-    audit, questions = log.audit(), log.questions()
-    log.close()
-    return log.meta, audit, questions
+    with contextlib.closing(Store(folder / "log.sqlite")) as store:
+        return store.meta, store.rows(AuditRow), store.rows(QuestionRow)
 
 
 def test_a_new_session_begins_with_the_answers(session, program, tmp_path):
     words = ["chunking", "--from-answers", "raw.serve", "--order", "1", "--log", "new"]
-    code, err = session(*words, answers=0)
+    code, _, err = session(*words, answers=0)
     assert code == 0, err
     program("train", "chunking", "--from-answers", "raw.serve", "--order", "1", "-o", "m.szo")
     program("replay", "new", "-o", "n.szo")
@@ -140,12 +132,12 @@ def test_a_new_session_begins_with_the_answers(session, program, tmp_path):
     meta, old = log_of(tmp_path / "new")[0], log_of(tmp_path / "raw.serve")[0]
     where = {"path": "raw.serve", "session": old["id"], "answers": 12, "passes": 5}
     assert meta["from_answers"] == where
-    code, err = session(*words, answers=3)  # the same command goes on, with another session's answers since or not
+    code, _, err = session(*words, answers=3)  # the same command goes on, with another session's answers since or not
     assert code == 0, err
     assert "going on with new" in err
-    code, err = session(*words, "--passes", "2")
+    code, _, err = session(*words, "--passes", "2")
     assert (code, "--passes 2 (it has 5)" in err) == (2, True)
-    code, err = session("chunking", "--log", "raw.serve", "--from-answers", "new")
+    code, _, err = session("chunking", "--log", "raw.serve", "--from-answers", "new")
     assert (code, "--from-answers new (it began without)" in err) == (2, True)
 
 
@@ -165,22 +157,21 @@ def _ends(row):
 
 
 def test_the_audit_set_is_never_what_was_learned_from(served, program, tmp_path):
-    served("chunking", "--inputs", "raw.txt", "--tags", "NP", "--audit", "10")
+    served("chunking", "--inputs", "raw.txt", "--tags", "NP", "--audit", "10", answers=12)
     (tmp_path / "answers.jsonl").rename(tmp_path / "kept.jsonl")
-    _, audits, asked = log_of(tmp_path / "raw.serve")
+    audits = log_of(tmp_path / "raw.serve")[1]
     assert served("chunking", "--from-answers", "raw.serve", "--log", "new", answers=0)[0] == 0
     meta, mine, _ = log_of(tmp_path / "new")
     assert mine == audits
     assert (meta["audit"], meta["audit_parts"]) == (10, 10)
     words = ["--from-answers", "kept.jsonl", "--inputs", "raw.txt", "--log", "third", "--audit", "15"]
-    code, err = served("chunking", *words, answers=0)
+    code, _, err = served("chunking", *words, answers=0)
     assert code == 0, err
     meta, mine, _ = log_of(tmp_path / "third")
-    learned = {x for x, *_ in meta["settled"]}
+    learned = {x for x, _ in meta["reviewed"]}
     assert learned
     assert meta["audit_parts"] == 15
     assert not {row.x for row in mine} & learned
-    assert all(row.audit is None or row.x not in learned for row in asked)
 
 
 def test_a_session_that_cannot_begin_so_is_one_line(session, tmp_path):
@@ -190,7 +181,7 @@ def test_a_session_that_cannot_begin_so_is_one_line(session, tmp_path):
         (["--from-answers", "raw.serve", "--log", "new", "--tags", "VP"], "the answers are about NP"),
         (["--inputs", "raw.txt", "--tags", "NP", "--log", "new", "--passes", "3"], "--passes is of --from-answers"),
     ]:
-        code, err = session("chunking", *words)
+        code, _, err = session("chunking", *words)
         assert code == 2, words
         assert message in err.splitlines()[-1]
         assert not (tmp_path / "new" / "log.sqlite").exists()

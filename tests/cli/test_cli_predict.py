@@ -8,17 +8,16 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from options_given import flags
 
-from sparsezo import model as models
 from sparsezo.model import Model
 from sparsezo.storage.container import read_container, write_container
 from sparsezo.tasks.base import Scores
-from sparsezo.tasks.chunking.conll import read_conll
-from sparsezo.tasks.chunking.generate import chunking_columns, generate_chunking
+from sparsezo.tasks.chunking.io.conll import read_conll
 from sparsezo.tasks.chunking.task import Chunking
-from sparsezo.tasks.registry import kind
+from sparsezo.tasks.registry import task_spec
 from sparsezo.tasks.rerank.task import Reranking
-from sparsezo.tasks.text.documents import read_documents
+from sparsezo.tasks.text.io.documents import read_documents
 from sparsezo.tasks.text.task import TextClassification
 
 pytestmark = pytest.mark.usefixtures("plain")
@@ -51,9 +50,9 @@ def asked(monkeypatch):
         seen.append(args[1:])
         return "documents"
 
-    monkeypatch.setattr(models, "load_model", load_model)
+    monkeypatch.setattr("sparsezo.cli.predict.load_model", load_model)
     for task in ("chunking", "text", "rerank"):
-        files = kind(task).files
+        files = task_spec(task).io_module
         monkeypatch.setattr(f"{files}.predict", predict if task == "text" else None)
         monkeypatch.setattr(f"{files}.read", read if task == "text" else None)
     return seen
@@ -68,7 +67,13 @@ def test_every_option_of_predict_arrives(program, asked, commands, tmp_path):
     options = {"format": "lyrl", "text_column": "t", "topics": "q", "labels_only": True, "nbest": True, "column": "2"}
     options |= {"keep_segmentation": True, "threshold": 0.5}
     assert asked == [Path("m"), ("in", {}), Path("m"), ("in", options)]
-    assert flags(commands["predict"]) - set(map(str, words)) == {"--output", "--insist"}
+    assert flags(commands["predict"]) - set(map(str, words)) == {
+        "--output",
+        "--insist",
+        "--engine",
+        "--ray-address",
+        "--processes",
+    }
 
 
 def test_every_option_of_evaluate_arrives(program, asked, commands):
@@ -85,19 +90,7 @@ def test_every_option_of_evaluate_arrives(program, asked, commands):
     assert flags(commands["evaluate"]) - set(words) == {"--insist"}
 
 
-def flags(command) -> set[str]:
-    return {flag for param in command.params for flag in param.opts if flag.startswith("--")}
-
-
 # Chunks
-
-
-@pytest.fixture(scope="module")
-def sentences(tmp_path_factory) -> Path:
-    folder = tmp_path_factory.mktemp("chunking")
-    for name, n, seed in [("train", 20, 1), ("test", 8, 3)]:
-        (folder / name).write_text(chunking_columns(generate_chunking(n, seed)))
-    return folder
 
 
 @pytest.fixture
@@ -128,14 +121,6 @@ def test_scores_that_are_not_finite_are_refused(program, chunker, sentences, tmp
     assert program("predict", path, sentences / "test", "-o", tmp_path / "out") == (1, "", said)
     assert program("evaluate", path, sentences / "test") == (1, "", said)
     assert not (tmp_path / "out").exists()
-
-
-def test_predict_needs_no_correct_tags(program, chunker, tmp_path):
-    path, task = chunker
-    saved(path, task, outside(task))
-    (tmp_path / "in").write_text("under DT\ntrees NNS\n\nyes UH\n")
-    code, out, _ = program("predict", path, tmp_path / "in")
-    assert (code, out.split("\n\n")) == (0, ["under DT O\ntrees NNS O", "yes UH O", ""])
 
 
 def test_predict_writes_to_a_file_or_to_standard_output(program, chunker, tmp_path):
@@ -197,20 +182,6 @@ def test_options_of_other_tasks_are_refused(program, chunker, tmp_path):
 
 # Lists
 
-LISTS = """\
-0 ||| the small house ||| LM=1.5 TM=0.25 ||| 0
-0 ||| a small house ||| LM=-2 TM=0.5 Extra=3 ||| 0
-1 ||| we go home now ||| TM=2 ||| 0
-1 ||| go we home ||| LM=1 TM=-1 ||| 0
-"""
-
-
-@pytest.fixture
-def lists(tmp_path) -> Path:
-    (tmp_path / "x.nbest").write_text(LISTS)
-    (tmp_path / "x.ref").write_text("a small house\nwe go home now\n")
-    return tmp_path
-
 
 def test_a_reranker_evaluates_and_predicts(program, lists):
     model = saved(lists / "m", Reranking(("LM", "TM"), (0.0, 0.0)), np.array([[-1.0], [0.125]]))
@@ -256,11 +227,7 @@ def classifier(documents, tmp_path) -> Path:
 
 
 def test_a_classifier_predicts_and_evaluates(program, classifier, documents, tmp_path):
-    assert program("predict", classifier, documents) == (
-        0,
-        "A\tred red red blue\nB\tblue green\nA\tred\n",
-        "",
-    )
+    assert program("predict", classifier, documents) == (0, "A\tred red red blue\nB\tblue green\nA\tred\n", "")
     assert program("predict", classifier, documents, "--labels-only") == (0, "A\nB\nA\n", "")
     assert program("predict", classifier, documents, "--format", "tsv")[0] == 0
     assert program("predict", classifier, documents, "--format", "svmlight")[0] == 1

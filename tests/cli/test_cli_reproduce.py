@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import os
-import signal
 import sys
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-import typer
+from options_given import flags
 
-from sparsezo import extras
-from sparsezo.cli import Terminated, follow, reproduce, show
+from sparsezo.cli import reproduce, show
 from sparsezo.cli.reproduce import run_reproduce
-from sparsezo.engines.base import Failure
 from sparsezo.errors import SparsezoError, UsageError
-from sparsezo.experiments.reproduce import Reproduced
-from sparsezo.reports import scaling as scaling_report
+from sparsezo.study.engines.base import Failure
+from sparsezo.study.reports import scaling as scaling_report
+from sparsezo.study.reproduce import Reproduced
 
 pytestmark = pytest.mark.usefixtures("plain")
 
@@ -29,46 +26,19 @@ def no_minutes_of_scaling(monkeypatch):
 
 def test_every_option_of_reproduce_arrives(program, commands, monkeypatch):
     seen = []
-    monkeypatch.setattr(reproduce, "run_reproduce", lambda *args, **keywords: seen.append((args, keywords)))
+    monkeypatch.setattr(reproduce, "run_reproduce", lambda **given: seen.append(given))
     assert program("reproduce", "smt") == (0, "", "")
     words = "reproduce text --data D -o O --seeds 4 --iterations 9k --answers 2k --phases tuned --full-grid "
     words += "--processes 2 --engine ray --ray-address auto --quick"
     assert program(*words.split()) == (0, "", "")
     monkeypatch.setenv("SPARSEZO_DATA", "E")
     assert program("reproduce", "smt") == (0, "", "")
-    default = {
-        "seeds": None,
-        "iterations": None,
-        "answers": None,
-        "phases": None,
-        "full_grid": False,
-        "processes": None,
-        "engine": "local",
-        "ray_address": None,
-        "out": None,
-        "quick": False,
-    }
-    given = {
-        "seeds": "4",
-        "iterations": "9k",
-        "answers": "2k",
-        "phases": "tuned",
-        "full_grid": True,
-        "processes": 2,
-        "engine": "ray",
-        "ray_address": "auto",
-        "out": Path("O"),
-        "quick": True,
-    }
-    assert seen == [(("smt", None), default), (("text", "D"), given), (("smt", "E"), default)]
-    flags = {flag for param in commands["reproduce"].params for flag in param.opts if flag.startswith("--")}
-    assert flags - set(words.split()) == {"--output", "--insist"}
-
-
-def test_no_less_than_one_process(program, monkeypatch):
-    monkeypatch.setattr(reproduce, "reproduce", lambda *_, **__: pytest.fail("it was called"))
-    wrong = "sparsezo: --processes 0: must be a whole number, 1 or more\n"
-    assert program("reproduce", "smt", "--processes", "0") == (2, "", wrong)
+    default = dict.fromkeys(("seeds", "iterations", "answers", "phases", "processes", "ray_address", "out"))
+    default |= {"name": "smt", "data": None, "full_grid": False, "engine": None, "quick": False}
+    given = {"seeds": "4", "iterations": "9k", "answers": "2k", "phases": "tuned", "full_grid": True, "processes": 2}
+    given |= {"engine": "ray", "ray_address": "auto", "out": Path("O"), "quick": True, "name": "text", "data": "D"}
+    assert seen == [default, given, {**default, "data": "E"}]
+    assert flags(commands["reproduce"]) - set(words.split()) == {"--output", "--insist"}
 
 
 # The work, and the report on it
@@ -77,12 +47,10 @@ def test_no_less_than_one_process(program, monkeypatch):
 @pytest.fixture
 def staged(monkeypatch):
     """run_reproduce without the runs: what the work was called with, and the report."""
-    stage = SimpleNamespace(failures=[], folders=None, seen=[], report=[], page=Path("page.html"), stop=None)
+    stage = SimpleNamespace(failures=[], folders=None, seen=[], report=[], page=Path("page.html"))
 
     def work(name, data, **keywords):
         stage.seen.append(((name, data), keywords))
-        if stage.stop is not None:
-            raise stage.stop
         out = keywords["out"]
         several = [(out or Path("results")) / each for each in ("chunking", "smt")]
         folders = several if name == "all" else [out or Path("results") / name]
@@ -104,7 +72,7 @@ COMMAND = "sparsezo reproduce smt --data 'my data'"
 
 
 def test_every_value_reaches_the_work(staged, monkeypatch):
-    monkeypatch.setattr(extras, "need", lambda *_: None)
+    monkeypatch.setattr("sparsezo.errors.find_spec", lambda name: True)
     at = {"chunking": (0.5, 0.25)}
     run_reproduce("smt", "D")
     run_reproduce(
@@ -122,15 +90,14 @@ def test_every_value_reaches_the_work(staged, monkeypatch):
         at=at,
     )
     watches = [keywords.pop("watch") for _, keywords in staged.seen]
-    default = {"out": None, "seeds": None, "iterations": None, "full_grid": False, "processes": None, "at": None}
     given = {"out": Path("o"), "seeds": 5, "iterations": 2000, "full_grid": True, "processes": 3, "at": at}
-    here, there = {"engine": "local", "ray_address": None}, {"engine": "ray", "ray_address": "auto"}
+    there = {"engine": "ray", "ray_address": "auto"}
     assert staged.seen == [
-        (("smt", "D"), {**default, **here, "answers": None, "phases": None}),
+        (("smt", "D"), {"out": None, "engine": "local"}),
         (("smt", "D"), {**given, **there, "answers": 3000, "phases": ["tuned", "fixed"]}),
     ]
     for watch in watches:
-        assert (watch.say, watch.follow, watch.before_work) == (show.note, follow.following, show.note_compiling)
+        assert (watch.say, watch.follow, watch.before_work) == (show.note, show.following, show.note_compiling)
 
 
 @pytest.mark.parametrize(
@@ -176,44 +143,21 @@ def test_where_nothing_was_finished_there_is_no_report(staged, capsys):
 
 
 @pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"quick": True}, "--quick belongs to reproduce scaling; use fewer --iterations"),
-        (
-            {"iterations": "few"},
-            "--iterations few: must be a whole number of at least 1, such as 4M, 300k, 1e6 or 250000",
-        ),
-    ],
-)
-def test_calls_that_are_refused(staged, options, message):
-    with pytest.raises(UsageError) as caught:
-        run_reproduce("smt", "D", **options)
-    assert str(caught.value) == message
-    assert staged.seen == []
-
-
-@pytest.mark.parametrize(
     ("words", "message"),
     [
+        (["smt", "--quick"], "--quick belongs to reproduce scaling; use fewer --iterations"),
+        (["smt", "--iterations", "few"], "--iterations few: must be a whole number of at least 1, such as 4M, 300k, "
+            "1e6 or 250000"),
         (["smt", "--seeds", "0"], "--seeds 0: must be at least 1"),
-        (["smt", "--phases", "fixed,warm"], "--phases fixed,warm: choose from fixed, tuned, or both with a comma"),
-        (["smt", "--phases", " ,"], "--phases: name at least one of fixed, tuned"),
-        (["parsing"], "experiment parsing: choose from chunking, text, smt, noise, answers-chunking, answers-text, "
-            "answers-rerank, all, answers, or name a .toml file"),
+        (["parsing"], "experiment parsing: choose from chunking, text, smt, noise, answers-chunking, answers-words, "
+            "answers-clusters, answers-names, answers-names-clusters, answers-text, answers-rerank, all, answers, or "
+            "name a .toml file"),
     ],
 )  # fmt: skip
-def test_what_the_library_refuses_is_said_in_flags(program, tmp_path, monkeypatch, words, message):
+def test_calls_that_are_refused(program, tmp_path, monkeypatch, words, message):
     monkeypatch.chdir(tmp_path)
     assert program("reproduce", *words, "--data", "D") == (2, "", f"sparsezo: {message}\n")
     assert list(tmp_path.iterdir()) == []
-
-
-def test_without_data_it_says_where_to_get_it(program, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    code, out, err = program("reproduce", "smt")
-    assert (code, out, err.count("\n")) == (2, "", 1)
-    for words in ("sparsezo data get conll2000", "--data DIR", "SPARSEZO_DATA", "--data generated"):
-        assert words in err
 
 
 def test_scaling_is_measured_not_run(monkeypatch, tmp_path, capsys, staged):
@@ -237,55 +181,3 @@ def test_scaling_is_measured_not_run(monkeypatch, tmp_path, capsys, staged):
     ]
     assert staged.seen == []
     assert capsys.readouterr().err == "measuring\nthe report is scaling.html\n" * 3
-
-
-# Stopping
-
-
-@pytest.mark.parametrize(("stop", "code"), [(KeyboardInterrupt(), 130), (Terminated(), 143)])
-def test_stopped_it_says_how_to_go_on(staged, capsys, stop, code):
-    staged.stop = stop
-    with pytest.raises((typer.Exit, KeyboardInterrupt)) as caught:
-        run_reproduce("smt", "D")
-    assert isinstance(caught.value, typer.Exit)
-    assert caught.value.exit_code == code
-    assert capsys.readouterr().err == "stopped; the same command goes on from there\n"
-    assert staged.report == []
-
-
-PLAN = """
-name = "small"
-task = "rerank"
-iterations = 20
-seeds = [4]
-[data]
-train = "train.nbest"
-dev = "train.nbest"
-[[learner]]
-rule = "two-point"
-perturb = "active"
-h = 0.01
-mu = 0.01
-"""
-
-
-def test_ctrl_c_and_sigterm_are_told_apart_on_the_whole_way(program, tmp_path, monkeypatch):
-    """The real signals, at the first report of a run; SIGINT as at a terminal, whatever the shell has made of it."""
-    (tmp_path / "plan.toml").write_text(PLAN)
-    (tmp_path / "train.nbest").write_text("0 ||| a b ||| LM=1 ||| 0\n0 ||| b a ||| LM=2 ||| 0\n")
-    (tmp_path / "train.ref").write_text("a b\n")
-    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
-    signal.signal(signal.SIGINT, signal.default_int_handler)
-    signal.signal(signal.SIGTERM, lambda *_: pytest.fail("SIGTERM went past the program"))
-    try:
-        for number, expected in [(signal.SIGINT, 130), (signal.SIGTERM, 143)]:
-            monkeypatch.setattr(
-                follow, "_log_lines", lambda title, number=number: lambda now: os.kill(os.getpid(), number)
-            )
-            words = ["reproduce", tmp_path / "plan.toml", "--data", tmp_path, "--processes", 1, "-o", tmp_path / "out"]
-            code, _, err = program(*words)
-            assert code == expected
-            assert err.splitlines()[-1] == "stopped; the same command goes on from there"
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

@@ -11,7 +11,7 @@ import pytest
 
 from sparsezo.errors import DivergedError
 from sparsezo.model import Model
-from sparsezo.tasks.rerank import files
+from sparsezo.tasks.rerank.io import files
 from sparsezo.tasks.rerank.task import Reranking
 
 pytestmark = pytest.mark.usefixtures("plain")

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from sparsezo.model import load_model
-from sparsezo.tasks.chunking.generate import chunking_columns, generate_chunking
+from sparsezo.tasks.chunking.synthetic import chunking_columns, generate_chunking
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "keyword_scorer.py"
 pytestmark = pytest.mark.usefixtures("plain")

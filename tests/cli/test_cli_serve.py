@@ -6,44 +6,12 @@ import socket
 import sys
 from pathlib import Path
 
-import numba
 import numpy as np
 import pytest
 
 from sparsezo.model import load_model
-from sparsezo.serve import server
-from sparsezo.serve.session import Session
 from sparsezo.storage.locks import locked
-from sparsezo.tasks.registry import kind
-
-RAW = "The cat sat on the mat .\nA dog saw the red house .\nHer house was small .\nThe dog ate a fish .\n" * 10
-
-
-@pytest.fixture
-def served(monkeypatch, program, tmp_path):
-    """Run serve with somebody who answers so many questions; (code, links, standard error)."""
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "raw.txt").write_text(RAW)
-
-    monkeypatch.setattr(server, "check_port", lambda host, port: None)  # nobody listens here
-
-    def run(*words, answers=3, ends=None, look=lambda session: None):
-        def serve(session, host, port, ready):
-            ready(f"http://{host}:{port}")
-            look(session)
-            person = next(each for each in session.persons.values() if not each.admin)
-            for _ in range(answers):
-                question = session.ask(person)[0]
-                session.tell(person, question["id"], (question["choices"] or [3])[0])
-            if ends is not None:
-                raise ends
-
-        monkeypatch.setattr(server, "serve", serve)
-        code, out, err = program("serve", *words)
-        links = dict(line.split("\t") for line in out.splitlines())
-        return code, links, err
-
-    return run
+from sparsezo.tasks.registry import task_spec
 
 
 def test_from_raw_text_to_a_model(served, program, tmp_path):
@@ -108,22 +76,13 @@ def test_a_model_is_started_from(served, program, tmp_path):
     assert np.array_equal(load_model(tmp_path / "m.szo").W, load_model(tmp_path / "w.szo").W)
 
 
-def test_dev_is_watched(served, monkeypatch, tmp_path):
-    rows = "The B-NP\ncat I-NP\nsat O\n\n" * 4
-    (tmp_path / "dev.txt").write_text(rows)
-    code, _, _ = served("chunking", "--inputs", "raw.txt", "--tags", "NP", "--dev", "dev.txt")
-    assert code == 0
-    code, _, _ = served("chunking", "--log", "raw.serve", "--dev", "dev.txt")
-    assert code == 0
-
-
 @pytest.mark.parametrize("name", ["text", "rerank"])
 def test_the_other_tasks(served, program, tmp_path, name):
     if name == "text":
         (tmp_path / "raw.txt").write_text("the cat sat\nrates rose again\n" * 30)
         words = ["text", "--inputs", "raw.txt", "--classes", "pets,money"]
     else:
-        kind("rerank").make().write(tmp_path / "raw.nbest", tmp_path / "weights", 40, 1, None)
+        task_spec("rerank").synthetic().write(tmp_path / "raw.nbest", tmp_path / "weights", 40, 1, None)
         (tmp_path / "raw.ref").unlink()
         (tmp_path / "raw.src").write_text("".join(f"source {k}\n" for k in range(40)))
         words = ["rerank", "--inputs", "raw.nbest", "--source", "raw.src", "--store", "stores"]
@@ -163,7 +122,8 @@ def test_a_session_that_is_served_already_is_refused_with_the_option_of_serve(se
 
 
 def test_replay_replaces_no_model_unasked(served, program, tmp_path):
-    served("chunking", "--inputs", "raw.txt", "--tags", "NP")
+    code, _, err = served("chunking", "--inputs", "raw.txt", "--tags", "NP")
+    assert code == 0, err
     (tmp_path / "m.szo").write_text("mine")
     code, _, err = program("replay", "raw.serve", "-o", "m.szo")
     assert code == 2
@@ -181,19 +141,20 @@ def test_interrupted_it_is_saved(served, program):
     assert "stopped: 3 answers in raw.serve" in err
 
 
+BEGIN = ["chunking", "--inputs", "raw.txt", "--tags", "NP"]
 REFUSED = [
     (["chunking"], "--inputs"),
     (["chunking", "--log", "nowhere"], "no session to go on with"),
     (["chunking", "--inputs", "gone.txt", "--tags", "NP"], "gone.txt"),
-    (["chunking", "--inputs", "raw.txt", "--tags", "NP", "--overlap", "2"], "--overlap 2"),
-    (["chunking", "--inputs", "raw.txt", "--tags", "NP", "--audit", "-1"], "--audit"),
-    (["chunking", "--inputs", "raw.txt", "--tags", "NP", "--audit", "5000"], "--audit 5000"),
-    (["chunking", "--inputs", "raw.txt", "--tags", "NP", "--port", "70000"], "--port 70000"),
-    (["chunking", "--inputs", "raw.txt", "--tags", "NP", "--people", "2", "--person", "A"], "--person and --people"),
-    (["chunking", "--inputs", "raw.txt", "--tags", "NP", "--rule", "rate"], "rate"),
-    (["chunking", "--inputs", "raw.txt", "--tags", "NP", "--rule", "supervised"], "supervised"),
-    (["chunking", "--inputs", "raw.txt", "--tags", "NP", "--source", "raw.txt", "--person", "a\nb"], "name"),
-    (["chunking", "--inputs", "raw.txt", "--tags", "NP", "--person", " Admin"], "whoever runs the session"),
+    ([*BEGIN, "--overlap", "2"], "--overlap 2"),
+    ([*BEGIN, "--audit", "-1"], "--audit"),
+    ([*BEGIN, "--audit", "5000"], "--audit 5000"),
+    ([*BEGIN, "--port", "70000"], "--port 70000"),
+    ([*BEGIN, "--people", "2", "--person", "A"], "--person and --people"),
+    ([*BEGIN, "--rule", "rate"], "rate"),
+    ([*BEGIN, "--rule", "supervised"], "supervised"),
+    ([*BEGIN, "--source", "raw.txt", "--person", "a\nb"], "name"),
+    ([*BEGIN, "--person", " Admin"], "whoever runs the session"),
     (["text", "--inputs", "raw.txt", "--classes", "a,b", "--source", "one.txt"], "--source has 1 lines"),
 ]
 
@@ -209,11 +170,9 @@ def test_what_is_wrong_is_one_line(served, tmp_path, words, message):
 
 def test_what_a_session_was_made_with_stays(served, program, tmp_path):
     served("chunking", "--inputs", "raw.txt", "--tags", "NP")
-    assert "--h 0.7 (it has 0.2)" in served("chunking", "--log", "raw.serve", "--h", "0.7")[2]
-    assert "--audit 7 (it has" in served("chunking", "--log", "raw.serve", "--audit", "7")[2]
     assert "use serve chunking" in served("text", "--log", "raw.serve")[2]
     assert "name a dev file" in served("chunking", "--log", "raw.serve", "--dev", "5")[2]
-    (tmp_path / "raw.txt").write_text(RAW + "More .\n")
+    (tmp_path / "raw.txt").write_text("More .\n")
     assert "other inputs" in served("chunking", "--inputs", "raw.txt", "--tags", "NP")[2]
     code, _, err = program("replay", "raw.serve", "-o", "m.szo", "--without", "Eve")
     assert code == 1
@@ -221,6 +180,7 @@ def test_what_a_session_was_made_with_stays(served, program, tmp_path):
 
 
 OTHERWISE = [
+    (["--h", "0.7", "--audit", "7"], ["--h 0.7 (it has 0.1)", "--audit 7 (it has"]),
     (["--tags", "PER,LOC"], ["--tags PER,LOC (it has NP)"]),
     (["--features", "ner"], ["--features ner (it was made without)"]),
     (["--order", "1", "--hash-bits", "12"], ["--order 1 (it has 2)", "--hash-bits 12 (it was made without)"]),
@@ -237,35 +197,26 @@ OTHERWISE = [
 ]
 
 
-@pytest.mark.parametrize(("words", "named"), OTHERWISE)
-def test_going_on_otherwise_is_refused_with_each_difference(served, tmp_path, words, named):
-    (tmp_path / "other.txt").write_text(RAW + "More .\n")
+def test_going_on_otherwise_is_refused_with_each_difference(served, tmp_path):
+    (tmp_path / "other.txt").write_text("More .\n")
     (tmp_path / "other.szo").write_text("a model")
     served("chunking", "--inputs", "raw.txt", "--tags", "NP")
     before = (tmp_path / "raw.serve" / "log.sqlite").read_bytes()
-    code, links, err = served("chunking", "--log", "raw.serve", *words)
-    assert (code, links) == (2, {})
-    last = err.splitlines()[-1]
-    for each in named:
-        assert each in last
-    assert "Leave out what differs" in last
-    assert "--from-answers raw.serve takes the answers along" in last
-    assert (tmp_path / "raw.serve" / "log.sqlite").read_bytes() == before
+    for words, named in OTHERWISE:
+        code, links, err = served("chunking", "--log", "raw.serve", *words)
+        assert (code, links) == (2, {})
+        last = err.splitlines()[-1]
+        assert all(each in last for each in named), last
+        assert "Leave out what differs" in last
+        assert "--from-answers raw.serve takes the answers along" in last
+        assert (tmp_path / "raw.serve" / "log.sqlite").read_bytes() == before
 
 
 def test_the_same_command_goes_on(served, tmp_path):
     (tmp_path / "template").write_text("U0:%x[0,0]\n")
-    words = [
-        "chunking",
-        "--inputs",
-        "raw.txt",
-        "--tags",
-        "PER=person,LOC",
-        "--template",
-        "template",
-        "--min-count",
-        "2",
-    ]
+    (tmp_path / "dev.txt").write_text("The B-PER\ncat I-PER\nsat O\n\n" * 4)
+    words = ["chunking", "--inputs", "raw.txt", "--tags", "PER=person,LOC", "--template", "template"]
+    words += ["--min-count", "2", "--dev", "dev.txt"]
     assert served(*words)[0] == 0
     code, _, err = served(*words)
     assert code == 0, err
@@ -288,12 +239,12 @@ def test_text_that_goes_on_otherwise(served, tmp_path):
 
 def test_a_session_of_a_folder_knows_its_files(served, tmp_path):
     (tmp_path / "texts").mkdir()
-    (tmp_path / "texts" / "a.txt").write_text(RAW)
+    (tmp_path / "raw.txt").rename(tmp_path / "texts" / "a.txt")
     words = ["chunking", "--inputs", "texts", "--tags", "NP"]
     code, _, err = served(*words)
     assert code == 0, err
     assert served(*words)[0] == 0
-    (tmp_path / "texts" / "a.txt").write_text(RAW + "More .\n")
+    (tmp_path / "texts" / "a.txt").write_text("More .\n")
     assert "--inputs texts (it is about other inputs" in served(*words)[2]
 
 
@@ -313,10 +264,10 @@ def test_a_table_and_running_text_are_noticed(served, program, tmp_path, tags):
 
 
 def test_what_is_not_installed_is_named_in_one_line(served, monkeypatch):
-    monkeypatch.setitem(sys.modules, "fastapi", None)
+    monkeypatch.setitem(sys.modules, "starlette", None)
     code, _, err = served("chunking", "--inputs", "raw.txt", "--tags", "NP")
     assert code == 2
-    assert "needs fastapi; install with: pip install fastapi" in err.splitlines()[-1]
+    assert "needs starlette; install with: pip install starlette" in err.splitlines()[-1]
 
 
 def test_replay_of_what_is_no_session_is_one_line(program, tmp_path):
@@ -328,7 +279,7 @@ def test_replay_of_what_is_no_session_is_one_line(program, tmp_path):
 
 def test_the_port_is_tried_before_a_folder_is_made(program, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "raw.txt").write_text(RAW)
+    (tmp_path / "raw.txt").write_text("The cat sat .\n")
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
         code, _, err = program("serve", "chunking", "--inputs", "raw.txt", "--tags", "NP", "--port", port)
@@ -353,17 +304,40 @@ def test_guidelines_are_kept_with_the_session(served, tmp_path):
     assert (code, "long.md" in err.splitlines()[-1]) == (1, True)
 
 
-def test_compiling_is_said_at_the_start_and_once(served, monkeypatch):
-    def compiling(of):
-        def also(self, *words, **more):
-            numba.njit(lambda x: x + 1)(1)
-            return of(self, *words, **more)
+def test_a_program_has_a_link_of_its_own_and_stays_one(served):
+    words = ["chunking", "--inputs", "raw.txt", "--tags", "NP", "--person", "Ann", "--program", "judge"]
+    code, links, _ = served(*words)
+    assert code == 0
+    assert list(links) == ["Ann", "judge", "admin"]
+    found = []
+    _, again, _ = served("chunking", "--log", "raw.serve", look=lambda session: found.extend(session.people()))
+    assert again == links
+    assert {each["name"]: each["program"] for each in found} == {"Ann": False, "judge": True, "admin": False}
+    code, _, err = served("chunking", "--log", "raw.serve", "--person", "x", "--program", "x")
+    assert code == 2
+    assert "--program x: --person names the same" in err
 
-        return also
 
-    for name in ("__init__", "warm_up"):
-        monkeypatch.setattr(Session, name, compiling(getattr(Session, name)))
-    _, _, err = served("chunking", "--inputs", "raw.txt", "--tags", "NP", answers=0)
-    lines = err.splitlines()
-    assert lines.count("compiling, once on this machine: about half a minute") == 1
-    assert lines.index("compiling, once on this machine: about half a minute") < len(lines) - 2
+def test_label_studio_has_a_link_of_its_own(served, program, monkeypatch):
+    from sparsezo.serve import server
+
+    served("chunking", "--inputs", "raw.txt", "--tags", "NP")
+    given = {}
+
+    def serve(session, host, port, ready, **more):
+        ready(f"http://{host}:{port}")
+        given.update(more)
+
+    monkeypatch.setattr(server, "serve", serve)
+    code, out, _ = program("serve", "chunking", "--log", "raw.serve", "--label-studio")
+    assert (code, given) == (0, {"label_studio": True})
+    name, link = out.splitlines()[-1].split("\t")
+    assert name == "Label Studio"
+    assert link.startswith("http://127.0.0.1:8765/label-studio/")
+    assert program("serve", "chunking", "--log", "raw.serve", "--label-studio")[1].splitlines()[-1].endswith(link)
+
+
+def test_an_aim_that_is_none_is_refused_before_anything_is_read(served):
+    code, _, err = served("chunking", "--inputs", "nowhere.txt", "--tags", "NP", "--until", "f1>0.8")
+    assert code == 2
+    assert err == "sparsezo: --until f1>0.8: give f1>=0.85 or accuracy>=0.9, with a share between 0 and 1\n"

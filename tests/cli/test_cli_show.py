@@ -10,10 +10,10 @@ from types import SimpleNamespace
 import pytest
 from rich.console import Console
 
-from sparsezo.cli import follow, show
+from sparsezo.cli import show
 from sparsezo.cli.values import numbers, seconds, seed_list, whole_number
-from sparsezo.engines.base import Overview
 from sparsezo.errors import UsageError
+from sparsezo.study.engines.base import Overview
 from sparsezo.training import Progress
 
 note_compiling = show.note_compiling  # the real one
@@ -25,16 +25,10 @@ pytestmark = pytest.mark.usefixtures("plain")
 @pytest.mark.parametrize(
     ("typed", "value"),
     [
-        ("1", 1),
         ("4M", 4_000_000),
-        ("4m", 4_000_000),
-        ("300k", 300_000),
         ("300K", 300_000),
-        ("2g", 2_000_000_000),
-        ("2G", 2_000_000_000),
         ("1e6", 1_000_000),
         ("1_000", 1000),
-        ("1__000", 1000),
         ("0.5k", 500),
         ("1.0", 1),
     ],
@@ -44,7 +38,7 @@ def test_numbers_as_people_type_them(typed, value):
     assert (number, type(number)) == (value, int)
 
 
-@pytest.mark.parametrize("typed", ["", "0", "k", "-1", "-1k", "1.5", "0.0001k", "1e400", "inf", "nan", "ten", "4Q"])
+@pytest.mark.parametrize("typed", ["", "0", "k", "-1", "-1k", "1.5", "1e400", "inf", "nan", "ten", "4Q", "١٢", "²"])
 def test_what_is_no_whole_number_is_named_with_its_option(typed):
     with pytest.raises(UsageError) as caught:
         whole_number(typed, "--evaluate-every")
@@ -123,10 +117,6 @@ def test_counting_is_a_bar_on_a_terminal_and_silence_elsewhere(monkeypatch, caps
         (1_234_567, "1,234,567"),
         (0.001, "0.0010"),
         (0.00099, "0.00099"),
-        (0.0, "0"),
-        (-0.5, "-0.5000"),
-        (-0.0005, "-0.0005"),
-        (9999.0, "9999.0000"),
         (10_000.0, "10000"),
         (1234567.891, "1.23457e+06"),
         ("f1", "f1"),
@@ -145,16 +135,6 @@ def test_reports_within_a_result_are_rows_of_their_own(capsys):
         "types NP  f1 0.5000  gold 3",
         "types VP  1",
     ]
-
-
-def test_notes_are_for_people_and_not_markup(capsys):
-    show.note("a [b] c")
-    assert capsys.readouterr() == ("", "a [b] c\n")
-
-
-def test_notes_name_settings_as_flags(capsys):
-    show.note("`min_count` is large")
-    assert capsys.readouterr() == ("", "--min-count is large\n")
 
 
 def test_compiling_is_said_only_where_it_is_done(monkeypatch, tmp_path, capsys):
@@ -191,93 +171,39 @@ SWEEP = Overview(runs=4, done=1, failed=0, steps=2_000_000, steps_done=500_000, 
 
 
 @pytest.mark.parametrize(
-    ("seconds", "words"),
+    ("changed", "words"),
     [
-        (0.4, "0 s"),
-        (89.4, "89 s"),
-        (89.9, "90 s"),
-        (90, "2 min"),
-        (200, "3 min"),
-        (89.4 * 60, "89 min"),
-        (90 * 60, "1 h 30 min"),
-        (125 * 60, "2 h 05 min"),
-        (1440 * 60, "24 h 00 min"),
+        ({}, "25% of 2M steps"),
+        ({"failed": 2}, "2 failed, 25% of 2M steps"),
+        ({"steps": 0, "steps_done": 0}, "0% of 0M steps"),
+        ({"steps": 192_123_456, "steps_done": 0, "seconds_left": 0.0}, "0% of 192M steps, 0 s left"),
+        ({"seconds_left": 89.9}, "25% of 2M steps, 90 s left"),
+        ({"seconds_left": 89.4 * 60}, "25% of 2M steps, 89 min left"),
+        ({"seconds_left": 90 * 60}, "25% of 2M steps, 1 h 30 min left"),
+        ({"seconds_left": 125 * 60}, "25% of 2M steps, 2 h 05 min left"),
     ],
 )
-def test_durations(seconds, words):
-    assert follow._duration(seconds) == words
-
-
-@pytest.mark.parametrize(
-    ("now", "words"),
-    [
-        (SWEEP, "1 of 4 runs, 25% of 2M steps"),
-        (replace(SWEEP, failed=2), "1 of 4 runs, 2 failed, 25% of 2M steps"),
-        (replace(SWEEP, seconds_left=125.0), "1 of 4 runs, 25% of 2M steps, 2 min left"),
-        (replace(SWEEP, steps=0, steps_done=0), "1 of 4 runs, 0% of 0M steps"),
-        (replace(SWEEP, steps=1, steps_done=1), "1 of 4 runs, 100% of 1e-06M steps"),
-        (replace(SWEEP, steps=192_123_456, steps_done=0, seconds_left=0.0), "1 of 4 runs, 0% of 192M steps, 0 s left"),
-    ],
-)  # fmt: skip
-def test_how_far_a_sweep_is(now, words):
-    assert follow._text(now) == words
-
-
-def test_the_log_of_a_sweep_has_a_line_every_ten_seconds(monkeypatch, capsys):
-    time = SimpleNamespace(now=100.0)
-    monkeypatch.setattr(follow, "time", SimpleNamespace(monotonic=lambda: time.now))
-    with follow.following("smt, tuning") as progress:
-        for seconds, done in [(9.9, 1), (10.0, 2), (19.9, 3), (20.5, 4), (30.0, 5), (30.5, 6)]:
-            time.now = 100 + seconds
-            progress(replace(SWEEP, runs=9, done=done))
-    assert capsys.readouterr().err.splitlines() == [
-        f"smt, tuning: {done} of 9 runs, 25% of 2M steps" for done in (2, 4, 6)
-    ]
+def test_how_far_a_sweep_is(changed, words):
+    assert show._overview(replace(SWEEP, **changed)) == f"1 of 4 runs, {words}"
 
 
 def test_a_sweep_on_a_terminal_has_a_live_line(monkeypatch):
-    seen = []
-
-    class Bar:
-        def __init__(self, *_columns, console, transient):
-            seen.append((console, transient))
-
-        def __enter__(self):
-            return self
-
-        def __exit__(self, *_):
-            return None
-
-        def add_task(self, title, **values):
-            seen.append((title, values))
-            return 7
-
-        def update(self, line, **values):
-            seen.append((line, values))
-
-    console = SimpleNamespace(is_terminal=True)
-    monkeypatch.setattr(show, "errors", console)
-    monkeypatch.setattr(follow, "Progress", Bar)
-    with follow.following("smt, tuning") as progress:
-        progress(SWEEP)
+    console = terminal(monkeypatch)
+    with show.following("smt, tuning") as progress:
+        assert "loading" in show_bar(console)
         progress(replace(SWEEP, steps=0, steps_done=0))
-    assert seen == [
-        (console, True),
-        ("smt, tuning", {"total": None, "text": "loading"}),
-        (7, {"total": 2_000_000, "completed": 500_000, "text": "1 of 4 runs, 25% of 2M steps"}),
-        (7, {"total": 1, "completed": 0, "text": "1 of 4 runs, 0% of 0M steps"}),
-    ]
+        progress(SWEEP)
+        seen = show_bar(console)
+    assert "smt, tuning" in seen
+    assert "1 of 4 runs, 25% of 2M steps" in seen
+
+
+def test_notes_are_for_people_and_not_markup(capsys):
+    show.note("a [b] c: `min_count` is large")
+    assert capsys.readouterr() == ("", "a [b] c: --min-count is large\n")
 
 
 # Numbers as nobody means them
-
-
-@pytest.mark.parametrize(
-    ("typed", "shown"), [("١٢", "١٢"), ("４M", "４M"), ("²", "²"), ("9" * 5000, "9" * 40 + "..."), ("1e15.5", "1e15.5")]
-)
-def test_numbers_are_in_the_digits_0_to_9_and_of_some_length(typed, shown):
-    with pytest.raises(UsageError, match=f"^--iterations {shown}: must be a whole number".replace(".", r"\.")):
-        whole_number(typed, "--iterations")
 
 
 def test_no_count_is_beyond_counting():
@@ -285,6 +211,8 @@ def test_no_count_is_beyond_counting():
     with pytest.raises(UsageError, match=r"^-n 1e300: must be at most 1e\+15$"):
         whole_number("1e300", "-n")
     assert whole_number("1e60", "--n", math.inf) == int(1e60)
+    with pytest.raises(UsageError, match=rf"^-n {'9' * 40}\.\.\.: must be"):
+        whole_number("9" * 5000, "-n")
 
 
 @pytest.mark.parametrize("typed", ["", "0.1,", "0.1,nan", "inf", "1e400", "٠.١", "0.1;0.2"])

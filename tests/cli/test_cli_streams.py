@@ -105,7 +105,7 @@ main()
 """
 
 
-@pytest.mark.parametrize("module", ["sparsezo.cli.app", "typer", "rich", "numpy", "numba"])
+@pytest.mark.parametrize("module", ["sparsezo.cli.app", "numba"])
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_a_signal_in_the_first_moments_ends_without_a_word(module, number, code):
     words = ["theory", "--task", "chunking", "--data", "nowhere"]

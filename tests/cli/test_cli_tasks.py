@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from sparsezo.tasks.chunking.generate import chunking_columns, generate_chunking
-from sparsezo.tasks.rerank.decoder_weights import read_weights
-from sparsezo.tasks.text.generate import generate_text, generate_texts, write_svmlight
-
-
-def last_json(out: str) -> dict[str, object]:
-    return json.loads(out.splitlines()[-1])
+from sparsezo.tasks.chunking.synthetic import chunking_columns, generate_chunking
+from sparsezo.tasks.rerank.io.decoder_weights import read_weights
+from sparsezo.tasks.text.synthetic import generate_texts
 
 
 @pytest.fixture(scope="module")
@@ -26,7 +21,7 @@ def texts(tmp_path_factory) -> Path:
     return folder
 
 
-def test_text_end_to_end(program, texts, tmp_path):
+def test_text_end_to_end(program, texts, tmp_path, last_json):
     model = tmp_path / "m"
     data = ["--train", texts / "train", "--dev", 100, "--test", texts / "test"]
     code, out, err = program("train", "text", *data, "--iterations", "300k", "-o", model, "--json")
@@ -50,7 +45,7 @@ def test_text_end_to_end(program, texts, tmp_path):
     assert out.splitlines() == [label for label, _ in predicted]
 
 
-def test_a_tagger_end_to_end(program, tmp_path):
+def test_a_tagger_end_to_end(program, tmp_path, last_json):
     """Parts of speech of generated sentences, in CoNLL-U: what is predicted stands in the file's own column."""
     for name, n, seed in [("train", 150, 1), ("test", 30, 2)]:
         text = ""
@@ -85,7 +80,8 @@ def test_a_tagger_end_to_end(program, tmp_path):
     assert np.mean(right) == pytest.approx(trained["test"])
 
 
-def test_what_tune_prints_trains(program, texts, tmp_path):
+@pytest.mark.torture  # six seconds; test_cli_tune has the parts
+def test_what_tune_prints_trains(program, texts, tmp_path, last_json):
     data = ["--train", texts / "train", "--dev", 100]
     learner = ["--rule", "comparison", "--perturb", "score", "--feedback", "flip:0.1", "--iterations", "16k"]
     search = ["--grid-h", "1,0.1", "--grid-mu", "1,0.1", "--seed", 3, "--seeds", 2, "-o", tmp_path / "trials"]
@@ -108,41 +104,6 @@ def test_what_tune_prints_trains(program, texts, tmp_path):
     assert "2 seeds" in err
 
 
-def test_text_from_several_svmlight_files(program, tmp_path):
-    for name, n, seed in [("a", 1500, 1), ("b", 1500, 2), ("test", 300, 3)]:
-        some = generate_text(n, seed, vocabulary=3000)
-        write_svmlight(tmp_path / name, some.vectors, some.names())
-    train = ["--train", tmp_path / "a", "--train", tmp_path / "b"]
-    code, out, err = program(
-        "train", "text", *train, "--test", tmp_path / "test", "--iterations", "300k", "-o", tmp_path / "m", "--json"
-    )
-    assert code == 0, err
-    assert last_json(out)["test"] > 0.5
-    code, out, _ = program("predict", tmp_path / "m", tmp_path / "test")
-    assert set(out.splitlines()) <= {"CCAT", "ECAT", "GCAT", "MCAT"}
-
-
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        ("", "file: is empty"),
-        ("A\tone two\nno tab here\n", "file:2: "),
-        ("A\tone two\nB\n", "file:2: "),
-        ("\tone two\n", "file:1: "),
-        ("1 3:0.5 -1:1\n2 1:1\n", "file:1: "),
-        ("1 3:nan\n2 1:1\n", "file:1: "),
-        ("1 3:0.5 3:1\n2 1:1\n", "file:1: "),
-    ],
-)
-def test_bad_documents(program, tmp_path, content, message):
-    (tmp_path / "file").write_text(content)
-    code, out, err = program("train", "text", "--train", tmp_path / "file", "-o", tmp_path / "m")
-    assert (code, out) == (1, "")
-    assert message in err
-    assert err.count("\n") == 1
-    assert [p.name for p in tmp_path.iterdir()] == ["file"]
-
-
 def test_a_label_that_train_does_not_have(program, texts, tmp_path):
     (tmp_path / "test").write_text("CCAT\tsome words\nSPORT\tother words\n")
     words = ["--train", texts / "train", "--test", tmp_path / "test", "--iterations", "10", "-o", tmp_path / "m"]
@@ -156,7 +117,7 @@ FEATURES = ("LM", "TM", "Length")
 
 
 @pytest.fixture(scope="module")
-def lists(tmp_path_factory) -> Path:
+def nbest(tmp_path_factory) -> Path:
     """Lists in which LM tells the better candidates, and starting weights that say the opposite."""
     folder = tmp_path_factory.mktemp("nbest")
     generator = np.random.default_rng(0)
@@ -179,10 +140,10 @@ def lists(tmp_path_factory) -> Path:
     return folder
 
 
-def test_rerank_end_to_end(program, lists, tmp_path):
+def test_rerank_end_to_end(program, nbest, tmp_path, last_json):
     store = ["--store", tmp_path / "store"]
-    data = ["--train", lists / "train.nbest", "--dev", lists / "dev.nbest", "--test", lists / "test.nbest"]
-    learner = ["--init", lists / "weights", "--h", "0.01", "--mu", "0.1", "--iterations", "20k"]
+    data = ["--train", nbest / "train.nbest", "--dev", nbest / "dev.nbest", "--test", nbest / "test.nbest"]
+    learner = ["--init", nbest / "weights", "--h", "0.01", "--mu", "0.1", "--iterations", "20k"]
     model = tmp_path / "m"
     code, out, err = program("train", "rerank", *data, *learner, *store, "-o", model, "--json")
     assert code == 0, err
@@ -195,10 +156,10 @@ def test_rerank_end_to_end(program, lists, tmp_path):
     assert weights["LM"] > 0
     assert read_weights(tmp_path / "m.ini") == weights
 
-    code, out, _ = program("evaluate", model, lists / "test.nbest", *store, "--json")
+    code, out, _ = program("evaluate", model, nbest / "test.nbest", *store, "--json")
     assert code == 0
     assert last_json(out)["bleu"] == trained["test"]
-    (tmp_path / "plain.nbest").write_bytes((lists / "test.nbest").read_bytes())  # no references beside it
+    (tmp_path / "plain.nbest").write_bytes((nbest / "test.nbest").read_bytes())  # no references beside it
     code, best, _ = program("predict", model, tmp_path / "plain.nbest")
     assert code == 0
     assert len(best.splitlines()) == 15
@@ -206,58 +167,3 @@ def test_rerank_end_to_end(program, lists, tmp_path):
     assert len(out.splitlines()) == 15 * 12
     firsts = {line.split(" ||| ")[0]: line.split(" ||| ")[1] for line in reversed(out.splitlines())}
     assert [firsts[str(i)] for i in range(15)] == best.splitlines()
-
-
-@pytest.mark.parametrize(
-    ("lines", "message"),
-    [
-        ("1 ||| a ||| LM=1 ||| 0\n0 ||| b ||| LM=1 ||| 0\n", ":2: id 0 comes after id 1"),
-        ("0 ||| a ||| LM=1 LM=2 ||| 0\n1 ||| b ||| LM=1 ||| 0\n", ":1: "),
-        ("0 ||| a ||| LM=nan ||| 0\n1 ||| b ||| LM=1 ||| 0\n", ":1: "),
-        ("0 ||| a ||| LM=1 ||| 0\n1 ||| b ||| LM", ":2: "),
-        ("9" * 5000 + " ||| a ||| LM=1 ||| 0\n", ":1: "),
-        ("0 ||| a ||| LM=1 ||| 0\n1 ||| b ||| LM=1 ||| 0\n2 ||| c ||| LM=1 ||| 0\n", "has no reference"),
-    ],
-)
-def test_bad_lists(program, tmp_path, lines, message):
-    (tmp_path / "x.nbest").write_text(lines)
-    (tmp_path / "x.ref").write_text("one\ntwo\n")
-    words = ["--train", tmp_path / "x.nbest", "--store", tmp_path / "store", "-o", tmp_path / "m"]
-    code, out, err = program("train", "rerank", *words)
-    assert (code, out) == (1, "")
-    assert message in err
-    assert err.count("\n") == 1
-    left = [p.name for p in tmp_path.rglob("*") if p.is_file() and not p.name.startswith("x.")]
-    assert left == []
-
-
-def test_options_of_another_task_are_refused(program, texts, lists, tmp_path):
-    for words, message in [
-        (["text", "--train", texts / "train", "--order", "1"], "No such option: --order"),
-        (["rerank", "--train", lists / "train.nbest", "--only", "NP"], "No such option: --only"),
-        (["rerank", "--train", lists / "train.nbest", "--dev", "5"], "--dev 5: rerank takes an n-best file"),
-    ]:
-        code, _, err = program("train", *words, "-o", tmp_path / "m")
-        assert (code, message in err) == (2, True), err
-
-
-def test_all_and_active_are_one_law_for_dense_features(program, lists, tmp_path):
-    """Said once, in a remark; the run is the same to the bit."""
-    outs = []
-    for perturb in ("all", "active"):
-        words = [
-            "--train",
-            lists / "train.nbest",
-            "--store",
-            tmp_path / "s",
-            "--perturb",
-            perturb,
-            "--iterations",
-            "2k",
-        ]
-        code, _, err = program("train", "rerank", *words, "-o", tmp_path / perturb, "--json")
-        assert code == 0
-        assert ("are the same law here" in err) == (perturb == "all")
-        with np.load(tmp_path / perturb) as arrays:
-            outs.append(arrays["W"])
-    np.testing.assert_array_equal(*outs)

@@ -47,28 +47,10 @@ def damaged_array(array: np.ndarray, rng: random.Random) -> Any:
             (array.T, flat, flat[:, None], array[None], np.asfortranarray(array), flat[:1].reshape(-1)[0:0])
         )
     if what == 4:  # another type
-        kinds = (
-            "f4",
-            "f8",
-            "f2",
-            "i1",
-            "i2",
-            "i4",
-            "i8",
-            "u1",
-            "u8",
-            "?",
-            "c8",
-            "c16",
-            ">f4",
-            ">f8",
-            ">i4",
-            "g",
-            "U3",
-            "S4",
-        )
+        kinds = ("f4", "f8", "f2", "i1", "i2", "i4", "i8", "u1", "u8", "?", "c8", "c16", ">f4", ">f8", ">i4", "g")
+        kinds += ("U3", "S4", "M8[s]", "V4") if flat.dtype.kind in "iub" else ("U3", "S4", "M8[s]")
         with np.errstate(all="ignore"):
-            return array.real.astype(rng.choice((*kinds, "M8[s]", "V4")[: None if flat.dtype.kind in "iub" else -1]))
+            return array.real.astype(rng.choice(kinds))
     if what == 5:
         return rng.choice(
             (np.array(3.5), np.zeros((0, 0)), np.array([None]), np.zeros(3, [("a", "i4")]), np.array(["x"]))
@@ -98,10 +80,7 @@ def zipped(members: Members | list[tuple[str, bytes]], compression: int = zipfil
 
 
 def damaged_zip(
-    data: bytes,
-    case: int,
-    head: str = "meta.npy",
-    repair: Callable[[Members], Members] | None = None,
+    data: bytes, case: int, head: str = "meta.npy", repair: Callable[[Members], Members] | None = None
 ) -> bytes:
     """A .npz in which the members are damaged and all sums are right: the damage gets past the outer checks.
 

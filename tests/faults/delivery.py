@@ -21,7 +21,7 @@ from typing import Any
 
 from mutations import Damage, damaged, damaged_text, endure
 
-from sparsezo import notes
+from sparsezo import messages
 from sparsezo.errors import SparsezoError
 
 _IN_A_PIPE = 1 << 15  # bytes that a pipe surely takes before anybody reads it
@@ -37,11 +37,7 @@ def plain_lines(data: bytes) -> list[str]:
 
 
 def agree(
-    read: Callable[[bytes], Any],
-    original: bytes,
-    n: int,
-    plain: Callable[[bytes], Any],
-    damage: Damage = damaged_text,
+    read: Callable[[bytes], Any], original: bytes, n: int, plain: Callable[[bytes], Any], damage: Damage = damaged_text
 ) -> None:
     """``endure``, and nothing that the plain reader reads is refused."""
 
@@ -73,7 +69,7 @@ def agree_packed(
 
     def reading(data: bytes) -> Any:
         path.write_bytes(data)
-        with notes.gathered():
+        with messages.gathered():
             return read(path)
 
     agree(reading, pack(original), n, plain_unpacked, damaged)
@@ -85,7 +81,7 @@ def delivered(path: Path, read: Callable[[Path | str], Any], standard_input: boo
     def reading(data: bytes) -> Any:
         way = _OF_20[zlib.crc32(data) % len(_OF_20)]
         with contextlib.ExitStack() as stack:
-            stack.enter_context(notes.gathered())
+            stack.enter_context(messages.gathered())
             if way in (_GZ, _XZ):
                 packed = path.with_name(path.name + (".gz" if way == _GZ else ".xz"))
                 packed.write_bytes(gzip.compress(data, 1) if way == _GZ else lzma.compress(data, preset=0))

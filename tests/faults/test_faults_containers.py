@@ -11,21 +11,21 @@ import pytest
 from array_mutations import Members, damaged_zip, npy
 from mutations import Anything, cases, damaged, endure, in_file
 
-from sparsezo import notes
+from sparsezo import messages
 from sparsezo.errors import DamagedError
 from sparsezo.learner import Learner
 from sparsezo.model import Model, load_model
 from sparsezo.optimizer import Optimizer
 from sparsezo.settings import Settings
 from sparsezo.storage import container
-from sparsezo.tasks.chunking.generate import chunking_corpus
+from sparsezo.tasks.chunking.synthetic import chunking_corpus
 from sparsezo.tasks.chunking.task import Chunking
 from sparsezo.tasks.loading import Data
 from sparsezo.tasks.rerank.task import Reranking
-from sparsezo.tasks.text.documents import read_documents
-from sparsezo.tasks.text.pieces import Pieces
+from sparsezo.tasks.text.features.pieces import Pieces
+from sparsezo.tasks.text.features.word_vectors import WordVectors
+from sparsezo.tasks.text.io.documents import read_documents
 from sparsezo.tasks.text.task import TextClassification
-from sparsezo.tasks.text.word_vectors import WordVectors
 from sparsezo.training import Training
 
 anything = lambda data: Anything  # noqa: E731
@@ -80,14 +80,14 @@ def model_file(tmp_path):
     return raw, in_file(tmp_path / "damaged.szo", read)
 
 
-@pytest.mark.parametrize("n", cases(300))
+@pytest.mark.parametrize("n", cases(100))
 def test_damaged_models(n, model_file):
     """No byte of a model goes wrong unnoticed."""
     raw, read = model_file
     endure(read, raw, damaged, n)
 
 
-@pytest.mark.parametrize("n", cases(300))
+@pytest.mark.parametrize("n", cases(100))
 def test_crafted_models(n, model_file):
     """Whatever is in it with right sums, a chunker is refused, or tags."""
     raw, read = model_file
@@ -106,12 +106,12 @@ def small_vectors(kind):
     return None
 
 
-@pytest.mark.parametrize("n", cases(120))
+@pytest.mark.parametrize("n", cases(40))
 @pytest.mark.parametrize("vectors", [None, "words", "pieces"])
 def test_crafted_models_of_text(n, vectors, tmp_path):
     (tmp_path / "train.tsv").write_text("x\ta red fox\ny\ta grey wolf\nx\tthe red cat<s>\n")
     documents = read_documents(tmp_path / "train.tsv")
-    with notes.gathered():
+    with messages.gathered():
         task, _ = TextClassification.fit(documents, vectors=small_vectors(vectors))
     raw = saved(Model(task, np.ones((task.n_features, 2), np.float32), {}, {}), tmp_path)
 
@@ -122,7 +122,7 @@ def test_crafted_models_of_text(n, vectors, tmp_path):
     endure(in_file(tmp_path / "damaged.szo", read), raw, crafted, n, reference=anything)
 
 
-@pytest.mark.parametrize("n", cases(120))
+@pytest.mark.parametrize("n", cases(40))
 def test_crafted_models_of_lists(n, tmp_path):
     task = Reranking(("LM", "Words", "Late"), (0.5, -1.0, 0.25))
     raw = saved(Model(task, np.ones((3, 1)), {}, {}), tmp_path)
@@ -160,14 +160,14 @@ def checkpoint(tmp_path):
     return path.read_bytes(), in_file(path, read)
 
 
-@pytest.mark.parametrize("n", cases(120))
+@pytest.mark.parametrize("n", cases(40))
 def test_damaged_checkpoints(n, checkpoint):
     """A run goes on as it would have, or not at all."""
     raw, read = checkpoint
     endure(read, raw, damaged, n)
 
 
-@pytest.mark.parametrize("n", cases(200))
+@pytest.mark.parametrize("n", cases(70))
 def test_crafted_checkpoints(n, checkpoint):
     raw, read = checkpoint
     endure(read, raw, crafted, n, reference=anything)
@@ -199,20 +199,20 @@ STATES = [
 ]
 
 
-@pytest.mark.parametrize("n", cases(70))
+@pytest.mark.parametrize("n", cases(20))
 @pytest.mark.parametrize("settings", STATES, ids=str)
 def test_damaged_states(n, settings):
     endure(lambda data: go_on(Optimizer.from_bytes(data)), optimizer_state(settings), damaged, n)
 
 
-@pytest.mark.parametrize("n", cases(100))
+@pytest.mark.parametrize("n", cases(30))
 @pytest.mark.parametrize("settings", STATES, ids=str)
 def test_crafted_states(n, settings):
     raw = optimizer_state(settings)
     endure(lambda data: go_on(Optimizer.from_bytes(data)), raw, crafted, n, reference=anything)
 
 
-@pytest.mark.parametrize("n", cases(100))
+@pytest.mark.parametrize("n", cases(30))
 @pytest.mark.parametrize(
     "settings", [Settings("two-point", "all", h=0.1), Settings("first-order", None, 0.1, None)], ids=str
 )

@@ -9,12 +9,11 @@ import pytest
 from mutations import Anything, cases, damaged_json, endure
 
 from sparsezo.errors import DataError
-from sparsezo.events import replay
 from sparsezo.learner import Learner
-from sparsezo.optimizer import Optimizer
-from sparsezo.proposals import Proposal
+from sparsezo.optimizer import Optimizer, replay
+from sparsezo.questions import Proposal
 from sparsezo.settings import Settings
-from sparsezo.tasks.chunking.generate import chunking_corpus
+from sparsezo.tasks.chunking.synthetic import chunking_corpus
 from sparsezo.tasks.chunking.task import Chunking
 
 SETTINGS = Settings("preference", "active", h=0.1)
@@ -44,33 +43,26 @@ def log_of(optimizer, ask):
     return json.dumps(log).encode(), optimizer.weights()
 
 
-@pytest.mark.parametrize("n", cases(200))
-def test_damaged_logs(n):
-    optimizer = Optimizer(9, SETTINGS)
-    raw, _ = log_of(optimizer, lambda k: optimizer.ask([k, k + 3]))
+@pytest.mark.parametrize("n", cases(70))
+@pytest.mark.parametrize("learns", [False, True])
+def test_damaged_logs(n, learns, problem):
+    """Of optimizers and of learners."""
+
+    def make():
+        return Learner(problem, SETTINGS) if learns else Optimizer(9, SETTINGS)
+
+    optimizer = make()
+    raw, _ = log_of(optimizer, lambda k: optimizer.ask() if learns else optimizer.ask([k, k + 3]))
 
     def read(data):
-        again = Optimizer(9, SETTINGS)
+        again = make()
         replay(again, parsed(data))
         return again.weights()
 
     endure(read, raw, damaged_json, n, reference=lambda data: Anything)
 
 
-@pytest.mark.parametrize("n", cases(200))
-def test_damaged_logs_of_learners(n, problem):
-    learner = Learner(problem, SETTINGS)
-    raw, _ = log_of(learner, lambda k: learner.ask())
-
-    def read(data):
-        again = Learner(problem, SETTINGS)
-        replay(again, parsed(data))
-        return again.weights()
-
-    endure(read, raw, damaged_json, n, reference=lambda data: Anything)
-
-
-@pytest.mark.parametrize("n", cases(150))
+@pytest.mark.parametrize("n", cases(50))
 @pytest.mark.parametrize("rule", ["two-point", "first-order"])
 def test_damaged_proposals(n, rule, problem):
     """An answer to what was not asked changes nothing; to what was asked it does what it would have."""
@@ -86,7 +78,7 @@ def test_damaged_proposals(n, rule, problem):
     endure(read, json.dumps(proposal.as_json()).encode(), damaged_json, n)
 
 
-@pytest.mark.parametrize("n", cases(150))
+@pytest.mark.parametrize("n", cases(50))
 @pytest.mark.parametrize("rule", ["two-point", "preference", "baseline"])
 def test_answers_of_odd_types(n, rule):
     """Whatever JSON may hold, it is an answer or is refused, and refused it leaves the question open."""

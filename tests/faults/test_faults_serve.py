@@ -10,7 +10,7 @@ import pytest
 from mutations import cases, damaged, endure
 
 from sparsezo.serve.folder import LOG
-from sparsezo.serve.replay import replay
+from sparsezo.serve.online_model import replay
 
 sys.path.append(str(Path(__file__).parents[1] / "serve"))
 from sessions import answered, opened, someone, weights
@@ -28,7 +28,7 @@ def folder(tmp_path_factory):
     return place, states
 
 
-@pytest.mark.parametrize("n", cases(60, 5000))
+@pytest.mark.parametrize("n", cases(20, 5000))
 def test_a_damaged_log_gives_no_other_model(folder, n):
     place, states = folder
 

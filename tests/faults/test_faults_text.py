@@ -11,9 +11,9 @@ import pytest
 from delivery import agree, agree_packed, delivered, plain_lines
 from mutations import Anything, cases, damaged, damaged_json, endure
 
-from sparsezo.tasks.text.documents import detect_format, read_documents
-from sparsezo.tasks.text.tables import Columns
-from sparsezo.tasks.text.word_vectors import read_tensor, read_vectors
+from sparsezo.tasks.text.features.word_vectors import read_tensor, read_vectors
+from sparsezo.tasks.text.io.documents import detect_format, read_documents
+from sparsezo.tasks.text.io.tables import Columns
 
 TSV = (
     "Sport\tZürich  won 3:0,\u00a0again\r\n 99999999999999999999 \t日本語 text\twith a tab\n"
@@ -215,7 +215,7 @@ def reader(**how):
             texts = found.texts
         else:
             rows = found.vectors
-            pairs = list(zip(rows.indices.tolist(), rows.values.tolist(), strict=True))
+            pairs = list(zip(rows.indices.tolist(), rows.data.tolist(), strict=True))
             texts = [pairs[a:b] for a, b in zip(rows.indptr[:-1].tolist(), rows.indptr[1:].tolist(), strict=True)]
         labels = found.labels or [None] * len(found)
         return list(zip(labels, texts, found.lines.tolist(), strict=True))
@@ -229,19 +229,20 @@ FORMATS = {  # name: sample, plain reader, how it is read
     "x.csv": (CSV, plain_csv, {"format": "csv"}),
     "semicolons.csv": (SEMICOLONS, plain_csv, {"format": "csv"}),
     "headed": (HEADED_TSV, plain_csv, {"format": "csv"}),
+    "headed.tsv": (HEADED_TSV, functools.partial(plain_csv, tabs=True), {"format": "csv"}),  # its name says tabs
     "x.jsonl": (JSONL, plain_json, {"format": "jsonl"}),
     "x.svm": (SVMLIGHT, plain_svmlight, {"format": "svmlight"}),
 }
 
 
-@pytest.mark.parametrize("n", cases(300))
+@pytest.mark.parametrize("n", cases(100))
 @pytest.mark.parametrize("name", FORMATS)
 def test_damaged_documents(n, name, tmp_path):
     sample, plain, how = FORMATS[name]
-    agree(delivered(tmp_path / name, reader(**how)), sample, n, plain)
+    agree(delivered(tmp_path / name, reader(**how), standard_input=name != "headed.tsv"), sample, n, plain)
 
 
-@pytest.mark.parametrize("n", cases(300))
+@pytest.mark.parametrize("n", cases(100))
 def test_damaged_vectors_without_labels(n, tmp_path):
     bare = b"\n".join(re.sub(rb"^\S+ (?=[0-9]+:)", b"", line) for line in SVMLIGHT.split(b"\n"))
     assert bare != SVMLIGHT
@@ -253,7 +254,7 @@ def test_damaged_vectors_without_labels(n, tmp_path):
     agree(delivered(tmp_path / "x.svm", read), bare, n, plain_unlabelled)
 
 
-@pytest.mark.parametrize("n", cases(100))
+@pytest.mark.parametrize("n", cases(30))
 @pytest.mark.parametrize("ending", [".gz", ".xz"])
 @pytest.mark.parametrize("name", ["x.tsv", "x.svm"])
 def test_damaged_packed_documents(n, name, ending, tmp_path):
@@ -261,24 +262,18 @@ def test_damaged_packed_documents(n, name, ending, tmp_path):
     agree_packed(tmp_path / (name + ending), reader(**how), sample, n, plain)
 
 
-@pytest.mark.parametrize("n", cases(100))
-def test_tables_whose_name_says_tabs(n, tmp_path):
-    reading = delivered(tmp_path / "x.tsv", reader(format="csv"), standard_input=False)
-    agree(reading, HEADED_TSV, n, functools.partial(plain_csv, tabs=True))
-
-
-@pytest.mark.parametrize("n", cases(100))
+@pytest.mark.parametrize("n", cases(30))
 def test_json_that_is_still_json(n, tmp_path):
     """A value of another type, a key that is not there."""
     line = JSONL.splitlines()[0]
     agree(delivered(tmp_path / "x.jsonl", reader(format="jsonl")), line, n, plain_json, damaged_json)
 
 
-@pytest.mark.parametrize("n", cases(60))
+@pytest.mark.parametrize("n", cases(20))
 @pytest.mark.parametrize("name", [name for name, (_, _, how) in FORMATS.items() if "labelled" not in how])
 def test_damaged_documents_of_a_format_to_be_found(n, name, tmp_path):
     """Whatever it is taken for, it is read as that."""
-    plain_of = {how["format"]: plain for _, plain, how in FORMATS.values()}
+    plain_of = {how["format"]: plain for name, (_, plain, how) in FORMATS.items() if name != "headed.tsv"}
 
     def plain(data):
         found = detect_format("x", data, Columns()) if data else "text"
@@ -289,7 +284,7 @@ def test_damaged_documents_of_a_format_to_be_found(n, name, tmp_path):
     agree(delivered(tmp_path / "x", reader()), FORMATS[name][0], n, plain)
 
 
-@pytest.mark.parametrize("n", cases(300))
+@pytest.mark.parametrize("n", cases(100))
 def test_damaged_lyrl(n, tmp_path):
     (tmp_path / "topics").write_bytes(QRELS)
     read = reader(format="lyrl", topics=tmp_path / "topics")
@@ -298,7 +293,7 @@ def test_damaged_lyrl(n, tmp_path):
     agree(delivered(tmp_path / "x.dat", read), LYRL, n, functools.partial(plain_lyrl, topic_of=topics))
 
 
-@pytest.mark.parametrize("n", cases(300))
+@pytest.mark.parametrize("n", cases(100))
 def test_damaged_topics(n, tmp_path):
     (tmp_path / "x.dat").write_bytes(LYRL)
     read = lambda path: reader(format="lyrl", topics=path)(tmp_path / "x.dat")  # noqa: E731
@@ -348,20 +343,26 @@ def vectors_of(path):
     return list(words.names), words.table.astype(float).tolist()
 
 
-@pytest.mark.parametrize("n", cases(300))
+@pytest.mark.parametrize("n", cases(100))
 def test_damaged_vectors_of_words(n, tmp_path):
     agree(delivered(tmp_path / "v.txt", vectors_of), VECTORS, n, plain_vectors)
 
 
-@pytest.mark.parametrize("n", cases(60))
+@pytest.mark.parametrize("n", cases(20))
 @pytest.mark.parametrize("ending", [".gz", ".xz"])
 def test_damaged_packed_vectors_of_words(n, ending, tmp_path):
     agree_packed(tmp_path / ("v.txt" + ending), vectors_of, VECTORS, n, plain_vectors)
 
 
-@pytest.mark.parametrize("n", cases(200))
+@pytest.mark.parametrize("n", cases(70))
 def test_damaged_tensors(n):
     """One line, or finite numbers of some shape."""
     head = json.dumps({"w": {"dtype": "F16", "shape": [2, 3], "data_offsets": [0, 12]}}).encode()
     raw = len(head).to_bytes(8, "little") + head + np.arange(6, dtype="<f2").tobytes()
-    endure(lambda data: float(read_tensor(data, "w", "x").sum()), raw, damaged, n, reference=lambda data: Anything)
+    endure(
+        lambda data: float(read_tensor(data, "w", "x").sum(dtype=np.float64)),
+        raw,
+        damaged,
+        n,
+        reference=lambda data: Anything,
+    )

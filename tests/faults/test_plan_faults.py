@@ -8,9 +8,9 @@ import pytest
 from mutations import Anything, cases, damaged_text, endure, in_file
 
 from sparsezo.errors import SparsezoError
-from sparsezo.experiments.plan import Experiment, builtin, parse_experiment, read_experiment
-from sparsezo.experiments.runs import fixed_runs
-from sparsezo.experiments.sources import generated, in_folder
+from sparsezo.study.plan import Experiment, builtin, parse_experiment, read_experiment
+from sparsezo.study.runs import fixed_runs
+from sparsezo.study.sources import generated, in_folder
 
 MINE = b"""
 name = "mine"
@@ -72,7 +72,7 @@ def used(path: Path) -> Experiment:
 
 
 @pytest.mark.parametrize("sample", [MINE, SHORT, PAPERS], ids=["mine", "short", "paper"])
-@pytest.mark.parametrize("n", cases(120))
+@pytest.mark.parametrize("n", cases(40))
 def test_damaged_experiments(n, sample, tmp_path):
     endure(in_file(tmp_path / "mine.toml", used), sample, damaged_text, n, reference=lambda data: Anything)
 

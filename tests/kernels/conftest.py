@@ -15,19 +15,15 @@ import twins
 
 from sparsezo.kernels import loop
 from sparsezo.kernels.inputs.sparse import sparse_inputs
-from sparsezo.tasks.chunking.kernel import ChunkGold, chunk_task
+from sparsezo.optimizer import workspace
+from sparsezo.tasks.chunking.kernels.task import ChunkGold, chunk_task
 
 # four sentences; of each token its attributes. Attributes 9 to 11 are of one sentence each, so they mostly sleep;
 # the second sentence has two equal tokens (G is singular), the third names an attribute twice.
-SENTENCES = [
-    [[0, 1, 9], [1, 2]],
-    [[0, 3], [2, 3], [0, 3]],
-    [[4, 4, 1], [5, 10]],
-    [[0, 6], [7, 8, 2], [6, 11]],
-]
+SENTENCES = [[[0, 1, 9], [1, 2]], [[0, 3], [2, 3], [0, 3]], [[4, 4, 1], [5, 10]], [[0, 6], [7, 8, 2], [6, 11]]]
 GOLD = [[0, 2], [0, 1, 2], [2, 0], [0, 1, 0]]
 N_COLS, L = 12, 9
-KIND, CHUNK_TYPE, START = np.array([1, 2, 0], np.int8), np.array([0, 0, -1], np.int32), 2  # B, I, O
+SPEC, CHUNK_TYPE, START = np.array([1, 2, 0], np.int8), np.array([0, 0, -1], np.int32), 2  # B, I, O
 
 
 @pytest.fixture(scope="session")
@@ -45,21 +41,7 @@ def tiny():
     R, M = int(np.diff(offsets).max()), int(np.diff(inputs.col_start).max())
 
     def room():
-        def f(n, *lanes):
-            return np.zeros((n, *lanes), np.float32)
-
-        return loop.Workspace(
-            S=f(R, L),
-            T=f(R, L),
-            V=f(R, L),
-            Z=f(max(R, M), L),
-            D=f(R, L),
-            U=f(M, L),
-            row=f(L),
-            y=np.zeros(R, np.int32),
-            incumbent=np.zeros(R, np.int32),
-            q=np.zeros(4, np.int32),
-        )
+        return workspace(R, M, L, R, np.float32)
 
     def memory(W, lazy=False, adagrad=False):
         return loop.State(
@@ -73,12 +55,12 @@ def tiny():
 
     return SimpleNamespace(
         inputs=inputs,
-        task=chunk_task(np.diff(offsets), KIND, CHUNK_TYPE, START, order=2, risk=True),
+        task=chunk_task(np.diff(offsets), SPEC, CHUNK_TYPE, START, order=2, risk=True),
         gold=ChunkGold(offsets, np.concatenate(GOLD).astype(np.int16)),
         N=len(SENTENCES),
         n_cols=N_COLS,
         L=L,
-        kind=KIND,
+        kind=SPEC,
         chunk_type=CHUNK_TYPE,
         start=START,
         W=np.random.default_rng(5).normal(0, 0.5, (N_COLS, L)).astype(np.float32),

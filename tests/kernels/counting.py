@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from sparsezo.kernels.jit import standalone_kernel as kernel
-from sparsezo.tasks.chunking.chains import chunk_counts, one_minus_f1
+from sparsezo.tasks.chunking.kernels.chains import chunk_counts, one_minus_f1
 
 
 @kernel
 def expected_f1_loss(M, R, K, start, z, kind, chunk_type, A, B):
-    """E[1 - F1(y, z)] for y with pair marginals M[i, a * K + b], exactly (DESIGN 2.5).
+    """E[1 - F1(y, z)] for y with pair marginals M[i, a * K + b], exactly (design 2.5).
 
     1 - F1 depends on y through two counts, chunks in y and chunks in both. So the forward pass carries them:
     A[b, n, m, open] is the probability of being in tag b with n chunks begun, m of them finished in both, and the

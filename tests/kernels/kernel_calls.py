@@ -9,9 +9,9 @@ from sparsezo.kernels.inputs.products import scatter
 from sparsezo.kernels.jit import allocating_kernel as kernel
 from sparsezo.kernels.lazy import settle_all
 from sparsezo.kernels.random import _stream_key
-from sparsezo.tasks.chunking import chains as sequence
 
 _ONE = np.float32(1)
+_NO_END = np.int64(2**62)  # no literal: for each of these the loop would be compiled once more
 
 
 @kernel
@@ -25,18 +25,14 @@ def scores(inputs, x, W, S):
 
 
 @kernel
-def expect(inputs, soon, later, W):
-    protocol.prefetch(inputs, soon, later, W)
-
-
-@kernel
 def draw(inputs, x, key, step, Z):
     protocol.draw(inputs, x, key, step, Z)
 
 
-@kernel
 def spread(inputs, x, Z, V):
-    protocol.spread(inputs, x, Z, V)
+    """V = C u alone."""
+    W = np.zeros((inputs.columns.max() + 1, Z.shape[1]), Z.dtype)
+    scores_with(inputs, x, W, Z, np.zeros_like(V), V)
 
 
 @kernel
@@ -60,11 +56,6 @@ def move(inputs, x, c, h, D, U, whole, W, q):
 
 
 @kernel
-def fold(inputs, x, key, count, Q, Q_row, U, W):
-    return protocol.settle(inputs, x, key, count, Q, Q_row, U, W)
-
-
-@kernel
 def awake(inputs, x, Q, Q_row):
     protocol.mark_settled(inputs, x, Q, Q_row)
 
@@ -80,18 +71,8 @@ def sample(task, x, S, key, step, y):
 
 
 @kernel
-def score_gradient(task, x, S, y, D):
-    protocol.score_gradient(task, x, S, y, D)
-
-
-@kernel
 def supervise(gold, task, x, S, D):
     protocol.supervise(gold, task, x, S, D)
-
-
-@kernel
-def risk_gradient(gold, task, x, S, gamma, D):
-    return protocol.risk_gradient(gold, task, x, S, gamma, D)
 
 
 @kernel
@@ -105,32 +86,14 @@ def risk(gold, task, x, S, gamma):
 
 
 @kernel
-def directions(inputs, x, whole, keys, given, Z, D, U, row, out):
-    """out[step] = u (whole) or E[u given V], by x's distinct columns. given: Z, or of size 0 to draw it anew."""
+def directions(inputs, x, keys, Z, D, U, row, out):
+    """out[step] = u, by x's distinct columns."""
     M = inputs.col_start[x + 1] - inputs.col_start[x]
     for step in range(out.shape[0]):
-        if given.size > 0:
-            Z[:] = given
-        else:
-            protocol.draw(inputs, x, keys[0], step, Z)
-        if whole:
-            protocol.draw_complement(inputs, x, keys[1], step, Z, D, U, row)
-        else:
-            protocol.project(inputs, x, Z, D)
-            U[:M] = 0
+        protocol.draw(inputs, x, keys[0], step, Z)
+        protocol.draw_complement(inputs, x, keys[1], step, Z, D, U, row)
         scatter(inputs, x, inputs.slots, _ONE, D, U)
         out[step] = U[:M]
-
-
-@kernel
-def path_counts(E, R, K, key, y, counts):
-    """counts[path] of many sampled paths; the path's number has the last token as its leading digit."""
-    for step in range(counts.size * 2000):
-        sequence.sample_path(E, R, K, key, step, y)
-        number = 0
-        for i in range(R - 1, -1, -1):
-            number = number * K + y[i]
-        counts[number] += 1
 
 
 @kernel
@@ -151,7 +114,7 @@ def repeat(inputs, task, gold, law, N, steps, times, memory, room, W, total, squ
                 law.keys[stream] = _stream_key(r, stream)
         else:
             memory.counts[loop.STEP] = memory.counts[loop.ASKED] = r
-        fine &= loop.run(inputs, task, gold, law, N, memory.counts[loop.STEP] + steps, 2**62, memory, room)
+        fine &= loop.run(inputs, task, gold, law, N, memory.counts[loop.STEP] + steps, _NO_END, memory, room)
         if memory.Q_row.size > 0:
             settle_all(
                 law.keys[3], memory.counts[loop.SETTLEMENTS], memory.sums[loop.Q_TOTAL], memory.Q_row, room.U, memory.W

@@ -1,4 +1,4 @@
-"""One step of every rule on every task, taken literally from DESIGN 2 and 3, for the tests to compare the loop with.
+"""One step of every rule on every task, taken literally from design 2 and 3, for the tests to compare the loop with.
 
 Float64 throughout; the best output, its probability and its risk by enumeration of all outputs; u from V by the
 pseudo-inverse of C. Only the normals are those of ``random.fill_normals``, which has a twin of its own.
@@ -18,14 +18,15 @@ from sparsezo.kernels import codes, loop, random
 from sparsezo.kernels.inputs.dense import dense_inputs
 from sparsezo.kernels.inputs.rows import row_inputs
 from sparsezo.kernels.inputs.sparse import sparse_inputs
-from sparsezo.tasks.chunking.kernel import ChunkGold, chunk_task
-from sparsezo.tasks.rerank.kernel import RankGold, rank_task
-from sparsezo.tasks.text.kernel import ClassGold, class_task
+from sparsezo.optimizer import workspace
+from sparsezo.tasks.chunking.kernels.task import ChunkGold, chunk_task
+from sparsezo.tasks.rerank.kernels.task import RankGold, rank_task
+from sparsezo.tasks.text.kernels.task import ClassGold, class_task
 
 KEYS = 6
 LEAST = 0.1  # cross-entropy's least probability
 SAMPLED = (codes.FIRST_ORDER, codes.PAIRWISE, codes.CROSS_ENTROPY)
-NO_QUESTIONS = (0, 0, 0.0, 0.0, 0, 1, 1, 0)
+NO_QUESTIONS = (0, 0, 0.0, 0.0, 0)
 CLEAR = 2e-3  # scores nearer than this are not told apart: float32 may see them the other way round
 
 
@@ -64,22 +65,10 @@ class Problem:
         """Scratch that holds what it will: nothing in it may matter."""
         R, M = max(len(C) for C in self.C), self.n_cols if self.dense else max(len(cols) for cols in self.cols)
 
-        def table(n):
-            return np.full((n, self.L), fill, self.dtype)
-
-        longest = max(len(outputs[0]) for outputs in self.outputs)
-        return loop.Workspace(
-            S=table(R),
-            T=table(R),
-            V=table(R),
-            Z=table(max(R, M)),
-            D=table(R),
-            U=table(M),
-            row=np.full(self.L, fill, self.dtype),
-            y=np.full(longest, 1, np.int32),
-            incumbent=np.full(longest, 1, np.int32),
-            q=np.full(4, fill, np.int32),
-        )
+        room = workspace(R, M, self.L, max(len(outputs[0]) for outputs in self.outputs), self.dtype)
+        for name, array in room._asdict().items():
+            array.fill(1 if name in ("y", "incumbent") else fill)
+        return room
 
 
 # ---- three tasks, small enough to enumerate ----
@@ -98,15 +87,23 @@ TAG_SETS = {
 }
 
 
-def chunking(order=2):
-    """Order 2: tag bigrams of B, I, O. Order 1: five tags, and five more rows for what stands before a tag."""
-    kind, chunk_type, start, gold = TAG_SETS[order]
+def chunking(order=2, chunks=True, attributes=False, start=None):
+    """Order 2: tag bigrams of B, I, O. Order 1: five tags, and five more rows for what stands before a tag.
+
+    chunks False: tags that are what they are, and lose their share of errors. attributes: order 1 with rows for every
+    token after the first tag, after the second, ... start: the tag that stands for the start, if it is not O.
+    """
+    kind, chunk_type, outside, gold = TAG_SETS[order]
+    start = outside if start is None else start
     K = len(kind)
     L = K * K if order == 2 else K
     bigrams = [] if order == 2 else [[12 + a] for a in range(K)]
-    matrices = [sentence + bigrams for sentence in SENTENCES]
+    n_cols = 12 + len(bigrams) + 4 * attributes + 2  # the last two are of no sentence
+    matrices = []
+    for sentence in SENTENCES:
+        after = [[12 + K + (a + i) % 4] for a in range(K) for i in range(len(sentence))]
+        matrices.append(sentence + bigrams + (after if attributes else []))
     rows = [row for matrix in matrices for row in matrix]
-    n_cols = 12 + len(bigrams) + 2  # the last two are of no sentence
     inputs = sparse_inputs(
         np.concatenate([[0], np.cumsum([len(m) for m in matrices])]).astype(np.int64),
         np.concatenate([[0], np.cumsum([len(r) for r in rows])]).astype(np.int64),
@@ -116,8 +113,8 @@ def chunking(order=2):
         L,
     )
     tokens = np.array([len(s) for s in SENTENCES], np.int64)
-    kinds = np.array(kind, np.int8), np.array(chunk_type, np.int32)
-    task = chunk_task(tokens, *kinds, start, order=order, risk=True)
+    kinds = np.array(kind, np.int8) * chunks, np.array(chunk_type, np.int32)
+    task = chunk_task(tokens, *kinds, start, order, risk=True, chunks=chunks, bigram_attributes=attributes)
     offsets = np.concatenate([[0], np.cumsum(tokens)])
     problem = Problem(inputs, task, ChunkGold(offsets, np.concatenate(gold).astype(np.int16)), n_cols, L)
     for x, z in enumerate(gold):
@@ -125,8 +122,9 @@ def chunking(order=2):
         problem.C.append(twins.dense(inputs, x, n_cols))
         problem.cols.append(twins.active(inputs, x))
         problem.outputs.append(paths)
-        problem.phi.append(twins.score_features(paths, K, start, order))
-        problem.losses.append(np.array([twins.one_minus_f1(y, z, kind, chunk_type) for y in paths]))
+        problem.phi.append(twins.score_features(paths, K, start, order, attributes))
+        f1_losses = np.array([twins.one_minus_f1(y, z, kind, chunk_type) for y in paths])
+        problem.losses.append(f1_losses if chunks else (paths != z).mean(axis=1))
         problem.right.append(int(np.flatnonzero((paths == z).all(axis=1))[0]))
     return problem
 
@@ -162,7 +160,7 @@ def rerank(M=14):
     lists[3][:, 1] = 0
     offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
     losses = rng.uniform(0, 1, offsets[-1])
-    gold = RankGold(offsets, losses, np.zeros((offsets[-1], 10), np.int16))
+    gold = rank_gold(offsets, losses)
     inputs = dense_inputs(np.concatenate(lists), offsets)
     problem = Problem(inputs, rank_task(offsets), gold, M, 1, np.float64, dense=True)
     for x, C in enumerate(lists):
@@ -173,6 +171,13 @@ def rerank(M=14):
         problem.losses.append(losses[offsets[x] : offsets[x + 1]])
         problem.right.append(None)
     return problem
+
+
+def rank_gold(offsets, losses):
+    """As a store has it, in arrays that cannot be written: for others the loop would be compiled once more."""
+    losses, statistics = losses.copy(), np.zeros((len(losses), 10), np.int16)
+    losses.flags.writeable = statistics.flags.writeable = False
+    return RankGold(offsets, losses, statistics)
 
 
 # ---- a state to start from ----
@@ -200,7 +205,7 @@ def some_memory(rng, problem, lazy=False, adagrad=False):
         q=rng.uniform(0, 2, (n if adagrad else 0, L)).astype(problem.dtype),
         Q_row=Q_row if lazy else np.zeros(0),
         counts=np.array(
-            [step + rng.integers(1, 50), step, 2000 + rng.integers(500), 4000 + rng.integers(500), *range(5000, 5005)]
+            [step + rng.integers(1, 50), step, 2000 + rng.integers(500), 4000 + rng.integers(500), *range(5000, 5009)]
         ),
         sums=np.array([step * rng.uniform(0.2, 0.4), step * rng.uniform(0.4, 0.6), Q, step * 0.7]),
         **twins.no_questions(),
@@ -288,7 +293,7 @@ def supervised_direction(problem, law, x, S):
 
 
 def fold(problem, law, x, m):
-    """DESIGN 2.2: what the rows of x missed asleep."""
+    """design 2.2: what the rows of x missed asleep."""
     cols = problem.cols[x]
     if law.perturbation != codes.ALL or not m.Q_row.size:
         return
@@ -300,19 +305,8 @@ def fold(problem, law, x, m):
         m.counts[loop.SETTLEMENTS] += 1
 
 
-def drawn(law, step):
-    """(the step that u was drawn for, its sign): of antithetic pairs the second is the first one's, turned round."""
-    return (step - 1, -1) if law.antithetic and step % 2 else (step, 1)
-
-
 def perturb(problem, law, x, step):
     """(V, Z): what the scores see of u, and what it was made from."""
-    step, sign = drawn(law, step)
-    V, Z = perturb_once(problem, law, x, step)
-    return sign * V, sign * Z
-
-
-def perturb_once(problem, law, x, step):
     C = problem.C[x]
     if problem.dense:
         u = normals(law.keys[random.PERTURBATION], step, problem.n_cols, 1)
@@ -325,7 +319,6 @@ def direction(problem, law, x, step):
     """u as it is added to W: E[u given V] for SCORE, else a u that has these V, 0 where x is not active."""
     C, cols = problem.C[x], problem.cols[x]
     V, Z = perturb(problem, law, x, step)
-    step, sign = drawn(law, step)
     inverse = np.linalg.pinv(C, rcond=1e-9)
     if law.perturbation == codes.SCORE:
         return inverse @ V
@@ -334,7 +327,7 @@ def direction(problem, law, x, step):
         active[cols] = 1
         return active * Z
     U0 = np.zeros((problem.n_cols, problem.L))
-    U0[cols] = sign * normals(law.keys[random.COMPLEMENT], step, len(cols), problem.L)
+    U0[cols] = normals(law.keys[random.COMPLEMENT], step, len(cols), problem.L)
     return U0 + inverse @ (V - C @ U0)
 
 
@@ -353,18 +346,12 @@ def move(law, m, x, problem, c, towards):
 
 
 def told(law, step, F, other):
-    """What a rater says of the loss F: kernels/feedback.py's first lines, from words of the stream FEEDBACK.
-
-    Of an input's samples one rater tells all, and the loss at w once, when the first is looked at.
-    """
+    """What a rater says of the loss F: kernels/raters.py's first lines, from words of the stream FEEDBACK."""
     key = int(law.keys[random.FEEDBACK])
-    first = step - step % law.samples
-    if other and law.rule != codes.SYMMETRIC:
-        step = first
     if law.feedback == codes.BINARY:
         return float(twins.uniform(key, step, 4 if other else 3) < F)
     if law.feedback == codes.RATING:
-        rater = int(20 * twins.uniform(key, first, 0))
+        rater = int(20 * twins.uniform(key, step, 0))
         own = law.bias * twins.normal_pair(twins.word(key, 0, rater))[0]
         blur = law.noise * twins.normal_pair(twins.word(key, step, 2 if other else 1))[0]
         exact = (F + own + blur) * (law.levels - 1)
@@ -379,7 +366,7 @@ def wrong_way_round(law, step):
 
 
 def coefficient(law, F_plus, F_other, mean):
-    """DESIGN 2's table."""
+    """design 2's table."""
     h, mu = law.h, law.mu
     F_other = np.nan if F_other is None else F_other  # of the rules that have no rival, none looks at it
     return {
@@ -425,13 +412,15 @@ def look(problem, law, x, step, S):
     return (*ys, None)[:2], (*Fs, None)[:2]
 
 
-def count_answer(law, m, same):
+def count_answer(law, m, same, tokens):
     """Somebody is asked where a person can say anything, and where two outputs are not the same."""
     m.counts[loop.PASSED] += 1
     if law.rule != codes.SUPERVISED and law.criterion == codes.MAP and not same:
         m.counts[loop.PASSED] = 0
         m.counts[loop.QUESTIONS] += 1
         m.counts[loop.ANSWERS] += 1
+        m.counts[loop.TOKENS] += tokens
+        m.counts[loop.LOOKED] += 1
 
 
 def exactly(memory):
@@ -457,30 +446,6 @@ def step(problem, law, memory):
     return m, what
 
 
-def samples(problem, law, memory):
-    """(what memory becomes, what happened in each) by the mean of the directions of an input's samples, all from W."""
-    m, begin = exactly(memory), exactly(memory)
-    K, first = law.samples, int(m.counts[loop.ASKED])
-    x = twins.below(int(law.keys[random.INPUTS]), first // K, problem.N)
-    S = product(problem.C[x], begin.W)
-    seen, moves = [], []
-    for number in range(first, first + K):
-        before = m.counts[loop.STEP], m.sums[loop.TOLD]
-        m.counts[loop.STEP], m.sums[loop.TOLD] = begin.counts[loop.STEP], begin.sums[loop.TOLD]
-        what = feedback(problem, law, x, number, S, m)  # a mean of losses is of those before, and of its own
-        m.counts[loop.STEP], m.sums[loop.TOLD] = before[0] + 1, before[1] + what.F_plus
-        seen.append(what)
-        if what.c != 0:
-            moves.append((what.c, direction(problem, law, x, number)))
-    if m.q.size:
-        for c, towards in moves:
-            move(law, m, x, problem, c / K, towards)
-    else:
-        m.W[:] += sum((c * towards for c, towards in moves), np.zeros_like(m.W)) / K
-        m.counts[loop.UPDATES] += len(moves)
-    return m, seen
-
-
 def feedback(problem, law, x, number, S, m):
     """What happens in a step before anything moves; counted in m."""
     (y, rival), (F_plus, F_other) = look(problem, law, x, number, S)
@@ -494,7 +459,7 @@ def feedback(problem, law, x, number, S, m):
             F_plus, F_other = F_other, F_plus
     m.counts[loop.ASKED] += 1
     m.counts[loop.STEP] += 1
-    count_answer(law, m, same=y is not None and y == rival)
+    count_answer(law, m, same=y is not None and y == rival, tokens=problem.outputs[x].shape[1])
     m.sums[loop.LOSS] += loss
     if law.criterion == codes.ANNEALED and law.rule not in SAMPLED:
         m.sums[loop.MAP_LOSS] += problem.losses[x][y]

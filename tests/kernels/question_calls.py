@@ -11,8 +11,13 @@ from sparsezo.kernels.jit import allocating_kernel as kernel
 KEY = np.uint64(random.stream_key(3, random.CHOICE))
 
 
-@kernel
 def evidence(task, x, S, kind, about, q, y, other, answer, e0, e1, D):
+    """Answers are floats, as the loop has them: a form for whole numbers would be compiled beside it."""
+    return _evidence(task, x, S, kind, about, q, y, other, float(answer), float(e0), float(e1), D)
+
+
+@kernel
+def _evidence(task, x, S, kind, about, q, y, other, answer, e0, e1, D):
     return protocol.evidence(task, x, S, kind, about, q, y, other, answer, e0, e1, D)
 
 
@@ -23,7 +28,7 @@ def truth(gold, task, x, kind, about, q, y, other):
 
 @kernel
 def look(task, x, S, kind, about, mode, key, step, q, y, other):
-    return protocol.look(task, x, S, kind, about, mode, key, step, q, y, other)
+    return protocol.look(task, x, S, kind, about, mode, (0.5, 0.12, 0.7, 2.5), key, step, q, y, other)
 
 
 @kernel

@@ -8,12 +8,9 @@ import kernel_calls
 import numba
 import numpy as np
 import pytest
-import twins
 
-from sparsezo.kernels import random
-from sparsezo.kernels.inputs.dense import DenseInputs, dense_inputs
+from sparsezo.kernels.inputs.dense import dense_inputs
 
-KEY = np.uint64(random.stream_key(11, random.PERTURBATION))
 SIZES = [1, 2, 5, 7, 8, 9, 13, 16, 23, 40, 101]
 
 
@@ -74,7 +71,7 @@ def test_one_pass_gives_the_same_bits_as_two(some):
         S, V, alone, spread = (some.room() for _ in range(4))
         kernel_calls.scores_with(some.inputs, x, W, u, S, V)
         kernel_calls.scores(some.inputs, x, W, alone)
-        kernel_calls.spread(some.inputs, x, u, spread)
+        kernel_calls.scores(some.inputs, x, u, spread)
         np.testing.assert_array_equal(S, alone)
         np.testing.assert_array_equal(V, spread)
         np.testing.assert_allclose(V[: len(C)], C @ u, rtol=1e-12, atol=1e-12 * np.abs(C).max(initial=1))
@@ -103,20 +100,6 @@ def test_mapped_and_in_memory_are_one_type(some, tmp_path):
     np.testing.assert_array_equal(a, b)
 
 
-def test_expect_changes_nothing(some):
-    W, before = column(some.M), some.inputs.features.copy()
-    for x in range(some.N):
-        kernel_calls.expect(some.inputs, x, some.N - 1 - x, W)
-    np.testing.assert_array_equal(some.inputs.features, before)
-
-
-def test_draw_is_u_itself(some):
-    Z = some.room()
-    kernel_calls.draw(some.inputs, 4, KEY, 5, Z)
-    np.testing.assert_allclose(Z[: some.M, 0], twins.normals(int(KEY), 5, some.M), rtol=0, atol=3e-6)
-    assert np.isnan(Z[some.M :]).all()
-
-
 def test_seen_part_of_u_is_its_projection(some):
     for x, C in enumerate(some.C):
         Z, D = some.room(), some.room()
@@ -125,10 +108,6 @@ def test_seen_part_of_u_is_its_projection(some):
         seen = C.T @ D[: len(C)]
         np.testing.assert_allclose(seen, projector(C) @ Z[: some.M], atol=1e-6)
         np.testing.assert_array_equal(Z[: some.M], column(some.M, x))
-
-
-def test_ranks(some):
-    assert some.inputs.ranks.tolist() == [np.linalg.matrix_rank(C) for C in some.C]
 
 
 def test_few_candidates_span_a_list(some):
@@ -149,41 +128,6 @@ def test_a_feature_of_small_numbers_is_seen():
     np.testing.assert_allclose(C.T.astype(float) @ D, u, atol=1e-6)
 
 
-@pytest.mark.parametrize("with_q", [False, True])
-def test_whole_move_is_u_on_the_active_features(some, with_q):
-    c, h, W = -0.21, 0.05, column(some.M)
-    q = np.abs(column(some.M, 4)) if with_q else np.zeros((0, 1))
-    for x, C in enumerate(some.C):
-        Z, D, U = some.room(), some.room(), some.room(some.M)
-        Z[: some.M] = column(some.M, 7)
-        kernel_calls.complete(some.inputs, x, KEY, 3, Z, D, U, np.zeros(1))
-        moved, moved_q = W.copy(), q.copy()
-        kernel_calls.move(some.inputs, x, c, h, D, U, True, moved, moved_q)
-        zero = np.zeros((len(C), 1))
-        u = np.where(active(C)[:, None], column(some.M, 7), 0)
-        check_move(some, C, c, h, zero, u, (W, q), (moved, moved_q))
-        np.testing.assert_array_equal(moved[~active(C)], W[~active(C)])
-
-
-@pytest.mark.parametrize("with_q", [False, True])
-def test_move_of_score_gradients(some, with_q):
-    c, h, W = 0.4, 0.05, column(some.M)
-    q = np.abs(column(some.M, 4)) if with_q else np.zeros((0, 1))
-    for x, C in enumerate(some.C):
-        D = column(len(C), 5) / 100
-        moved, moved_q = W.copy(), q.copy()
-        kernel_calls.move(some.inputs, x, c, h, D, some.room(some.M), False, moved, moved_q)
-        check_move(some, C, c, h, D, None, (W, q), (moved, moved_q))
-
-
-def check_move(some, C, c, h, D, U, before, after):
-    W, q = before
-    expected, expected_q = twins.move(C, np.arange(some.M), c, h, D, U, W, q if q.size else None)
-    np.testing.assert_allclose(after[0], expected, rtol=1e-9, atol=1e-9)
-    if q.size:
-        np.testing.assert_allclose(after[1], expected_q, rtol=1e-9)
-
-
 def test_a_feature_is_active_where_some_candidate_has_it(some):
     for x, C in enumerate(some.C):
         begin, end = some.inputs.col_start[x : x + 2]
@@ -195,19 +139,6 @@ def test_a_feature_of_the_smallest_numbers_is_active():
     C = np.zeros((9, 3), np.float32)
     C[4, 1] = -np.float32(1e-45)
     assert dense_inputs(C, np.array([0, 9])).cols.tolist() == [1]
-
-
-def test_active_features_are_paid_what_they_are_owed(some):
-    for x, C in enumerate(some.C):
-        W, Q_row, awake = np.zeros((some.M, 1)), np.zeros(some.M), active(C)
-        count = kernel_calls.fold(some.inputs, x, KEY, 9, 4.0, Q_row, some.room(some.M), W)
-        assert count == 9 + awake.any()
-        drawn = twins.normals(int(KEY), 9, int(awake.sum()))
-        np.testing.assert_allclose(W[awake, 0], 2 * drawn, rtol=0, atol=1e-5)
-        assert (W[~awake] == 0).all()
-        np.testing.assert_array_equal(Q_row, np.where(awake, 4.0, 0.0))
-        kernel_calls.awake(some.inputs, x, 5.0, Q_row)
-        np.testing.assert_array_equal(Q_row, np.where(awake, 5.0, 0.0))
 
 
 def test_weights_that_no_list_can_show_are_owed_nothing(some):
@@ -225,10 +156,3 @@ def test_weights_beyond_the_columns_are_left_alone(some):
     kernel_calls.move(some.inputs, 9, 0.5, 0.1, some.room(), U, True, W, np.zeros((0, 1)))
     np.testing.assert_array_equal(W[some.M :], before[some.M :])
     assert (W[: some.M] != before[: some.M]).all()
-
-
-def test_fields_are_arrays():
-    inputs = dense_inputs(np.ones((3, 2), np.float32), np.array([0, 1, 3]), learn=False)
-    assert isinstance(inputs, DenseInputs)
-    assert inputs.solve.shape == (0, 2, 2)
-    assert not inputs.features.flags.writeable

@@ -10,7 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from sparsezo.errors import SparsezoError
 from sparsezo.kernels import jit
+from sparsezo.storage import locks
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "getuid"), reason="folders have no owners here")
 
@@ -127,6 +129,14 @@ def test_the_folder_for_once_is_gone_at_the_end(tmp_path):
     assert list(tmp_path.glob("sparsezo-*")) == []
 
 
+def test_what_stands_alone_is_known_by_all_that_is_compiled_into_it():
+    from sparsezo.kernels import random
+    from sparsezo.tasks import hashing
+
+    files = jit._files_compiled_in(hashing.fold.py_func)
+    assert files == sorted(Path(module.__file__) for module in (hashing, random))
+
+
 def test_all_that_implements_the_protocol_is_there_before_anything_is_compiled(tmp_path):
     """Numba would import it while it types a caller, and fail, after another task's compilation was stopped."""
     script = """
@@ -134,7 +144,8 @@ import sys
 import numpy as np
 from sparsezo.kernels import jit, random
 from sparsezo.kernels.inputs import rows
-others = ["sparsezo.kernels.inputs.sparse", "sparsezo.tasks.chunking.kernel", "sparsezo.tasks.rerank.kernel"]
+tasks = [f"sparsezo.tasks.{name}.kernels.task" for name in ("chunking", "rerank")]
+others = ["sparsezo.kernels.inputs.sparse", *tasks]
 assert not any(name in sys.modules for name in others)
 random.mix(np.uint64(1))
 print([name in sys.modules for name in others])
@@ -144,3 +155,35 @@ print([name in sys.modules for name in others])
         environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
         told.append(subprocess.check_output([sys.executable, "-c", script], env=environment, text=True).strip())
     assert told == ["[True, True, True]", "[False, False, False]"]  # what is found compiled needs no others
+
+
+def test_compiled_forms_are_saved_by_one_process_at_a_time(tmp_path, monkeypatch):
+    """Two at once could give two forms one file, and whoever reads it would run the wrong one."""
+
+    def doubled(x):
+        return 2 * x
+
+    compiled = jit._compile(doubled, {}, tmp_path)
+    file, held = compiled._cache._cache_file, []
+
+    def watched(key, data, save=file.save):
+        with open(tmp_path / ".lock", "rb") as other:
+            held.append(not locks.take(other.fileno()))
+        save(key, data)
+
+    monkeypatch.setattr(file, "save", watched)
+    assert (compiled(2), compiled(1.5)) == (4, 3.0)
+    assert held == [True, True]
+    assert not (tmp_path / ".lock").exists()
+    assert len(list(tmp_path.rglob("*.nbc"))) == 2
+
+
+def test_where_nothing_can_be_locked_it_is_compiled_all_the_same(tmp_path, monkeypatch):
+    def halved(x):
+        return x / 2
+
+    def refused(*_, **__):
+        raise SparsezoError("cannot be written")
+
+    monkeypatch.setattr(jit, "locked", refused)
+    assert jit._compile(halved, {}, tmp_path)(3.0) == 1.5

@@ -13,11 +13,11 @@ from question_calls import KEY, evidence, look, option, options, truth
 from sparsezo.kernels import answering, codes
 from sparsezo.kernels.jit import allocating_kernel as kernel
 from sparsezo.settings import Settings
-from sparsezo.tasks.chunking import chains, events, questions_kernel
-from sparsezo.tasks.chunking.expected_f1 import LANES, expected_f1, node_table, nodes_for
-from sparsezo.tasks.chunking.kernel import ChunkGold, chunk_task
+from sparsezo.tasks.chunking.kernels import chains, questions
+from sparsezo.tasks.chunking.kernels.expected_f1 import LANES, expected_f1, node_table, nodes_for
+from sparsezo.tasks.chunking.kernels.task import ChunkGold, chunk_task
 
-assert questions_kernel  # it says how chunking is asked about
+assert questions  # it says how chunking is asked about
 
 # (kind, chunk type) as Chunking has them: B and I of each type, O last; and tags that are no chunks
 BIO = ([1, 2, 0], [0, 0, -1], True)
@@ -25,6 +25,7 @@ TWO_TYPES = ([1, 2, 1, 2, 0], [0, 0, 1, 1, -1], True)
 PLAIN = ([0, 0, 0, 0], [-1, -1, -1, -1], False)
 TAG_SETS = {"B I O": BIO, "two types": TWO_TYPES, "plain": PLAIN}
 CHUNKS = {name: tags for name, tags in TAG_SETS.items() if tags[2]}
+FOUR_TYPES = ([1, 2] * 4 + [0], [0, 0, 1, 1, 2, 2, 3, 3, -1], True)  # of ratings alone
 Q = np.zeros(4, np.int32)
 
 
@@ -35,7 +36,7 @@ def simulated(task, params, x, step, right, q):
 
 def made(tags, order, R, seed, size=1.5):
     """(task, S, all paths, their probabilities, d score / dS of each)."""
-    kind, chunk_type, chunks = TAG_SETS[tags]
+    kind, chunk_type, chunks = {**TAG_SETS, "four types": FOUR_TYPES}[tags]
     K = len(kind)
     kinds = np.array(kind, np.int8), np.array(chunk_type, np.int32)
     task = chunk_task(np.array([R]), *kinds, K - 1, order=order, risk=True, chunks=chunks, rates=True)
@@ -249,7 +250,7 @@ def test_how_many_answers_there_are():
     assert answers == [[0, 1], [0, 1, 2, 3, 4], [0, 1, 2], [0, 2, 4]]  # of a chunk: B of each type, and O
 
 
-@pytest.mark.parametrize("mode", [codes.UNSURE, codes.AT_ONCE])
+@pytest.mark.parametrize("mode", [codes.UNSURE, codes.AT_ONCE, codes.AT_RANDOM])
 @pytest.mark.parametrize("order", [1, 2])
 @pytest.mark.parametrize("tags", TAG_SETS)
 def test_questions_are_chosen_where_the_tagger_is_unsure(tags, order, mode):
@@ -258,7 +259,7 @@ def test_questions_are_chosen_where_the_tagger_is_unsure(tags, order, mode):
     task, S, paths, p, _ = made(tags, order, R, seed=11, size=6.0)
     shown = np.array([seen(path, tags) for path in paths])
     marginal = np.array([[p[shown[:, i] == l].sum() for l in range(task.n_tags)] for i in range(R)])
-    unsure = (1 - marginal.max(axis=1)) ** 2
+    unsure = np.ones(R) if mode == codes.AT_RANDOM else (1 - marginal.max(axis=1)) ** 2
     asked = min(1, 4 * unsure.sum()) if mode == codes.UNSURE else 1
     count = np.zeros(R)
     y, other = np.zeros(R, np.int32), np.zeros(R, np.int32)
@@ -272,49 +273,6 @@ def test_questions_are_chosen_where_the_tagger_is_unsure(tags, order, mode):
         assert chance == pytest.approx(asked * unsure[q[0]] / unsure.sum(), rel=1e-3)
     share = asked * unsure / unsure.sum()
     assert (np.abs(count / n - share) < 5 * np.sqrt(share * (1 - share) / n) + 1e-3).all()
-
-
-def test_random_questions_are_about_every_token_alike():
-    R, n = 4, 4000
-    task, S, *_ = made("B I O", 2, R, seed=3)
-    count = np.zeros(R)
-    for step in range(n):
-        q = np.zeros(4, np.int32)
-        assert look(task, 0, S, codes.PART, 0, codes.AT_RANDOM, KEY, step, q, Q, Q) == pytest.approx(1 / R)
-        count[q[0]] += 1
-    assert (np.abs(count / n - 1 / R) < 5 * np.sqrt(3 / 16 / n)).all()
-
-
-@pytest.mark.parametrize("tags", TAG_SETS)
-def test_a_pair_is_the_best_path_and_the_best_with_another_tag(tags):
-    R = 4
-    for seed in range(20):
-        task, S, paths, p, _ = made(tags, 2, R, seed=seed)
-        shown = np.array([seen(path, tags) for path in paths])
-        q, y, other = np.zeros(4, np.int32), np.zeros(R, np.int32), np.zeros(R, np.int32)
-        look(task, 0, S, codes.PAIR, 0, codes.AT_RANDOM, KEY, seed, q, y, other)
-        assert (y == paths[p.argmax()]).all()
-        i, mine = q[0], shown[p.argmax()]
-        marginal = np.array([p[shown[:, i] == l].sum() for l in range(task.n_tags)])
-        marginal[mine[i]] = -1
-        allowed = shown[:, i] == marginal.argmax()
-        assert (other == paths[np.where(allowed, p, 0).argmax()]).all()
-
-
-@pytest.mark.parametrize("tags", CHUNKS)
-def test_a_chunk_asked_about_is_over_the_token_and_likely(tags):
-    R = 4
-    kind, chunk_type, _ = TAG_SETS[tags]
-    for seed in range(20):
-        task, S, paths, p, _ = made(tags, 2, R, seed=seed)
-        q, y = np.zeros(4, np.int32), np.zeros(R, np.int32)
-        look(task, 0, S, codes.PART, 0, codes.AT_RANDOM, KEY, seed, q, y, y)
-        token = q[0]
-        look(task, 0, S, codes.PART, codes.ABOUT_CHUNK, codes.AT_RANDOM, KEY, seed, q, y, y)
-        inside = [kind[path[token]] != 0 for path in paths]
-        best = paths[np.where(inside, p, 0).argmax()]
-        (chunk,) = [c for c in twins.chunks(best, kind, chunk_type) if c[0] <= token <= c[1]]
-        assert (q[0], q[2], q[1]) == (chunk[0], chunk[1], 2 * int(chunk[2]))
 
 
 def question_of(token, kind, tags, paths, p, shown):
@@ -354,6 +312,7 @@ def test_the_chance_of_a_question_counts_all_ways_to_it(tags, kind, about, mode)
             chance = look(task, 0, S, kind, about, mode, KEY, step, q, y, other)
             if chance > 0:
                 what = tuple(other.tolist()) if kind == codes.PAIR else tuple(q[:3].tolist())
+                assert kind != codes.PAIR or (y == paths[p.argmax()]).all()
                 assert chance == pytest.approx(chances[what], rel=1e-3)
     assert several > 0
 
@@ -395,16 +354,6 @@ def test_so_many_nodes_integrate_every_power(degree):
     powers = np.array([*range(0, degree + 1, max(1, degree // 50)), degree])
     got = (weights[row][:, None] * nodes[row].astype(float)[:, None] ** powers).sum(axis=0)
     np.testing.assert_allclose(got, 1 / (powers + 1), rtol=2e-7 + 6e-8 * degree)  # the nodes are float32
-
-
-def test_the_most_probable_path_of_a_chain():
-    rng = np.random.default_rng(2)
-    for R, K in ((1, 3), (3, 3), (5, 2)):
-        P = rng.normal(0, 2, (R, K * K)).astype(np.float32)
-        y = np.zeros(R, np.int32)
-        room = np.zeros((R, K), np.float32), np.zeros((R, K), np.int16)
-        events.best_of_chain(chain_of(P, R, K, K - 1), R, K, *room, y)
-        assert y.tolist() == twins.viterbi(P, R, K, K - 1)[0]
 
 
 @pytest.mark.parametrize("order", [1, 2])

@@ -8,10 +8,10 @@ import twins
 from question_calls import KEY, checked, evidence, look, options, output, truth
 
 from sparsezo.kernels import codes
-from sparsezo.tasks.text import questions_kernel
-from sparsezo.tasks.text.kernel import ClassGold, class_task
+from sparsezo.tasks.text.kernels import questions
+from sparsezo.tasks.text.kernels.task import ClassGold, class_task
 
-assert questions_kernel  # it says how text is asked about
+assert questions  # it says how text is asked about
 
 CLASSES = (2, 3, 5)
 ERRORS = [(0.0, 0.0), (0.1, 0.1), (0.05, 0.3)]

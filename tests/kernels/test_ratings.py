@@ -7,49 +7,28 @@ import numpy as np
 import pytest
 import twins
 from question_calls import KEY, evidence, look
+from test_questions import FOUR_TYPES, TAG_SETS, Q, chain_of, made
 
 from sparsezo.kernels import codes
-from sparsezo.tasks.chunking import chains, questions_kernel
-from sparsezo.tasks.chunking.expected_accuracy import expected_accuracy_gradient
-from sparsezo.tasks.chunking.expected_f1 import LANES, expected_f1, expected_f1_gradient, node_table
-from sparsezo.tasks.chunking.kernel import chunk_task
+from sparsezo.tasks.chunking.kernels.expected_accuracy import expected_accuracy_gradient
+from sparsezo.tasks.chunking.kernels.expected_f1 import LANES, expected_f1, expected_f1_gradient, node_table
 
-assert questions_kernel  # it says how chunking is asked about
-
-# (kind, chunk type, chunks) as Chunking has them: B and I of each type, O last; and tags that are no chunks
-TAG_SETS = {
-    3: ([1, 2, 0], [0, 0, -1], True),
-    5: ([1, 2, 1, 2, 0], [0, 0, 1, 1, -1], True),
-    9: ([1, 2] * 4 + [0], [0, 0, 1, 1, 2, 2, 3, 3, -1], True),
-    4: ([0, 0, 0, 0], [-1, -1, -1, -1], False),
-}
-LENGTHS = {3: (1, 2, 5), 5: (1, 2, 4), 9: (1, 3), 4: (1, 2, 4)}
-SIZES = [(K, R, order) for K, each in LENGTHS.items() for R in each for order in (1, 2)]
-Q = np.zeros(4, np.int32)
+LENGTHS = {"B I O": (1, 2, 5), "two types": (1, 2, 4), "four types": (1, 3), "plain": (1, 2, 4)}
+SIZES = [(tags, R, order) for tags, each in LENGTHS.items() for R in each for order in (1, 2)]
+SETS = {**TAG_SETS, "four types": FOUR_TYPES}
 
 
-def made(K, order, R, seed, size=1.5):
-    """(task, S, all paths, their probabilities, d score / dS of each)."""
-    kind, chunk_type, chunks = TAG_SETS[K]
-    kinds = np.array(kind, np.int8), np.array(chunk_type, np.int32)
-    task = chunk_task(np.array([R]), *kinds, K - 1, order=order, chunks=chunks, rates=True)
-    S = np.random.default_rng(seed).normal(0, size, (R + K, K) if order == 1 else (R, K * K)).astype(np.float32)
-    paths = twins.all_paths(R, K)
-    phi = twins.score_features(paths, K, K - 1, order)
-    return task, S, paths, twins.softmax(np.tensordot(phi, S.astype(float), 2)), phi
-
-
-def losses_of(K, y, paths):
+def losses_of(tags, y, paths):
     """Delta(y, y*) for every y* there is."""
-    kind, chunk_type, chunks = TAG_SETS[K]
+    kind, chunk_type, chunks = SETS[tags]
     if not chunks:
         return (paths != y).mean(axis=1)
     return np.array([twins.one_minus_f1(y, z, kind, chunk_type) for z in paths])
 
 
-def shown_paths(K, paths, R, seed):
+def shown_paths(K, paths, R):
     """Some outputs, one without a chunk among them."""
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(K)
     return [np.full(R, K - 1, np.int32), *(paths[k].astype(np.int32) for k in rng.integers(len(paths), size=3))]
 
 
@@ -58,11 +37,11 @@ def rated(task, S, y, loss):
     return evidence(task, 0, S, codes.RATE, 0, Q, y, Q, loss, 0.0, 0.0, D), D
 
 
-@pytest.mark.parametrize(("K", "R", "order"), SIZES)
-def test_a_rating_is_evidence_as_enumeration_says(K, R, order):
-    task, S, paths, p, phi = made(K, order, R, seed=R)
-    for y in shown_paths(K, paths, R, K):
-        losses = losses_of(K, y, paths)
+@pytest.mark.parametrize(("tags", "R", "order"), SIZES)
+def test_a_rating_is_evidence_as_enumeration_says(tags, R, order):
+    task, S, paths, p, phi = made(tags, order, R, seed=R)
+    for y in shown_paths(task.n_tags, paths, R):
+        losses = losses_of(tags, y, paths)
         rho = p @ losses
         slope = np.tensordot(p * (losses - rho), phi, 1)  # d rho / dS
         for loss in (0.0, 0.3, 1.0):
@@ -71,48 +50,11 @@ def test_a_rating_is_evidence_as_enumeration_says(K, R, order):
             np.testing.assert_allclose(D, (loss - rho) / (rho * (1 - rho)) * slope, atol=2e-5)
 
 
-@pytest.mark.parametrize("order", [1, 2])
-@pytest.mark.parametrize("K", TAG_SETS)
-def test_the_gradient_is_that_of_the_likelihood(K, order):
-    """By finite differences of the likelihood in float64: nothing of what enumeration says of gradients is believed."""
-    R, loss, eps = 3, 0.4, 1e-5
-    task, S, paths, _, phi = made(K, order, R, seed=2)
-    for y in shown_paths(K, paths, R, 1)[:2]:
-        losses = losses_of(K, y, paths)
-
-        def likelihood(S, losses=losses):
-            rho = twins.softmax(np.tensordot(phi, S, 2)) @ losses
-            return (1 - loss) * np.log(1 - rho) + loss * np.log(rho)
-
-        D = rated(task, S, y, loss)[1]
-        rng = np.random.default_rng(3)
-        for _ in range(20):
-            u = rng.normal(0, 1, S.shape)
-            change = likelihood(S.astype(float) + eps * u) - likelihood(S.astype(float) - eps * u)
-            assert (D * u).sum() == pytest.approx(change / (2 * eps), rel=1e-4, abs=3e-5)
-
-
-@pytest.mark.parametrize("order", [1, 2])
-@pytest.mark.parametrize("K", TAG_SETS)
-def test_nothing_is_learned_in_the_mean_where_the_model_is_right(K, order):
-    """E[D] = 0 for y* drawn from the model itself, each with the loss that y then has."""
-    R = 3
-    task, S, paths, p, _ = made(K, order, R, seed=7)
-    for y in shown_paths(K, paths, R, 5):
-        losses = losses_of(K, y, paths)
-        total, moved = np.zeros(S.shape), 0.0
-        for loss in np.unique(losses):
-            D = rated(task, S, y, loss)[1]
-            total += p[losses == loss].sum() * D
-            moved = max(moved, np.abs(D).max())
-        assert moved > 1e-2
-        np.testing.assert_allclose(total, 0, atol=2e-5)
-
-
 def test_a_model_that_is_sure_learns_by_finite_steps():
     """Where it expects a loss of 0 or of 1 to the last bit, in float32 an unexpected rating would be 0 / 0."""
-    for K in (3, 4):
-        task, S, _, _, _ = made(K, 2, 4, seed=1)
+    for tags in ("B I O", "plain"):
+        task, S, _, _, _ = made(tags, 2, 4, seed=1)
+        K = task.n_tags
         S[:] = 0
         S[:, 0::K] = 40
         for y in (np.zeros(4, np.int32), np.full(4, K - 1, np.int32)):
@@ -120,12 +62,6 @@ def test_a_model_that_is_sure_learns_by_finite_steps():
                 likelihood, D = rated(task, S, y, loss)
                 assert 1e-21 < likelihood <= 1
                 assert np.abs(D).max() <= 1.001
-
-
-def chain_of(P, R, K, start):
-    E = np.full((R + 1, K * K), np.nan, np.float32)
-    chains.relative(P, R, K, start, np.zeros((R, K), np.float32), E)
-    return E
 
 
 def f1_and_gradient(P, R, K, z, kind, chunk_type, table):
@@ -140,11 +76,12 @@ def f1_and_gradient(P, R, K, z, kind, chunk_type, table):
     return value, D
 
 
-@pytest.mark.parametrize("K", [3, 5, 9])
+@pytest.mark.parametrize("tags", ["B I O", "two types", "four types"])
 @pytest.mark.parametrize("R", [30, 200])
-def test_long_sentences_have_the_gradient_that_counting_has(K, R):
+def test_long_sentences_have_the_gradient_that_counting_has(tags, R):
     """Along random directions; counting chunks in the state knows nothing of nodes or of a pass backward."""
-    kind, chunk_type = np.array(TAG_SETS[K][0], np.int8), np.array(TAG_SETS[K][1], np.int32)
+    kind, chunk_type = np.array(SETS[tags][0], np.int8), np.array(SETS[tags][1], np.int32)
+    K = len(kind)
     table = node_table(R)
     rng = np.random.default_rng(K)
     P = rng.normal(0, 2, (R, K * K)).astype(np.float32)
@@ -154,7 +91,7 @@ def test_long_sentences_have_the_gradient_that_counting_has(K, R):
     if R == 30:
 
         def counted(P):
-            M = _chain64(P, R, K)
+            M = twins.pair_marginals(P, K)
             A, B = np.zeros((K, R + 2, R + 2, 2)), np.zeros((K, R + 2, R + 2, 2))
             return 1 - counting.expected_f1_loss(M, R, K, K - 1, z, kind, chunk_type, A, B)
 
@@ -167,31 +104,13 @@ def test_long_sentences_have_the_gradient_that_counting_has(K, R):
     assert np.abs(D).max() > 1e-3
 
 
-def _chain64(P, R, K):
-    """The pair marginals of the chain with scores P, in float64, the obvious way."""
-    W = np.exp(P - P.max(axis=1, keepdims=True)).reshape(R, K, K)
-    alpha, beta = [W[0, K - 1]], [np.ones(K)]
-    for i in range(1, R):
-        alpha.append(alpha[-1] @ W[i])
-        alpha[-1] /= alpha[-1].sum()
-    for i in range(R - 1, 0, -1):
-        beta.append(W[i] @ beta[-1])
-        beta[-1] /= beta[-1].sum()
-    beta.reverse()
-    M = np.zeros((R, K, K))
-    M[0, K - 1] = alpha[0] * beta[0]
-    for i in range(1, R):
-        M[i] = alpha[i - 1][:, None] * W[i] * beta[i]
-    return (M / M.sum(axis=(1, 2), keepdims=True)).reshape(R, K * K)
-
-
 def test_the_expected_accuracy_of_a_long_sentence_and_its_gradient():
     R, K = 300, 4
     rng = np.random.default_rng(0)
     P, z = rng.normal(0, 2, (R, K * K)).astype(np.float32), rng.integers(0, K, R).astype(np.int32)
 
     def accuracy(P):
-        M = _chain64(P, R, K).reshape(R, K, K).sum(axis=1)
+        M = twins.pair_marginals(P, K).reshape(R, K, K).sum(axis=1)
         return M[np.arange(R), z].mean()
 
     room = [np.full(shape, np.nan, np.float32) for shape in ((R, K), (3, K, LANES), (3, K, LANES), (2, K))]
@@ -204,10 +123,10 @@ def test_the_expected_accuracy_of_a_long_sentence_and_its_gradient():
         assert (D * u).sum() == pytest.approx(change / (2 * eps), rel=1e-3, abs=1e-5)
 
 
-@pytest.mark.parametrize("K", [3, 4])
-def test_the_best_output_is_shown_as_often_as_the_tagger_is_unsure(K):
+@pytest.mark.parametrize(("tags", "seed", "size"), [("B I O", 11, 4.0), ("plain", 13, 8.0)])
+def test_the_best_output_is_shown_as_often_as_the_tagger_is_unsure(tags, seed, size):
     R, n = 4, 3000
-    task, S, paths, p, _ = made(K, 2, R, **{3: {"seed": 11, "size": 4.0}, 4: {"seed": 13, "size": 8.0}}[K])
+    task, S, paths, p, _ = made(tags, 2, R, seed, size)
     y, other, q = np.zeros(R, np.int32), np.zeros(R, np.int32), np.zeros(4, np.int32)
     assert look(task, 0, S, codes.RATE, 0, codes.AT_RANDOM, KEY, 0, q, y, other) == 1
     assert (y == paths[p.argmax()]).all()

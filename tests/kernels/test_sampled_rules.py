@@ -6,9 +6,8 @@ import literal
 import numpy as np
 import pytest
 
-from sparsezo.kernels import codes, loop, protocol, random
+from sparsezo.kernels import codes
 from sparsezo.kernels import coefficient as rules
-from sparsezo.kernels.jit import allocating_kernel as kernel
 
 PROBLEMS = {
     "chunking": lambda: literal.chunking(2),
@@ -17,13 +16,6 @@ PROBLEMS = {
     "rerank": lambda: literal.rerank(14),
 }
 MOST = 30  # outputs; pairs are the square of them
-
-
-@kernel
-def direction(task, params, x, R, y, other, work):
-    """work.D of outputs that were shown, as a late answer has it."""
-    protocol.sample(task, x, work.S, params.keys[random.OUTPUT], 3, work.y)
-    loop.sampled_gradient(task, params, x, 3, R, y, other, work)
 
 
 def expected_loss(p, q, losses):
@@ -41,39 +33,38 @@ def cross_entropy(p, q, losses):
     return -(1 - losses) @ np.where(p >= k, np.log(np.maximum(p, k)), p / k - 1 + np.log(k))
 
 
-OBJECTIVES = {
-    codes.FIRST_ORDER: expected_loss,
-    codes.PAIRWISE: pair_loss,
-    codes.CROSS_ENTROPY: cross_entropy,
-}
+OBJECTIVES = {codes.FIRST_ORDER: expected_loss, codes.PAIRWISE: pair_loss, codes.CROSS_ENTROPY: cross_entropy}
 
 
 def test_the_least_probability_is_what_the_objective_says():
     assert rules.LEAST_PROBABILITY == literal.LEAST
 
 
+def test_a_prompt_answer_counts_once_to_the_last_bit():
+    for chance in (0.0, -0.1, -700.3, -np.inf):
+        assert rules.late_factor(chance, chance) == 1.0
+
+
 @pytest.mark.parametrize("rule", OBJECTIVES, ids=["first-order", "pairwise", "cross-entropy"])
 @pytest.mark.parametrize("name", PROBLEMS)
 def test_the_mean_step_is_the_objective_s_gradient(name, rule):
+    """Of the direction as it is taken literally; test_steps.py has the loop's against it."""
     problem, rng = PROBLEMS[name](), np.random.default_rng(5)
-    params = literal.some_law(rng, rule, codes.SCORE)
     seen = []
     for x in range(problem.N):
-        outputs = problem.outputs[x].astype(np.int32)
+        outputs = problem.outputs[x]
         if not 1 < len(outputs) <= MOST:
             continue
         R, losses = len(problem.C[x]), problem.losses[x]
         S = rng.normal(0, 1, (R, problem.L)).astype(problem.dtype)
         p, q = (literal.probabilities(problem, x, sign * S.astype(float)) for sign in (1, -1))
-        work, mean = problem.room(fill=9), np.zeros(S.shape)
-        work.S[:R] = S
+        mean = np.zeros(S.shape)
         others = range(len(outputs)) if rule == codes.PAIRWISE else [0]
         for one in range(len(outputs)):
             for two in others:
                 chance = p[one] * (q[two] if rule == codes.PAIRWISE else 1)
                 c = rules.coefficient(rule, 1.0, 0.0, losses[one], losses[two], 0.0)
-                direction(problem.task, params, x, R, outputs[one], outputs[two], work)
-                mean += chance * c * work.D[:R]
+                mean += chance * c * literal.sampled_direction(problem, x, S.astype(float), rule, one, two)
         seen.append((p.min(), p.max()))
         eps = 1e-5
         for _ in range(10):

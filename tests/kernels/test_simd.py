@@ -10,7 +10,6 @@ import twins
 
 from sparsezo.kernels.inputs import products
 from sparsezo.kernels.jit import allocating_kernel as kernel
-from sparsezo.kernels.simd import combine_lanes
 
 
 class Rows(NamedTuple):
@@ -25,21 +24,8 @@ LANES = [1, 2, 3, 4, 7, 9, 16, 25]
 RANGES = [(0, 0), (0, 1), (3, 3), (2, 9), (0, 40), (17, 40)]
 
 
-def four_ways(lanes):
-    """combine_lanes with and without index and values; the number of lanes is a literal."""
-
-    @kernel
-    def call(table, index, value, first, last, out):
-        combine_lanes(lanes, table, None, None, first, last, out[0])
-        combine_lanes(lanes, table, index, None, first, last, out[1])
-        combine_lanes(lanes, table, None, value, first, last, out[2])
-        combine_lanes(lanes, table, index, value, first, last, out[3])
-
-    return call
-
-
 @kernel
-def four_ways_of_combine(table, index, value, first, last, out):
+def four_ways(table, index, value, first, last, out):
     products.combine(table, None, None, first, last, out[0])
     products.combine(table, index, None, first, last, out[1])
     products.combine(table, None, value, first, last, out[2])
@@ -55,14 +41,12 @@ def entries(lanes):
 
 
 @pytest.mark.parametrize("lanes", LANES)
-@pytest.mark.parametrize("which", ["combine_lanes", "combine"])
-def test_same_bits_as_the_plain_loop(lanes, which):
-    call = four_ways(lanes) if which == "combine_lanes" else four_ways_of_combine
+def test_same_bits_as_the_plain_loop(lanes):
     table, index, value = entries(lanes)
     for first, last in RANGES:
         out = np.full((5, lanes), np.nan, np.float32)  # what stood there is not to be added to
         out[4] = 77
-        call(table, index, value, first, last, out)
+        four_ways(table, index, value, first, last, out)
         for got, (i, v) in zip(out, [(None, None), (index, None), (None, value), (index, value)], strict=False):
             np.testing.assert_array_equal(got, twins.combine(table, i, v, first, last, lanes))
         assert (out[4] == 77).all()  # and nothing past the last lane is written

@@ -8,23 +8,19 @@ import numpy as np
 import pytest
 import twins
 from kernel_calls import supervise
-from question_calls import KEY, evidence, look, options, truth
-from test_questions import CHUNKS, TAG_SETS, Q, made, seen
+from question_calls import evidence, options, truth
+from test_questions import CHUNKS, TAG_SETS, Q, made, seen, simulated
 
-from sparsezo.kernels import answering, codes, protocol, random
+from sparsezo.kernels import codes, protocol, random
 from sparsezo.kernels.jit import allocating_kernel as kernel
 from sparsezo.questions import span_code, span_of
-from sparsezo.tasks.chunking.kernel import MISSING, ChunkGold
+from sparsezo.settings import Settings
+from sparsezo.tasks.chunking.kernels.task import MISSING, ChunkGold, chunk_task
 
 
 @kernel
 def span_chances(task, x, S, y, out):
-    return protocol.span_chances(task, x, S, y, out)
-
-
-@kernel
-def said(task, params, x, step, right, q):
-    return answering.said(task, params, x, step, right, q)
+    return protocol.span_chances(task, x, S, y[:0], y, out)
 
 
 def spans(path, tags):
@@ -94,45 +90,20 @@ def test_a_span_of_a_type_that_no_output_has_is_none():
         assert truth(gold, task, 0, codes.SPAN, codes.ABOUT_CHUNK, q, Q, Q) == expected
 
 
-@pytest.mark.parametrize("mode", [codes.UNSURE, codes.AT_RANDOM])
-def test_what_is_shown_is_the_best_span_there(mode):
-    R = 4
-    task, S, paths, p, _ = made("two types", 1, R, seed=6)
-    y, other = np.zeros(R, np.int32), np.zeros(R, np.int32)
-    asked = 0
-    for step in range(300):
-        q = np.zeros(4, np.int32)
-        if look(task, 0, S, codes.SPAN, codes.ABOUT_CHUNK, mode, KEY, step, q, y, other) == 0:
-            continue
-        asked += 1
-        inside = np.array([any(a <= q[0] and b >= q[2] for a, b, _ in spans(path, "two types")) for path in paths])
-        token = [i for i in range(R) if q[0] <= i <= q[2]]
-        best = {i: paths[np.where([seen(path, "two types")[i] != 4 for path in paths], p, 0).argmax()] for i in token}
-        assert inside.any()
-        assert any((q[0], q[2], q[1]) in spans(path, "two types") for path in best.values())
-    assert asked > 50
-
-
 def test_a_rater_who_errs_picks_an_answer_at_hand():
     task = made("two types", 2, 4, seed=1)[0]
     keys = np.array([random.stream_key(1, stream) for stream in random.STREAMS], np.uint64)
     settings = {"rule": codes.SPAN, "about": codes.ABOUT_CHUNK, "feedback": codes.FLIP, "noise": 0.2, "keys": keys}
-    params = _params(**settings)
+    params = Settings("span", None, 0.1, None, "adagrad").step_params()._replace(**settings)
     q, n = np.array([1, 2, 2, 0], np.int32), 6000
     at_hand = [span_code(1, 2, 0), span_code(1, 2, 2), float(codes.NO_SPAN)]
     assert options(task, 0, codes.SPAN, codes.ABOUT_CHUNK) == len(at_hand)
     for right, wrong in ((at_hand[0], at_hand[1:]), (span_code(0, 3, 2), at_hand)):
-        found = Counter(said(task, params, 0, step, right, q) for step in range(n))
+        found = Counter(simulated(task, params, 0, step, right, q) for step in range(n))
         share = 0.3 / len(at_hand)  # one answer in ten at hand is right by chance
         for answer in wrong:
             assert found.pop(answer) / n == pytest.approx(share, abs=5 * np.sqrt(share * (1 - share) / n))
         assert set(found) == {right}
-
-
-def _params(**given):
-    from sparsezo.settings import Settings
-
-    return Settings("span", None, 0.1, None, "adagrad").step_params()._replace(**given)
 
 
 @pytest.mark.parametrize("order", [1, 2])
@@ -178,8 +149,6 @@ def test_what_is_known_of_a_long_sentence_does_not_underflow():
     """From zero weights the tags of 400 tokens have probability 5^-399: no number of float32, or of float64 here."""
     R = 400
     kind, chunk_type, _ = TAG_SETS["two types"]
-    from sparsezo.tasks.chunking.kernel import chunk_task
-
     task = chunk_task(np.array([R]), np.array(kind, np.int8), np.array(chunk_type, np.int32), 4, order=2)
     S = np.zeros((R, 25), np.float32)
     z = np.full(R, 4, np.int16)

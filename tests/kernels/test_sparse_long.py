@@ -2,27 +2,18 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-
 import kernel_calls
 import numpy as np
 import pytest
 import twins
-from test_sparse import KEYS, build, each, random_matrices, table
+from test_sparse import KEYS, build, case, each, random_matrices, table
 
 from sparsezo.kernels.inputs import sparse
 
 
 @pytest.fixture(scope="module", params=[(False, 9), (True, 4), (True, 3)], ids=["ones-9", "values-4", "values-3"])
 def some(request):
-    with_values, L = request.param
-    inputs = build(random_matrices(with_values), with_values, L, factor_up_to=0)
-    R, M = int(np.diff(inputs.row_start).max()), int(np.diff(inputs.col_start).max())
-
-    def room(n):
-        return np.full((n, L), np.nan, np.float32)
-
-    return SimpleNamespace(inputs=inputs, N=len(inputs.row_start) - 1, L=L, R=R, M=M, room=room)
+    return case(*request.param, factor_up_to=0)
 
 
 def test_nothing_is_factored(some):
@@ -49,11 +40,6 @@ def test_only_inputs_beyond_the_limit_go_without(some):
     np.testing.assert_array_equal(most[long], np.minimum(R, np.diff(mixed.col_start))[long])
 
 
-def test_what_is_never_learned_from_needs_no_room():
-    inputs = build(random_matrices(False), False, 3, factor_up_to=0, learn=False)
-    assert all(array.size == 0 for array in inputs.scratch)
-
-
 def test_draw_is_u_itself(some):
     for x, _, _, cols in each(some):
         Z = some.room(some.M)
@@ -63,16 +49,11 @@ def test_draw_is_u_itself(some):
         assert np.isnan(Z[len(cols) :]).all()
 
 
-def active_columns(C, cols):
-    """C over its active columns, in the order of first use."""
-    return C[:, cols]
-
-
 def test_spread_is_c_times_u(some):
     for x, R, C, cols in each(some):
         u, V = table(some.M, some.L, 2), some.room(some.R)
         kernel_calls.spread(some.inputs, x, u, V)
-        np.testing.assert_allclose(V[:R], active_columns(C, cols) @ u[: len(cols)], rtol=1e-5, atol=1e-5)
+        np.testing.assert_allclose(V[:R], C[:, cols] @ u[: len(cols)], rtol=1e-5, atol=1e-5)
         assert np.isnan(V[R:]).all()
 
 
@@ -80,7 +61,7 @@ def test_projection_is_the_part_that_the_scores_see(some):
     for x, R, C, cols in each(some):
         u, D = table(some.M, some.L, 2), some.room(some.R)
         kernel_calls.see(some.inputs, x, u, D)
-        A = active_columns(C, cols)
+        A = C[:, cols]
         P = np.linalg.pinv(A, rcond=1e-9) @ A if len(cols) else np.zeros((0, 0))
         np.testing.assert_allclose(A.T @ D[:R], P @ u[: len(cols)], rtol=1e-4, atol=1e-4)
         assert np.isnan(D[R:]).all()

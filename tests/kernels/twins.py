@@ -88,7 +88,7 @@ def active(inputs, x):
 
 
 def move(C, cols, c, h, D, U, W, q):
-    """(W, q) after W += c (C' D + U), or Adagrad's form of it where q is given: DESIGN 2.4. U None: C' D alone."""
+    """(W, q) after W += c (C' D + U), or Adagrad's form of it where q is given: design 2.4. U None: C' D alone."""
     direction = C.T @ D
     if U is not None:
         direction[cols] += U
@@ -141,6 +141,24 @@ def path_probabilities(P, R, K, start):
     """(all paths, p of each), by enumeration."""
     paths = all_paths(R, K)
     return paths, softmax(np.tensordot(features(paths, K, start), P[:R].astype(float), 2))
+
+
+def pair_marginals(P, K):
+    """Of tag bigrams (R x K^2), in logs and float64; the tag before the first token is the last one."""
+    R = len(P)
+    P = P.astype(float).reshape(R, K, K)
+    forward, backward = np.zeros((R, K)), np.zeros((R, K))
+    forward[0] = P[0, K - 1]
+    for i in range(1, R):
+        forward[i] = np.logaddexp.reduce(forward[i - 1][:, None] + P[i], axis=0)
+    for i in range(R - 2, -1, -1):
+        backward[i] = np.logaddexp.reduce(P[i + 1] + backward[i + 1], axis=1)
+    total = np.logaddexp.reduce(forward[-1])
+    out = np.zeros((R, K, K))
+    out[0, K - 1] = np.exp(forward[0] + backward[0] - total)
+    for i in range(1, R):
+        out[i] = np.exp(forward[i - 1][:, None] + P[i] + backward[i] - total)
+    return out.reshape(R, K * K)
 
 
 def score_features(paths, K, start, order, bigram_attributes=False):
@@ -242,4 +260,5 @@ class LiteralChunking:
 
 def no_questions():
     """The part of a State that rules without questions leave empty."""
-    return {"questions": np.zeros((0, 0), np.int32), "about": np.zeros(0, np.int32), "said": np.zeros(0)}
+    asked = {"questions": np.zeros((0, 0), np.int32), "about": np.zeros(0, np.int32)}
+    return {**asked, "said": np.zeros(0), "errors": np.zeros((0, 2))}

@@ -4,47 +4,10 @@ from __future__ import annotations
 
 import random
 
-from sparsezo.tasks.chunking.documents import Document, Span
+from sparsezo.tasks.chunking.io.documents import Document, Span
 
-FIRST = [
-    "Ada",
-    "Bela",
-    "Carla",
-    "Dario",
-    "Edith",
-    "Femi",
-    "Goran",
-    "Hana",
-    "Ivo",
-    "Jutta",
-    "Kemal",
-    "Lena",
-    "Mika",
-    "Nadia",
-    "Otto",
-    "Priya",
-    "Ramon",
-    "Selma",
-    "Tariq",
-    "Ute",
-]
-LAST = [
-    "Almström",
-    "Brekke",
-    "Castell",
-    "Dvorak",
-    "Eskola",
-    "Ferrante",
-    "Grabow",
-    "Hollis",
-    "Ito",
-    "Jansen",
-    "Kovač",
-    "Lindqvist",
-    "Moreau",
-    "Novak",
-    "Okoye",
-]
+FIRST = "Ada Bela Carla Dario Edith Femi Goran Hana Ivo Jutta Kemal Lena Mika Nadia Otto Priya Ramon Selma Tariq Ute"
+LAST = "Almström Brekke Castell Dvorak Eskola Ferrante Grabow Hollis Ito Jansen Kovač Lindqvist Moreau Novak Okoye"
 PLACES = ["Altenau", "Port Ellery", "San Telmo", "Vestvik", "Lower Hadley", "Qarabad", "Mirny Log", "Castelrosso"]
 FIRMS = ["Halden Bank", "Orbis", "Northgate Rail", "Pella & Sons", "Vantora", "the Harbour Trust", "Kestrel Labs"]
 TEMPLATES = [
@@ -83,5 +46,5 @@ def made_news(n: int, seed: int) -> list[Document]:
 
 def _name(kind: str, chance: random.Random) -> str:
     if kind == "PER":
-        return f"{chance.choice(FIRST)} {chance.choice(LAST)}"
+        return f"{chance.choice(FIRST.split())} {chance.choice(LAST.split())}"
     return chance.choice(PLACES if kind == "LOC" else FIRMS)

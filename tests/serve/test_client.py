@@ -93,7 +93,7 @@ def test_a_passing_fault_is_tried_again_with_the_same_nonce(session, learner, mo
     told = [call for call in session.calls if call[0] == "tell"]
     assert len(told) == 2
     assert told[0] == told[1]
-    assert len(told[0][-1]) == 16  # the nonce
+    assert len(told[0][-2]) == 16  # the nonce
     session.fail = Refused("a moment", "too-many")
     learner.ask()
     assert waited == [0.1, 0.1]

@@ -6,21 +6,18 @@ import csv
 import io
 import json
 import shutil
-import sqlite3
 from dataclasses import replace
 
 import numpy as np
 import pytest
-from sessions import answered, made, opened, someone, weights
+from sessions import answered, made, opened, row_of, someone, weights
 
-from sparsezo.errors import DataError, SparsezoError, UsageError
 from sparsezo.model import load_model
 from sparsezo.questions import Question
 from sparsezo.serve import folder as folders
-from sparsezo.serve.log import EventRow, Log
-from sparsezo.serve.replay import replay
-from sparsezo.tasks.chunking import serving
-from sparsezo.tasks.chunking.conll import read_conll
+from sparsezo.serve.online_model import replay
+from sparsezo.tasks.chunking.io.conll import read_conll
+from sparsezo.tasks.chunking.serving import SERVING
 
 
 def exported(session, what):
@@ -78,14 +75,6 @@ def test_flags_are_listed_and_exported_with_their_questions_in_words(tmp_path):
     assert rows[0]["at"] <= rows[1]["at"]
 
 
-def test_audits_are_marked(tmp_path):
-    with opened(tmp_path / "s", audit=30, max_ahead=1) as session:
-        ann = someone(session)
-        answered(session, ann, 100)
-        rows = [json.loads(line) for line in exported(session, "answers.jsonl")[1].splitlines()]
-        assert sum(row["audit"] for row in rows) == len(session.audit_table()) > 0
-
-
 @pytest.mark.parametrize("name", ["rerank", "text", "chunking"])
 def test_pairs_have_what_was_chosen_and_what_was_not(tmp_path, name):
     n = len(made(name)[1])
@@ -113,7 +102,7 @@ def test_the_corpus_tells_answers_from_guesses(tmp_path):
         certain = {}
         for k in range(30):
             question = session.ask(ann)[0]
-            row = session.desk.row(int(question["id"][1:]))
+            row = row_of(session, question)
             answer = ["yes", "no", "B-NP", "O", "I-NP"][k % 5]
             session.tell(ann, question["id"], answer)
             if answer != "no":
@@ -135,7 +124,7 @@ def test_a_guess_that_contradicts_an_answer_gives_way(tmp_path):
     task, data = made("chunking")
     question = Question("", 0, 0, "part", "token", (2, 0, 2, 0), (), 1.0, (), ())
     outside = np.full(data.n_tokens, task.tags.index("O"), np.int32)
-    lines = list(serving.annotated(task, data, outside, [(question, "label", "I-NP")]))
+    lines = list(SERVING.annotated(task, data, outside, [(question, "label", "I-NP")]))
     rows = [line.split() for line in lines[: int(data.offsets[1])]]
     assert [row[-2:] for row in rows[:4]] == [
         ["O", "guess"],
@@ -144,11 +133,11 @@ def test_a_guess_that_contradicts_an_answer_gives_way(tmp_path):
         ["O", "guess"],
     ]
     about_chunk = replace(question, about="chunk", numbers=(1, 0, 3, 0))
-    lines = list(serving.annotated(task, data, outside, [(about_chunk, "part", "yes")]))
+    lines = list(SERVING.annotated(task, data, outside, [(about_chunk, "part", "yes")]))
     marks = [line.split()[-2:] for line in lines[:5]]
     assert marks[1:4] == [["B-NP", "answered"], ["I-NP", "answered"], ["I-NP", "answered"]]
     assert marks[4][1] == "guess"
-    assert list(serving.annotated(task, data, outside, [(question, "part", "no")]))[2].split()[-1] == "guess"
+    assert list(SERVING.annotated(task, data, outside, [(question, "part", "no")]))[2].split()[-1] == "guess"
 
 
 def test_the_corpus_of_documents_is_class_text_and_mark(tmp_path):
@@ -156,7 +145,7 @@ def test_the_corpus_of_documents_is_class_text_and_mark(tmp_path):
         ann = someone(session)
         question = session.ask(ann)[0]
         session.tell(ann, question["id"], "yes")
-        x = session.desk.row(1).x
+        x = session.queue.row(1).x
         lines = exported(session, "corpus")[1].splitlines()
         assert len(lines) == len(made("text")[1])
         assert lines[x].split("\t")[::2] == [question["shown"]["class"], "answered"]
@@ -184,59 +173,9 @@ def test_the_model_is_that_of_a_replay_file_by_file(tmp_path, name):
     assert (tmp_path / "again.szo").read_bytes() == (tmp_path / "model.szo").read_bytes()
 
 
-def test_an_unknown_export_is_refused(tmp_path):
-    with opened(tmp_path / "s") as session, pytest.raises(UsageError, match=r"answers\.csv"):
-        session.export("../etc")
-
-
 def test_no_label_of_the_inputs_is_kept(tmp_path):
     _, data = made("chunking")
     assert data.tags is not None
     with opened(tmp_path / "s"):
         pass
     assert folders.read(tmp_path / "s").data.tags is None
-
-
-def test_the_log_refuses_to_be_changed(tmp_path):
-    with opened(tmp_path / "s") as session:
-        ann = someone(session)
-        answered(session, ann, 1)
-    with sqlite3.connect(tmp_path / "s" / "log.sqlite") as log:
-        for table in ("events", "questions", "people", "tokens", "meta"):
-            column = {"events": "person", "questions": "person", "people": "name", "tokens": "person"}.get(table, "key")
-            for change in (f"UPDATE {table} SET {column} = 7", f"DELETE FROM {table}"):
-                with pytest.raises(sqlite3.IntegrityError, match="only added to"):
-                    log.execute(change)
-    log.close()
-
-
-def test_a_row_that_cannot_be_added_leaves_none_of_its_group(tmp_path):
-    with opened(tmp_path / "s") as session:
-        log = session.log
-        good = EventRow(1, 0.0, "pause", 0)
-        with pytest.raises(SparsezoError):
-            log.add([good, EventRow(1, 0.0, "pause", 0)])
-        assert log.events() == []
-
-
-@pytest.mark.parametrize("damage", ["empty", "text", "cut", "version", "gone"])
-def test_a_log_that_is_none_is_said_so_in_one_line(tmp_path, damage):
-    with opened(tmp_path / "s"):
-        pass
-    path = tmp_path / "s" / "log.sqlite"
-    raw = path.read_bytes()
-    if damage == "version":
-        with sqlite3.connect(path) as log:
-            log.execute("DROP TRIGGER meta_no_update")
-            log.execute("UPDATE meta SET value = '9' WHERE key = 'version'")
-        log.close()
-    elif damage == "gone":
-        path.unlink()
-    else:
-        path.write_bytes({"empty": b"", "text": b"hello\n" * 1000, "cut": raw[: len(raw) // 2]}[damage])
-    with pytest.raises((DataError, SparsezoError)) as error:
-        replay(tmp_path / "s")
-    assert "\n" not in str(error.value)
-    if damage != "gone":
-        with pytest.raises(SparsezoError):
-            Log(path)

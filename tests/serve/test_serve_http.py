@@ -16,19 +16,20 @@ from sessions import opened
 from stand_in import TOKENS, StandIn
 
 from sparsezo.errors import UsageError
-from sparsezo.serve import guard, server
-from sparsezo.serve.app import create_app
+from sparsezo.serve import server
+from sparsezo.serve.app import LOOPBACK, App, RateLimit
 from sparsezo.serve.client import RemoteLearner
 from sparsezo.serve.server import Server
-from sparsezo.tasks.chunking.generate import chunking_columns, generate_chunking
+from sparsezo.tasks.chunking.synthetic import chunking_columns, generate_chunking
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "answer_from_gold.py"
 
 
-def test_the_example_person_teaches_over_http(serving, tmp_path, monkeypatch, capsys):
+@pytest.mark.parametrize("rule", ["part", "review"])
+def test_the_example_person_teaches_over_http(serving, tmp_path, monkeypatch, capsys, rule):
     gold = tmp_path / "gold.txt"
     gold.write_text(chunking_columns(generate_chunking(150, 1)))
-    with opened(tmp_path / "session", audit=20) as session:
+    with opened(tmp_path / "session", given={"rule": rule}, audit=20) as session:
         token = session.add_person("Ann")["token"]
         serving(session)
         monkeypatch.setattr(sys, "argv", ["x", f"{session.url}/#{token}", str(gold), "60"])
@@ -66,8 +67,11 @@ TRIED = settings(
 def test_nothing_that_the_schema_allows_or_forbids_breaks_the_service(tmp_path):
     with opened(tmp_path / "s", audit=10, overlap=0.5) as session:
         headers = {"Authorization": f"Bearer {session.add_person('Boss', admin=True)['token']}"}
-        app = create_app(session, None)
-        app.buckets = guard.Buckets(rate=1e9, burst=1e9)
+        session.model.warm_up()  # a call waits ten seconds, and for no compiler
+        for what in ("corpus", "spans-jsonl"):
+            session.export(what)
+        app = App(session, None)
+        app.rate_limit = RateLimit(rate=1e9, burst=1e9)
         schema = schemathesis.openapi.from_asgi("/api/openapi.json", app)
         seen: set[tuple[str, int]] = set()
 
@@ -87,7 +91,7 @@ def test_nothing_that_the_schema_allows_or_forbids_breaks_the_service(tmp_path):
                 cases = operation.as_strategy(generation_mode=mode)
                 with contextlib.suppress(Unsatisfiable):  # nothing that this call would forbid
                     TRIED(given(case=cases)(tried))()
-    assert len(operations) == 15
+    assert len(operations) == 17
     assert {("/api/ask", 200), ("/api/ask", 422), ("/api/skip", 200), ("/api/flag", 200), ("/api/tell", 422)} <= seen
 
 
@@ -160,7 +164,7 @@ def test_a_port_that_is_taken_is_said_in_one_line():
 
 
 def test_only_on_this_machine_are_names_checked():
-    for host, wanted in (("127.0.0.1", guard.LOOPBACK), ("localhost", guard.LOOPBACK), ("0.0.0.0", None)):
+    for host, wanted in (("127.0.0.1", LOOPBACK), ("localhost", LOOPBACK), ("0.0.0.0", None)):
         made = Server(StandIn(), host)
         made.socket.close()
         assert made.config.app.hosts == wanted

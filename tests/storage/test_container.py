@@ -12,12 +12,12 @@ import numpy as np
 import pytest
 
 from sparsezo import __version__
-from sparsezo.errors import DamagedError, DataError, SparsezoError
+from sparsezo.errors import DamagedError, DataError
 from sparsezo.model import load_model
 from sparsezo.settings import Settings
 from sparsezo.storage import container
 from sparsezo.storage.container import read_container, write_container
-from sparsezo.tasks.chunking.generate import chunking_corpus
+from sparsezo.tasks.chunking.synthetic import chunking_corpus
 from sparsezo.tasks.chunking.task import Chunking
 from sparsezo.tasks.loading import Data
 from sparsezo.training import Training
@@ -52,23 +52,6 @@ def test_anyone_with_numpy_can_read_it(model_file):
         assert b'"task": "chunking"' in arrays["meta"].tobytes()
 
 
-@pytest.mark.parametrize("place", [0.2, 0.5, 0.8, 0.999])
-def test_a_damaged_file_is_refused(model_file, place):
-    content = bytearray(model_file.read_bytes())
-    for at in range(int(len(content) * place), int(len(content) * place) + 8):
-        content[min(at, len(content) - 1)] ^= 0xFF
-    model_file.write_bytes(content)
-    with pytest.raises(DataError, match=r"model\.szo: is (damaged|not a sparsezo model)"):
-        load_model(model_file)
-
-
-@pytest.mark.parametrize("size", [0, 3, 100, 5000])
-def test_a_cut_off_file_is_refused(model_file, size):
-    model_file.write_bytes(model_file.read_bytes()[:size])
-    with pytest.raises(DataError, match=r"is (damaged|not a sparsezo model)"):
-        load_model(model_file)
-
-
 def test_foreign_files_are_refused(tmp_path, model_file):
     text = tmp_path / "text"
     text.write_text("hello\n")
@@ -84,7 +67,7 @@ def test_foreign_files_are_refused(tmp_path, model_file):
         (other, foreign),
         (zipped, foreign),
         (checkpoint, "is a sparsezo checkpoint, not a model"),
-        (tmp_path, "is a folder; name the model file in it"),
+        (tmp_path, "is a folder; name a file in it"),
         (tmp_path / "none", "no such file; check the path"),
     ]:
         with pytest.raises(DataError) as caught:
@@ -160,49 +143,6 @@ def test_a_head_that_is_not_ours(tmp_path, meta):
     assert str(caught.value) == f"{tmp_path / 'some.szo'}: {message}"
 
 
-@pytest.mark.parametrize("meta", [b"{", b"\xff\xfe"])
-def test_a_head_that_cannot_be_read_is_damage(tmp_path, meta):
-    write_npz(tmp_path / "some.szo", meta)
-    with pytest.raises(DataError, match=r"is damaged \(.*\); make it anew or copy it again"):
-        read_container(tmp_path / "some.szo", "model")
-
-
-def test_the_head_is_checked_before_the_arrays_are_read(tmp_path):
-    """Another kind of file is called so, even where this version could not read its arrays."""
-    write_npz(tmp_path / "some.szo", {**HEAD, "kind": "checkpoint"}, W=np.array([None]))
-    with pytest.raises(DataError) as caught:
-        read_container(tmp_path / "some.szo", "model")
-    assert str(caught.value) == f"{tmp_path / 'some.szo'}: is a sparsezo checkpoint, not a model"
-
-
-@pytest.mark.parametrize(
-    ("error", "said"),
-    [(PermissionError(13, "Permission denied"), "Permission denied"), (OSError("odd"), "odd")],
-)
-def test_what_may_not_be_read(tmp_path, monkeypatch, error, said):
-    def refuse(*_args):
-        raise error
-
-    monkeypatch.setattr(container, "open", refuse, raising=False)
-    with pytest.raises(DataError) as caught:
-        read_container(tmp_path / "secret", "model")
-    assert str(caught.value) == f"{tmp_path / 'secret'}: cannot be read ({said})"
-
-
-def test_a_full_disk_leaves_nothing_behind(tmp_path, monkeypatch):
-    path = tmp_path / "model.szo"
-    path.write_bytes(b"the old one")
-
-    def full(*_args, **_kwargs):
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(np, "savez", full)
-    with pytest.raises(SparsezoError, match=r"model\.szo: cannot be written \(No space left on device\); free some"):
-        write_container(path, "model", {}, {"W": np.zeros(3)})
-    assert path.read_bytes() == b"the old one"
-    assert [p.name for p in tmp_path.iterdir()] == ["model.szo"]
-
-
 # Crafted files: everything is right but one thing
 
 
@@ -251,18 +191,12 @@ def test_packed_files_are_read_too(tmp_path):
     ("members", "why"),
     [
         ([("meta.npy", b"hello"), GOOD], "meta.npy is no array of numbers"),
-        ([("meta.npy", b""), GOOD], "meta.npy is no array of numbers"),
-        ([GOOD_HEAD, ("W.npy", b"1 2 3")], "W.npy is no array of numbers"),
         ([GOOD_HEAD, ("W.txt", b"1 2 3")], "a member 'W.txt'"),
-        ([GOOD_HEAD, (".npy", GOOD[1])], "a member '.npy'"),
         ([GOOD_HEAD, GOOD, GOOD], "a member 'W.npy'"),
         ([GOOD_HEAD, ("W.npy", GOOD[1] + b"x")], r"W.npy is not as long as its shape \(2, 3\) says"),
         ([GOOD_HEAD, ("W.npy", GOOD[1][:-1])], r"W.npy is not as long as its shape \(2, 3\) says"),
         ([GOOD_HEAD, ("W.npy", npy(np.zeros(3, complex)))], "W.npy is of type c16"),
-        ([GOOD_HEAD, ("W.npy", npy(np.array(["a", "b"])))], "W.npy is of type U1"),
         ([GOOD_HEAD, ("W.npy", npy(np.zeros(3, [("a", "i4")])))], "W.npy is no array of numbers"),
-        ([GOOD_HEAD, ("W.npy", npy(np.array([None])))], "W.npy is no array of numbers"),
-        ([GOOD_HEAD, ("W.npy", npy(np.zeros(3, "M8[s]")))], "W.npy is no array of numbers"),
         ([GOOD_HEAD, ("W.npy", GOOD[1].replace(b"(2, 3)", b"(9, 9)"))], r"W.npy is not as long as its shape"),
         ([GOOD_HEAD, ("W.npy", GOOD[1].replace(b"(2, 3)", b"(-2,-3"))], "W.npy is no array of numbers"),
     ],
@@ -273,10 +207,10 @@ def test_members_that_are_no_arrays(tmp_path, members, why):
 
 @pytest.mark.parametrize(
     "text",
-    [b"[" * 100_000, b'{"a": ' * 100_000, b'{"a": ' + b"9" * 5000 + b"}", b'{"a": "\\ud800", "format": "sparsezo"}'],
+    [b"[" * 100_000, b'{"a": ' + b"9" * 5000 + b"}", b'{"a": "\\ud800", "format": "sparsezo"}', b"{", b"\xff\xfe"],
 )
 def test_heads_that_json_chokes_on(tmp_path, text):
-    """Brackets without end, a number of 5,000 digits, half a character."""
+    """Brackets without end, a number of 5,000 digits, half a character, a head that ends early, no text."""
     assert refused(zipped(tmp_path / "some.szo", [("meta.npy", npy(np.frombuffer(text, np.uint8))), GOOD]))
 
 
@@ -306,32 +240,20 @@ def test_arrays_come_back_in_this_machines_order_and_in_c_order(tmp_path):
         np.testing.assert_array_equal(read_container(path, "model")[1]["W"], W)
 
 
-def with_member(path, name, content):
-    """The file with one member replaced, and the zip's own sums put right."""
-    with zipfile.ZipFile(path) as archive:
-        members = [(each, content if each == name else archive.read(each)) for each in archive.namelist()]
-    return zipped(path, members)
-
-
 def test_a_flipped_bit_that_the_zip_does_not_notice(tmp_path):
     path = tmp_path / "some.szo"
     given = np.arange(10, dtype=np.int64)
     write_container(path, "model", {"task": "chunking"}, {"W": given, "v": given})
-    other = given.copy()
-    other[3] ^= 1
-    assert refused(with_member(path, "W.npy", npy(other))) == "the check sum of W is wrong"
-    write_container(path, "model", {"task": "chunking"}, {"W": given, "v": given})
-    assert refused(with_member(path, "W.npy", npy(given.reshape(2, 5)))) == "the check sum of W is wrong"
-    write_container(path, "model", {"task": "chunking"}, {"W": given, "v": given})
-    assert refused(with_member(path, "W.npy", npy(given.view(np.uint64)))) == "the check sum of W is wrong"
-    write_container(path, "model", {"task": "chunking"}, {"W": given, "v": given})
     with zipfile.ZipFile(path) as archive:
         members = {name: archive.read(name) for name in archive.namelist()}
-    less = {name: content for name, content in members.items() if name != "v.npy"}
+    other = given.copy()
+    other[3] ^= 1
+    for wrong in (other, given.reshape(2, 5), given.view(np.uint64)):
+        assert refused(zipped(path, {**members, "W.npy": npy(wrong)}.items())) == "the check sum of W is wrong"
+    more, less = {**members, "x.npy": members["v.npy"]}, dict(members)
+    del less["v.npy"]
     assert refused(zipped(path, less.items())) == "v is missing or does not belong to it"
-    assert (
-        refused(zipped(path, {**members, "x.npy": members["v.npy"]}.items())) == "x is missing or does not belong to it"
-    )
+    assert refused(zipped(path, more.items())) == "x is missing or does not belong to it"
     head = members["meta.npy"].replace(b'"chunking"', b'"chunkinG"')
     assert refused(zipped(path, {**members, "meta.npy": head}.items())) == "the check sum of its head is wrong"
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sparsezo.storage.sorted_texts import LONGEST, SortedTexts
+from sparsezo.storage.texts import LONGEST, SortedTexts
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=12) | st.text("ab", max_size=8)
 

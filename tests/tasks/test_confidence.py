@@ -7,12 +7,11 @@ import itertools
 import numpy as np
 import pytest
 
-from sparsezo.decoding import confidence, predict
-from sparsezo.tasks.chunking.conll import Corpus, read_conll
-from sparsezo.tasks.chunking.crfsuite import read_crfsuite
-from sparsezo.tasks.chunking.generate import chunking_columns, chunking_corpus, generate_chunking
+from sparsezo.learner import confidence, predict
+from sparsezo.tasks.chunking.io.conll import Corpus
+from sparsezo.tasks.chunking.synthetic import chunking_corpus
 from sparsezo.tasks.chunking.task import Chunking
-from sparsezo.tasks.text.generate import generate_text
+from sparsezo.tasks.text.synthetic import generate_text
 from sparsezo.tasks.text.task import TextClassification
 
 
@@ -67,38 +66,3 @@ def test_a_document_against_its_softmax():
     S = data.matrix @ W
     expected = [log_probability(max(row), row.tolist()) for row in S.astype(float)]
     np.testing.assert_allclose(confidence(task.problem(data), W), expected, atol=1e-4)
-
-
-def test_sentences_are_taken_in_the_order_asked_for(tmp_path):
-    path = tmp_path / "train.txt"
-    path.write_text(chunking_columns(generate_chunking(6, 1)))
-    corpus = read_conll(path)
-    some = corpus.take([4, 1])
-    parts = [corpus[4:5], corpus[1:2]]
-    assert some.tags == parts[0].tags + parts[1].tags
-    assert [list(column) for column in some.columns] == [
-        a + b for a, b in zip(*(p.columns for p in parts), strict=True)
-    ]
-    assert some.offsets.tolist() == [0, parts[0].n_tokens, parts[0].n_tokens + parts[1].n_tokens]
-    assert some.where(0) == parts[0].where(0)
-    assert len(corpus.take([])) == 0
-
-
-def test_listed_attributes_go_with_their_tokens(tmp_path):
-    path = tmp_path / "train.crf"
-    path.write_text("B\ta:2\tb\nO\tc\n\nB\tb\n\nO\td\te:3\nO\ta\n")
-    corpus = read_crfsuite(str(path))
-    some = corpus.take([2, 0])
-
-    def named(each):
-        return [
-            [
-                (each.listed.names[each.listed.ids[j]], each.listed.values[j])
-                for j in range(*each.listed.starts[i : i + 2])
-            ]
-            for i in range(len(each.tags))
-        ]
-
-    whole = named(corpus)
-    assert named(some) == whole[3:5] + whole[0:2]
-    assert some.tags == ["O", "O", "B", "O"]

@@ -7,10 +7,10 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from sparsezo.tasks.chunking.generate import chunking_corpus
 from sparsezo.tasks.chunking.metric import counts_by_sentence, score_chunks, tokens_by_sentence
+from sparsezo.tasks.chunking.synthetic import chunking_corpus
 from sparsezo.tasks.chunking.task import Chunking
-from sparsezo.tasks.counts import METRICS
+from sparsezo.tasks.metrics import METRICS
 from sparsezo.tasks.rerank.metric import corpus_bleu_from_statistics, list_statistics
 
 RNG = np.random.default_rng(7)
@@ -53,6 +53,6 @@ def test_bleu_of_sums_is_sacrebleus(words):
         rows = [list_statistics([" ".join(a)], [" ".join(b)])[0] for a, b in zip(sentences, others, strict=True)]
         for chosen in (slice(None), slice(0, 1), [1, 1, 4]):
             some = np.array(rows)[chosen]
-            theirs = corpus_bleu_from_statistics(some).bleu
+            theirs = corpus_bleu_from_statistics(some)
             assert METRICS["bleu"](some.sum(axis=0)) == pytest.approx(theirs, abs=1e-9)
     assert METRICS["bleu"](np.zeros((3, 2, 10))).shape == (3, 2)

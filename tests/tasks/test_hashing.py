@@ -14,16 +14,16 @@ from sparsezo.model import Model, load_model
 from sparsezo.options import make_options
 from sparsezo.settings import Settings
 from sparsezo.tasks import hashing
-from sparsezo.tasks.chunking.conll import Corpus
-from sparsezo.tasks.chunking.crfsuite import read_crfsuite
-from sparsezo.tasks.chunking.generate import chunking_corpus
+from sparsezo.tasks.chunking.features.templates import parse_templates
+from sparsezo.tasks.chunking.io.conll import Corpus
+from sparsezo.tasks.chunking.io.crfsuite import read_crfsuite
 from sparsezo.tasks.chunking.options import ChunkingOptions
+from sparsezo.tasks.chunking.synthetic import chunking_corpus
 from sparsezo.tasks.chunking.task import Chunking
-from sparsezo.tasks.chunking.templates import parse_templates
-from sparsezo.tasks.text.documents import read_documents
-from sparsezo.tasks.text.options import TextOptions
+from sparsezo.tasks.text.io.documents import read_documents
+from sparsezo.tasks.text.spec import TextOptions
 from sparsezo.tasks.text.task import TextClassification
-from sparsezo.warm_start import joined
+from sparsezo.training import joined
 
 LAST = 2**64 - 1
 TRAIN = Corpus("t", (["a", "b", "a"], ["X", "Y", "X"]), ["B-NP", "I-NP", "O"], np.array([0, 2, 3]))
@@ -79,15 +79,6 @@ def test_templates_of_one_text_share_rows_and_parts_stay_apart() -> None:
     assert columns[1] != columns[3]  # a/b, c and a, b/c
 
 
-def test_a_corpus_has_the_same_rows_whatever_stands_beside_it() -> None:
-    """Streaming relies on it: codes are made anew for every corpus, rows are not."""
-    corpus = chunking_corpus(60, seed=3)
-    task, corpus = Chunking.fit(corpus, hash_bits=14)
-    whole = task.problem(corpus).inputs
-    tokens = corpus.offsets[40]
-    assert np.array_equal(whole.columns[whole.row_ptr[tokens] :], task.problem(corpus[40:]).inputs.columns)
-
-
 def test_without_collisions_a_hashed_run_is_the_exact_one() -> None:
     """The same weights under other numbers: learning does not care where a row stands."""
     corpus = chunking_corpus(30, seed=1)
@@ -141,9 +132,8 @@ def test_order_1_keeps_its_tag_bigrams_apart_from_the_table() -> None:
     assert set((inside // K).tolist()) == {row(10, "b0:%", "X"), row(10, "b0:%", "Y")}
 
 
-def test_listed_attributes_are_hashed_by_name(tmp_path) -> None:  # type: ignore[no-untyped-def]
-    path = tmp_path / "t.crfsuite"
-    path.write_text("B-NP\tw=a\tlong:0.5\nO\tw=b\n\nO\tw=a\n\n")
+def test_listed_attributes_are_hashed_by_name(put) -> None:  # type: ignore[no-untyped-def]
+    path = put("t.crfsuite", "B-NP\tw=a\tlong:0.5\nO\tw=b\n\nO\tw=a\n\n")
     task, corpus = Chunking.fit(read_crfsuite(path), hash_bits=15)
     inputs = task.problem(corpus).inputs
     assert inputs.columns.tolist() == [hashed(name) % 2**15 for name in ("w=a", "long", "w=b", "w=a")]
@@ -208,19 +198,10 @@ def test_a_hashed_model_starts_another_of_the_same_bits_and_labels() -> None:
     exact, _ = Chunking.fit(TRAIN, only="NP")
     with pytest.raises(UsageError, match="has no `hash_bits`"):
         joined(Model(exact, np.zeros((exact.n_features, 9), np.float32), {}, {}), same)
-    more, _ = Chunking.fit(chunking_corpus(20, seed=1), order=1, hash_bits=10)
-    with pytest.raises(UsageError, match="other labels"):
-        joined(model, more)
-
-
-def test_with_hash_bits_labels_must_be_the_same_and_in_the_same_order() -> None:
-    """Rows and columns are as many, and each column would be taken for another label."""
-    task, _ = Chunking.fit(TRAIN, hash_bits=10)
     other, _ = Chunking.fit(replace(TRAIN, tags=["B-VP", "I-VP", "O"]), hash_bits=10)
-    assert (task.n_features, task.n_labels) == (other.n_features, other.n_labels)
-    W = np.ones((task.n_features, task.n_labels), np.float32)
+    assert (task.n_features, task.n_labels) == (other.n_features, other.n_labels)  # as many: each would be another's
     with pytest.raises(UsageError, match="the model to start from has other labels than 'B-VP B-VP'"):
-        joined(Model(task, W, {}, {}), other)
+        joined(model, other)
 
 
 def test_lone_surrogates_are_hashed_as_they_are() -> None:
@@ -238,9 +219,8 @@ def test_lone_surrogates_are_hashed_as_they_are() -> None:
 
 
 @pytest.fixture
-def documents(tmp_path):  # type: ignore[no-untyped-def]
-    path = tmp_path / "t.tsv"
-    path.write_text("sci\tstar star light\nrec\tball game\nsci\tlight years\nrec\t!\n")
+def documents(put):  # type: ignore[no-untyped-def]
+    path = put("t.tsv", "sci\tstar star light\nrec\tball game\nsci\tlight years\nrec\t!\n")
     return read_documents(path)
 
 
@@ -256,13 +236,12 @@ def test_hashed_documents_are_the_exact_ones_under_other_numbers(documents) -> N
     assert (table.seen(documents).matrix.toarray() == hashed_ones.matrix.toarray()).all()
 
 
-def test_words_on_one_row_count_as_one_word(tmp_path) -> None:  # type: ignore[no-untyped-def]
+def test_words_on_one_row_count_as_one_word(put) -> None:  # type: ignore[no-untyped-def]
     words = [f"word{k}" for k in range(3000)]
     rows = hashing.rows_of(words, 10).tolist()
     first = next(k for k in range(1, 3000) if rows[k] in rows[:k])
     other = rows.index(rows[first])
-    path = tmp_path / "t.tsv"
-    path.write_text(f"a\t{words[first]} {words[other]}\nb\t{words[first]} {words[first]}\n")
+    path = put("t.tsv", f"a\t{words[first]} {words[other]}\nb\t{words[first]} {words[first]}\n")
     _, prepared = TextClassification.fit(read_documents(path), hash_bits=10)
     X = prepared.matrix
     assert X.indices.tolist() == [rows[first]] * 2
@@ -271,7 +250,7 @@ def test_words_on_one_row_count_as_one_word(tmp_path) -> None:  # type: ignore[n
 
 def test_counting_in_pieces_is_counting_at_once(documents) -> None:  # type: ignore[no-untyped-def]
     task, prepared = TextClassification.fit(documents, hash_bits=12)
-    from sparsezo.tasks.text.hashed import HashedVectoriser
+    from sparsezo.tasks.text.features.tfidf import HashedVectoriser
 
     pieces = HashedVectoriser(12)
     for k in range(4):
@@ -280,21 +259,19 @@ def test_counting_in_pieces_is_counting_at_once(documents) -> None:  # type: ign
     assert pieces.settings == task.vectoriser.settings
 
 
-def test_a_hashed_text_model_is_saved_and_predicts_the_same(tmp_path, documents) -> None:  # type: ignore[no-untyped-def]
+def test_a_hashed_text_model_is_saved_and_predicts_the_same(tmp_path, put, documents) -> None:  # type: ignore[no-untyped-def]
     task, _ = TextClassification.fit(documents, hash_bits=10)
     W = np.random.default_rng(1).normal(size=(task.n_features, 2)).astype(np.float32)
     model = Model(task, W, {}, {})
     model.save(tmp_path / "m.szo")
     loaded = load_model(tmp_path / "m.szo", "text")
     assert list(loaded.task.to_arrays()[1]) == ["documents_with_row"]  # no word
-    new = tmp_path / "n.tsv"
-    new.write_text("sci\tunheard-of light\nrec\tgame\n")
+    new = put("n.tsv", "sci\tunheard-of light\nrec\tgame\n")
     assert np.array_equal(loaded.predict(read_documents(new)), model.predict(read_documents(new)))
 
 
-def test_vectors_have_their_indices_hashed(tmp_path) -> None:  # type: ignore[no-untyped-def]
-    path = tmp_path / "t.svm"
-    path.write_text("1 3:0.5 7:2\n-1 12345678901:1\n")
+def test_vectors_have_their_indices_hashed(put) -> None:  # type: ignore[no-untyped-def]
+    path = put("t.svm", "1 3:0.5 7:2\n-1 12345678901:1\n")
     _, prepared = TextClassification.fit(read_documents(path), hash_bits=20)
     X = prepared.matrix.tocoo()
     assert {(int(r), int(c)): float(v) for r, c, v in zip(X.row, X.col, X.data, strict=True)} == {

@@ -8,16 +8,15 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from sparsezo import notes, progress
+from sparsezo import messages
 from sparsezo.errors import SparsezoError, UsageError
-from sparsezo.tasks.chunking import files as chunking
-from sparsezo.tasks.chunking.conll import read_conll
-from sparsezo.tasks.chunking.generate import chunking_columns, generate_chunking
-from sparsezo.tasks.loading import Files, cut
-from sparsezo.tasks.registry import kind, names
-from sparsezo.tasks.rerank import files as rerank
-from sparsezo.tasks.text import files as text
-from sparsezo.tasks.text.documents import read_documents
+from sparsezo.tasks.chunking.io import files as chunking
+from sparsezo.tasks.chunking.io.conll import read_conll
+from sparsezo.tasks.chunking.synthetic import chunking_columns, generate_chunking
+from sparsezo.tasks.loading import Files
+from sparsezo.tasks.rerank.io import files as rerank
+from sparsezo.tasks.text.io import files as text
+from sparsezo.tasks.text.io.documents import read_documents
 
 
 @pytest.fixture(scope="module")
@@ -56,22 +55,7 @@ def test_dev_is_a_number_only_where_no_such_file_is(tmp_path, monkeypatch):
     assert Files(dev="007").held_out() == 7
     for other in ("²", "١٢", "４", "1²"):  # digits to Python, and to nobody's shell
         assert Files(dev=other).held_out() is None
-    assert Files(dev="9" * 5000).held_out() > 10**15
-
-
-def test_one_training_file():
-    assert Files(("a",)).one_train("rerank") == "a"
-    for files in (Files(("a", "b")), Files(())):
-        with pytest.raises(UsageError, match=rf"^rerank takes one `train` file, not {len(files.train)}$"):
-            files.one_train("rerank")
-
-
-def test_dev_leaves_something_to_learn_from():
-    cut(4, 5, "sentences", "file")
-    for n in (1500, 1501):
-        with pytest.raises(UsageError) as caught:
-            cut(n, 1500, "sentences", "file")
-        assert str(caught.value) == f"`dev` {n}: file has only 1,500 sentences; hold out fewer, or name a file"
+    assert Files(dev="9" * 5000).held_out() is None
 
 
 def test_chunking_reads_what_the_options_say(sentences, tmp_path):
@@ -123,7 +107,7 @@ def model():
 def test_chunking_writes_the_files_own_scheme(tmp_path, model):
     (tmp_path / "file").write_text(COLUMNS)
     path = str(tmp_path / "file")
-    with notes.gathered() as said:
+    with messages.gathered() as said:
         loaded = chunking.load(Files((path,), "1", path))
     assert said == []
     assert (loaded.task.scheme, loaded.data.train.tags) == ("bioes", ["B-NP", "O"] * 2)
@@ -143,7 +127,7 @@ def test_a_broken_tag_is_said_once_for_each_file(tmp_path):
     (tmp_path / "train").write_text("a DT B-NP\n\nb DT B-NP\n\nc DT I-NP\n\nd DT B-NP\ne NN I-NP\n\nf DT I-NP\n")
     (tmp_path / "test").write_text("a DT B-NP\n\nb DT O\nc DT I-NP\n")
     train, test = str(tmp_path / "train"), str(tmp_path / "test")
-    with notes.gathered() as said:
+    with messages.gathered() as said:
         chunking.load(Files((train,), "3", test))
     assert said == [
         f"{train}:5: tag 'I-NP' breaks IOB2, the first of 2 that do; read as conlleval reads them",
@@ -155,7 +139,7 @@ def test_chunking_reads_the_column_that_the_training_file_had(tmp_path, model):
     (tmp_path / "file").write_text(COLUMNS)
     (tmp_path / "words").write_text("he\nran\n")
     path = str(tmp_path / "file")
-    with notes.gathered() as said:
+    with messages.gathered() as said:
         loaded = chunking.load(Files((path,), path, path, {"column": "2"}))
     task = loaded.task
     assert (task.scheme, task.n_columns, task.column, task.order) == ("plain", 1, "2", 2)
@@ -171,7 +155,7 @@ def test_chunking_reads_the_column_that_the_training_file_had(tmp_path, model):
         chunking.load(Files((path,), path, path, {"column": "POS"}))
 
 
-def test_conllu_in_and_out(tmp_path, model):
+def test_conllu_in_and_out(tmp_path, put, model):
     rows = [
         "# text = he ran",
         "1\the\t_\tPRON\tPRP\t_\t2\tnsubj\t_\t_",
@@ -179,9 +163,8 @@ def test_conllu_in_and_out(tmp_path, model):
         "",
         "",
     ]
-    path = tmp_path / "a.conllu"
-    path.write_text("\n".join(rows))
-    with notes.gathered():
+    path = put("a.conllu", "\n".join(rows))
+    with messages.gathered():
         task = chunking.load(Files((str(path),), str(path), str(path), {"column": "xpos"})).task
     assert (task.tags, task.column, task.n_columns) == (("PRP", "VBD"), "XPOS", 1)
     assert chunking.read(task, str(path), {}).tags == ["PRP", "VBD"]
@@ -202,35 +185,11 @@ def documents(tmp_path) -> str:
     return str(tmp_path / "documents")
 
 
-def vectors(loaded) -> np.ndarray:
-    return loaded.data.train.matrix.toarray()
-
-
-def weighted(counts: list[list[float]]) -> np.ndarray:
-    """tf-idf by hand: smoothed idf, rows of length 1."""
-    tf = np.array(counts)
-    idf = np.log((1 + len(tf)) / (1 + (tf > 0).sum(axis=0))) + 1
-    rows = tf * idf
-    return rows / np.linalg.norm(rows, axis=1, keepdims=True)
-
-
-def same_up_to_the_order_of_words(a: np.ndarray, b: np.ndarray) -> None:
-    order = [np.lexsort(each[::-1].round(5)) for each in (a, b)]
-    np.testing.assert_allclose(a[:, order[0]], b[:, order[1]], atol=1e-6)
-
-
-def test_raw_tf_is_tf_as_it_is(documents):
-    """red, blue, green: 3 times red counts 3, or 1 + log 3."""
-    counts = [[3, 1, 0], [0, 1, 1], [1, 0, 0]]
-    loaded = text.load(Files((documents,), None, None, {"raw_tf": True}))
-    same_up_to_the_order_of_words(vectors(loaded), weighted(counts))
-    counts[0][0] = 1 + np.log(3)
-    for options in ({}, {"raw_tf": False}):
-        same_up_to_the_order_of_words(vectors(text.load(Files((documents,), None, None, options))), weighted(counts))
-
-
-def test_min_count_leaves_out_rare_words(documents):
+def test_options_reach_the_features(documents):
     """green is in one document, blue in two, red in two."""
+    for options in ({}, {"raw_tf": False}, {"raw_tf": True}):
+        task = text.load(Files((documents,), None, None, options)).task
+        assert task.vectoriser.settings["sublinear_tf"] is not options.get("raw_tf", False)
     assert [text.load(Files((documents,), None, None, o)).task.n_features for o in ({}, {"min_count": 2})] == [3, 2]
 
 
@@ -273,7 +232,7 @@ def test_a_folder_is_rcv1_and_has_its_own_split(tmp_path, documents, monkeypatch
 
     def read_rcv1(folder):
         seen.append(folder)
-        return SimpleNamespace(train=parts[0], dev=parts[1], test=parts[2])
+        return tuple(parts)
 
     monkeypatch.setattr(text, "read_rcv1", read_rcv1)
     folder = str(tmp_path)
@@ -284,15 +243,6 @@ def test_a_folder_is_rcv1_and_has_its_own_split(tmp_path, documents, monkeypatch
         with pytest.raises(UsageError) as caught:
             text.load(Files((folder,), **more))
         assert str(caught.value) == "`train` with RCV1's folder takes the paper's split; leave out `dev` and `test`"
-
-
-def test_a_decoders_weights_are_taken_by_name(lists):
-    """0 for a feature that they do not name; those of features that train does not have are kept."""
-    options = {"init": str(lists / "weights"), "store": str(lists / "store")}
-    loaded = rerank.load(Files((str(lists / "x.nbest"),), None, None, options))
-    assert loaded.W.shape == (4, 1)
-    found = dict(zip(loaded.task.names, loaded.W[:, 0].tolist(), strict=True))
-    assert found == {"LM": 0.25, "TM": -0.5, "Extra": 0, "Unseen": 4}
 
 
 def test_rerank_reads_what_the_options_say(lists, tmp_path):
@@ -313,49 +263,3 @@ def test_rerank_reads_what_the_options_say(lists, tmp_path):
         rerank.load(Files((path,), "5"))
     with pytest.raises(UsageError, match=r"^rerank takes one `train` file, not 2$"):
         rerank.load(Files((path, path)))
-
-
-def test_importing_counts_lists(lists, monkeypatch):
-    """Where somebody wants to see it; in silence otherwise."""
-    seen = []
-
-    class Counting:
-        def __init__(self, *words):
-            seen.append(words)
-
-        def __enter__(self):
-            return lambda done, total: seen.append("progress")
-
-        def __exit__(self, *_):
-            return None
-
-    monkeypatch.setattr(progress, "_shower", progress._silently)
-    files = Files((str(lists / "x.nbest"),), None, None, {"store": str(lists / "store")})
-    rerank.load(files)
-    progress.show_with(Counting)
-    rerank.load(Files(files.train, None, None, {"store": str(lists / "other")}))
-    assert seen[0] == (f"importing {lists / 'x.nbest'}", "lists")
-    assert "progress" in seen[1:]
-
-
-@pytest.mark.parametrize("task", names())
-def test_every_task_has_the_functions_that_the_rest_asks_for(task):
-    module = {"chunking": chunking, "text": text, "rerank": rerank}[task]
-    assert kind(task)._files() is module
-    assert all(callable(getattr(module, name)) for name in ("load", "read", "predict", "from_arrays"))
-
-
-@pytest.mark.parametrize(
-    ("read", "task"),
-    [
-        (lambda given: chunking.read(None, "nowhere", given), "chunking"),
-        (lambda given: list(chunking.predict(None, "nowhere", given)), "chunking"),
-        (lambda given: text.read(None, "nowhere", given), "text"),
-        (lambda given: list(text.predict(None, "nowhere", given)), "text"),
-        (lambda given: rerank.read(None, "nowhere", given), "rerank"),
-        (lambda given: list(rerank.predict(SimpleNamespace(), "nowhere", given)), "rerank"),
-    ],
-)
-def test_reading_refuses_what_is_not_the_tasks(read, task):
-    with pytest.raises(UsageError, match=rf"^`init` does not belong to task {task}$"):
-        read({"init": "w"})

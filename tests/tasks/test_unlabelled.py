@@ -7,20 +7,21 @@ import json
 import numpy as np
 import pytest
 
-from sparsezo import notes
+from sparsezo import messages
 from sparsezo.errors import DataError, UsageError
-from sparsezo.learner import Learner, predict
+from sparsezo.learner import predict
 from sparsezo.model import Model, load_model
+from sparsezo.query_learner import QueryLearner
 from sparsezo.settings import Settings
-from sparsezo.tasks.chunking.conll import read_conll
-from sparsezo.tasks.chunking.generate import chunking_columns, generate_chunking
+from sparsezo.tasks.chunking.io.conll import read_conll
+from sparsezo.tasks.chunking.io.formats import looks_like_columns
+from sparsezo.tasks.chunking.tags import named_tags
 from sparsezo.tasks.chunking.task import Chunking
-from sparsezo.tasks.chunking.unlabelled import looks_like_columns, named_tags
 from sparsezo.tasks.loading import Files
-from sparsezo.tasks.registry import kind
-from sparsezo.tasks.rerank.importing import import_nbest
+from sparsezo.tasks.registry import task_spec
+from sparsezo.tasks.rerank.io.importing import import_nbest
+from sparsezo.tasks.text.io.documents import named_classes
 from sparsezo.tasks.text.task import TextClassification
-from sparsezo.tasks.text.unlabelled import named_classes
 
 SENTENCES = [["the", "cat", "sat"], ["a", "dog", "saw", "it"], ["who", "?"]]
 POS = {"the": "DT", "a": "DT", "cat": "NN", "dog": "NN", "sat": "VBD", "saw": "VBD", "it": "PRP", "who": "WP", "?": "."}
@@ -54,14 +55,13 @@ RAW = {
 
 
 @pytest.fixture
-def load(tmp_path):
+def load(put):
     """load(task, text, ending, **options) -> (Loaded, remarks)"""
 
     def of(task, text, ending=".txt", dev=None, test=None, **options):
-        train = tmp_path / f"train{ending}"
-        train.write_text(text)
-        with notes.gathered() as remarks:
-            return kind(task).load(Files((str(train),), dev, test, options)), remarks
+        train = put(f"train{ending}", text)
+        with messages.gathered() as remarks:
+            return task_spec(task).load(Files((str(train),), dev, test, options)), remarks
 
     return of
 
@@ -83,14 +83,6 @@ def test_chunking_reads_sentences_without_tags_and_says_how(load, name):
     assert (task.split, task.scheme, task.metric) == ("sentences" if name == "lines" else None, "iob2", "f1")
     with pytest.raises(DataError, match=r"train.txt: has no tags to compare with.*`scorer`"):
         task.gold(train)
-
-
-def test_a_file_of_the_same_shape_has_the_same_features_with_tags_or_without(load):
-    with_tags = load("chunking", RAW["with tags"][0], tags="NP")[0]
-    without = load("chunking", RAW["words and parts of speech"][0], tags="NP")[0]
-    for one, other in zip(with_tags.task.to_arrays()[1].values(), without.task.to_arrays()[1].values(), strict=True):
-        np.testing.assert_array_equal(one, other)
-    assert with_tags.task.feature_names() == without.task.feature_names()
 
 
 @pytest.mark.parametrize(
@@ -165,9 +157,8 @@ def test_conllu_and_crfsuite_without_their_tags(load):
         load("chunking", listed, tags="NP", features="ner")
 
 
-def test_dev_has_labels_and_its_other_types_are_said(load, tmp_path):
-    dev = tmp_path / "dev.txt"
-    dev.write_text(columns(word, pos, tag))
+def test_dev_has_labels_and_its_other_types_are_said(load, put):
+    dev = put("dev.txt", columns(word, pos, tag))
     raw = RAW["words and parts of speech"][0]
     loaded, remarks = load("chunking", raw, dev=str(dev), tags="NP")
     assert loaded.task.gold(loaded.data.dev).tags.tolist() == [0, 1, 2, 0, 1, 3, 0, 2, 2]  # 3: of another type
@@ -184,9 +175,8 @@ def test_dev_has_labels_and_its_other_types_are_said(load, tmp_path):
         load("chunking", raw, dev="1", tags="NP")
 
 
-def test_a_corpus_with_tags_keeps_them_beside_a_named_tag_set(tmp_path):
-    path = tmp_path / "train.txt"
-    path.write_text(columns(word, pos, tag))
+def test_a_corpus_with_tags_keeps_them_beside_a_named_tag_set(put):
+    path = put("train.txt", columns(word, pos, tag))
     task, corpus = Chunking.fit(read_conll(path), tags=["NP"])
     assert task.gold(corpus).tags.tolist() == [0, 1, 2, 0, 1, 3, 0, 2, 2]
 
@@ -199,7 +189,7 @@ def test_a_model_predicts_files_of_the_same_shape(load, tmp_path, name):
     W = np.random.default_rng(1).normal(size=(task.n_features, task.n_labels)).astype(np.float32)
     Model(task, W, {}, {}, {}).save(tmp_path / "m.szo")
     model = load_model(tmp_path / "m.szo")
-    out = "".join(kind("chunking").predict(model, str(tmp_path / "train.txt"), {}))
+    out = "".join(task_spec("chunking").predict(model, str(tmp_path / "train.txt"), {}))
     observed = [word, pos] if name == "words and parts of speech" else [word]
     tags = iter(task.words(predict(task.problem(loaded.data.train, learn=False), W), loaded.data.train.offsets))
     expected = [
@@ -212,29 +202,10 @@ def test_a_model_predicts_files_of_the_same_shape(load, tmp_path, name):
     spans = [json.loads(line) for line in out.splitlines()]  # of texts; which may come as columns as well
     assert [each["text"] for each in spans] == text.splitlines()
     (tmp_path / "columns.txt").write_text(columns(word))
-    assert "".join(kind("chunking").predict(model, str(tmp_path / "columns.txt"), {})) == "".join(expected)
+    assert "".join(task_spec("chunking").predict(model, str(tmp_path / "columns.txt"), {})) == "".join(expected)
     (tmp_path / "one.txt").write_text("the cat sat\n")
-    (one,) = "".join(kind("chunking").predict(model, str(tmp_path / "one.txt"), {})).splitlines()
+    (one,) = "".join(task_spec("chunking").predict(model, str(tmp_path / "one.txt"), {})).splitlines()
     assert json.loads(one)["spans"] == spans[0]["spans"]
-
-
-def test_answers_teach_from_no_labels_at_all(tmp_path):
-    """By ask and tell alone: the model never sees a tag, and learns what the person answering knows."""
-    sentences = generate_chunking(200, 1)
-    path = tmp_path / "labelled.txt"
-    path.write_text("".join(chunking_columns([each]) for each in sentences))
-    labelled = read_conll(path)
-    raw = type(labelled)(labelled.path, labelled.columns, None, labelled.offsets)
-    task, corpus = Chunking.fit(raw, tags="NP")
-    known, answers = Chunking.fit(labelled, only="NP")
-    assert task.tags == known.tags
-    learner = Learner(task.problem(corpus, asks=True), Settings.complete({"rule": "label"}, task.defaults))
-    for _ in range(400):
-        question = learner.ask()
-        learner.tell(question, answers.tags[int(corpus.offsets[question.x]) + question.numbers[0]])
-    W = learner.weights()
-    quality = task.scores(answers, predict(task.problem(corpus, learn=False), W)).value
-    assert quality > 0.85
 
 
 # ---- text ----
@@ -262,7 +233,7 @@ def test_text_reads_documents_without_labels_and_says_how(load, name):
     assert any("labels are not looked at" in each for each in remarks) is labelled
     with pytest.raises(DataError, match=r"has no labels;.*`scorer`"):
         task.gold(train)
-    learner = Learner(task.problem(train, asks=True), Settings.complete({"rule": "label"}, task.defaults))
+    learner = QueryLearner(task.problem(train, asks=True), Settings.complete({"rule": "label"}, task.defaults))
     learner.tell(learner.ask(), "sci")
 
 
@@ -276,7 +247,7 @@ def test_vectors_without_labels(load, tmp_path, label):
     W = np.zeros((4, 2), np.float32)
     W[1, 1] = 1  # index 2 speaks for sci
     model = Model(loaded.task, W, {}, {}, {})
-    assert list(kind("text").predict(model, str(tmp_path / "train.dat"), {})) == ["talk\n", "sci\n", "talk\n"]
+    assert list(task_spec("text").predict(model, str(tmp_path / "train.dat"), {})) == ["talk\n", "sci\n", "talk\n"]
 
 
 def test_classes_are_named():
@@ -286,14 +257,10 @@ def test_classes_are_named():
             named_classes(given)
 
 
-def test_dev_of_text_has_labels_among_the_classes(load, tmp_path):
-    dev = tmp_path / "dev.tsv"
-    dev.write_text("sci\tan orbit\ntalk\ta tax\n")
+def test_dev_of_text_has_labels_among_the_classes(load, put):
+    dev = put("dev.tsv", "sci\tan orbit\ntalk\ta tax\n")
     loaded, _ = load("text", "\n".join(DOCUMENTS), dev=str(dev), classes="talk,sci", vectors="none")
     assert loaded.task.gold(loaded.data.dev).labels.tolist() == [1, 0]
-    loaded, _ = load("text", "\n".join(DOCUMENTS), dev=str(dev), classes="talk,rec", vectors="none")
-    with pytest.raises(DataError, match=r"dev.tsv:1: label 'sci' is none of the model's classes, which are talk, rec"):
-        loaded.task.gold(loaded.data.dev)
     with pytest.raises(UsageError, match=r"`dev` 1: .*has no labels to look at"):
         load("text", "\n".join(DOCUMENTS), dev="1", classes="talk,sci")
     assert TextClassification.fit(loaded.data.dev.documents, classes=["sci", "talk"])[0].classes == ("sci", "talk")
@@ -304,15 +271,15 @@ def test_dev_of_text_has_labels_among_the_classes(load, tmp_path):
 
 def test_lists_without_references(tmp_path):
     lists = tmp_path / "train.nbest"
-    kind("rerank").make().write(lists, tmp_path / "weights", 5, 1, None)
+    task_spec("rerank").synthetic().write(lists, tmp_path / "weights", 5, 1, None)
     with_them = import_nbest(lists, store_dir=tmp_path / "stores")
     references = tmp_path / "train.ref"
     references.rename(tmp_path / "elsewhere.ref")
     with pytest.raises(DataError, match="no such file"):
         import_nbest(lists, store_dir=tmp_path / "stores")
     for _ in range(2):  # built, and found again
-        with notes.gathered() as remarks:
-            loaded = kind("rerank").load(Files((str(lists),), None, None, {"store": str(tmp_path / "stores")}))
+        with messages.gathered() as remarks:
+            loaded = task_spec("rerank").load(Files((str(lists),), None, None, {"store": str(tmp_path / "stores")}))
         assert [each for each in remarks if "train.ref is not there, so these are lists without references" in each]
         task, store = loaded.task, loaded.data.train
         assert (store.n_references, store.references) == (0, ())
@@ -321,10 +288,10 @@ def test_lists_without_references(tmp_path):
             task.gold(store)
         with pytest.raises(DataError, match=r"train.nbest: its lists have no references"):
             task.scores(store, np.zeros(len(store), np.int32))
-    learner = Learner(task.problem(store, asks=True), Settings.complete({"rule": "pair"}, task.defaults))
+    learner = QueryLearner(task.problem(store, asks=True), Settings.complete({"rule": "pair"}, task.defaults))
     learner.tell(learner.ask(), "first")
     options = {"store": str(tmp_path / "stores")}
     with pytest.raises(DataError, match="no such file"):
-        kind("rerank").load(Files((str(lists),), str(lists), None, options))
+        task_spec("rerank").load(Files((str(lists),), str(lists), None, options))
     with pytest.raises(DataError, match="no such file"):
-        kind("rerank").load(Files((str(lists),), None, None, {"train_ref": [str(references)]}))
+        task_spec("rerank").load(Files((str(lists),), None, None, {"train_ref": [str(references)]}))

@@ -7,19 +7,14 @@ import os
 import re
 import signal
 import sys
-from collections.abc import Callable
-from contextlib import AbstractContextManager, suppress
-from types import FrameType
-from typing import Any
+from contextlib import suppress
+from types import FrameType, ModuleType
+from typing import TextIO
 
 from sparsezo.errors import SparsezoError  # nothing heavier: a signal that comes now would not be caught yet
 
 INTERRUPTED, TERMINATED = 128 + signal.SIGINT, 128 + signal.SIGTERM
 _OUTPUT = "standard output"
-_STREAMS = (
-    ("stdout", 1, os.O_RDONLY),
-    ("stderr", 2, os.O_WRONLY),
-)  # how the empty device stands in where one is closed
 
 
 def main() -> None:
@@ -38,12 +33,13 @@ def main() -> None:
 
 def _run() -> int:
     try:
-        from sparsezo import notes, progress
-        from sparsezo.cli.app import make_app
+        from sparsezo import messages
+        from sparsezo.cli.app import GROUPS, make_app
 
-        progress.show_with(_counting)
-        notes.say_with(_note)
-        make_app(_asked_for())(prog_name="sparsezo")
+        messages.show_with(lambda title, unit: _show().counting(title, unit))
+        messages.say_with(lambda text: _show().note(text))
+        # a shell that completes a word may ask for anything
+        make_app(GROUPS if "_SPARSEZO_COMPLETE" in os.environ else sys.argv[1:])(prog_name="sparsezo")
     except SystemExit as stop:
         return stop.code if isinstance(stop.code, int) else int(stop.code is not None)
     except SparsezoError as error:
@@ -71,7 +67,7 @@ def _open_streams() -> None:
     A file that we open must not become one of the two. What is written to a closed standard output is an error, as it
     would be lost; remarks to a closed standard error are not wanted.
     """
-    for name, descriptor, mode in _STREAMS:
+    for name, descriptor, mode in (("stdout", 1, os.O_RDONLY), ("stderr", 2, os.O_WRONLY)):
         if getattr(sys, name) is None:
             with suppress(OSError):
                 os.dup2(os.open(os.devnull, mode), descriptor)
@@ -83,10 +79,10 @@ def _open_streams() -> None:
 
 def _flushed(code: int) -> int:
     """What is still in a buffer is written now, while it can be said that it failed."""
-    streams: list[Any] = [sys.stdout, getattr(sys.stdout, "wrapped", None), sys.__stdout__, sys.stderr, sys.__stderr__]
-    for stream in streams:
+    wrapped = getattr(sys.stdout, "wrapped", None)
+    for stream in filter(None, (sys.stdout, wrapped, sys.__stdout__, sys.stderr, sys.__stderr__)):
         try:
-            if stream is not None and not stream.closed:
+            if not stream.closed:
                 stream.flush()
         except OSError as error:
             if code == 0 and stream is not sys.stderr:
@@ -97,17 +93,10 @@ def _flushed(code: int) -> int:
     return code
 
 
-def _send_nowhere(stream: Any) -> None:
+def _send_nowhere(stream: TextIO) -> None:
     """What is still to be written, and Python writes it at its end, complains no more."""
     with suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
-
-
-def _asked_for() -> list[str]:
-    """The words of the call; a shell that completes a word may ask for anything."""
-    from sparsezo.cli.app import GROUPS
-
-    return [*GROUPS] if "_SPARSEZO_COMPLETE" in os.environ else sys.argv[1:]
 
 
 def with_flags(message: str) -> str:
@@ -115,16 +104,10 @@ def with_flags(message: str) -> str:
     return re.sub(r"`([a-z][a-z0-9_]*)`", lambda found: "--" + found[1].replace("_", "-"), message)
 
 
-def _counting(title: str, unit: str) -> AbstractContextManager[Callable[[int, int], None]]:
+def _show() -> ModuleType:
     from sparsezo.cli import show
 
-    return show.counting(title, unit)
-
-
-def _note(text: str) -> None:
-    from sparsezo.cli import show
-
-    show.note(text)
+    return show
 
 
 class Terminated(KeyboardInterrupt):

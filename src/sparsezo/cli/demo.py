@@ -1,70 +1,83 @@
-"""demo: every rule with every perturbation on generated sentences, ranked by test F1; then a report on all tasks."""
+"""demo: every rule with every perturbation on generated sentences, ranked by test F1; then a report on all tasks.
+
+And bench: what a step of one task costs.
+"""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 from rich.table import Table
 
-from sparsezo import extras
 from sparsezo.cli import show
+from sparsezo.cli.reproduce import run_reproduce
 from sparsezo.cli.values import seconds as of_seconds
-from sparsezo.perturbations import PERTURBATIONS
-from sparsezo.rules import RULES
+from sparsezo.errors import UsageError, need
+from sparsezo.options import gone
+from sparsezo.rules import PERTURBATIONS, RULES
 from sparsezo.settings import Settings
 from sparsezo.storage.files import working_folder
-from sparsezo.tasks.chunking.generate import chunking_corpus
+from sparsezo.study.experiments import EXPERIMENTS
+from sparsezo.tasks.base import Json
+from sparsezo.tasks.chunking.synthetic import chunking_corpus
 from sparsezo.tasks.chunking.task import Chunking
 from sparsezo.tasks.loading import Data
-from sparsezo.tasks.registry import experiments
+from sparsezo.tasks.registry import task_spec
 from sparsezo.training import Training
 
 _SENTENCES = {"train": (2000, 1), "dev": (500, 2), "test": (1000, 3)}  # how many, seed
-_REPORT_STEPS = "50k"
 _REPORT_SETTINGS = {"chunking": (0.003, 0.1), "smt": (0.001, 0.1)}  # h and mu for runs this short
 _LONGEST = 1e6  # seconds
 _STEPS_PER_SECOND = 4_000  # of the whole demo's time, for each learner: what two cores of 2022 manage
+_BENCHES = ("chunking", "text", "rerank")
 
 
-def run_demo(seconds: float, report: Path | None, *, as_json: bool) -> None:
-    if report is not None:
-        extras.need("report", *(extra for each in experiments().values() for extra in each.extras))
-        with working_folder(report):  # it can be written: said now, not after the table
+def run_bench(what: str, data: Path | None, rounds: int, quick: bool, json: bool) -> None:
+    """Measure the task ``what`` and print a table, or one JSON object."""
+    if what == "scaling":
+        raise gone("bench scaling")
+    if what not in _BENCHES:
+        raise UsageError(f"bench {what}: choose from {', '.join(_BENCHES)}")
+    if quick:
+        raise UsageError("--quick belongs to reproduce scaling; use fewer --rounds")
+    from sparsezo.study import bench
+
+    measure, table = bench.BENCHES[what]
+    fields = measure(data, rounds)
+    if json:
+        show.result(fields, as_json=True)
+    else:
+        show.output.print(table(fields))
+
+
+def run_demo(seconds: float, report: bool, output: Path, json: bool) -> None:
+    """``report``: whether one is written, in the folder ``output``."""
+    if report:
+        need("report", *(extra for task in EXPERIMENTS.values() for extra in task_spec(task).extras))
+        with working_folder(output):  # it can be written: said now, not after the table
             pass
     results = _ranking(of_seconds(seconds, "--seconds"))
-    iterations = int(results[0]["iterations"])
-    if report is not None:
-        page = _report(report)
-    if as_json:
+    page = None
+    if report:  # the three experiments of the paper in small
+        run_reproduce("all", "generated", seeds=2, iterations="50k", phases="fixed", out=output, at=_REPORT_SETTINGS)
+        page = (output / "report" / "report.html").resolve()
+    iterations = results[0]["iterations"]
+    if json:
         fields = {"data": "generated", "iterations": iterations, "learners": results}
-        show.result({**fields, "report": str(page) if report else None}, as_json=True)
+        show.result({**fields, "report": str(page) if page else None}, as_json=True)
         return
     show.output.print(_table(results, iterations))
-    show.output.print(
+    show.line(
         "F1 on test, loss: average over the run, us: microseconds a step.\n"
         "Generated data: the order is what to look at, not the figures. supervised sees the correct tags; all others "
-        "see only how good their outputs were.",
-        markup=False,
+        "see only how good their outputs were."
     )
-    if report is not None:
-        show.output.print(
-            f"The report on all three tasks, also on generated data: {page}", markup=False, soft_wrap=True
-        )
-    show.output.print("Next: sparsezo train chunking --help", markup=False)
+    if page is not None:
+        show.line(f"The report on all three tasks, also on generated data: {page}")
+    show.line("Next: sparsezo train chunking --help")
 
 
-def _report(folder: Path) -> Path:
-    """The three experiments of the paper in small, on generated data."""
-    from sparsezo.cli.reproduce import run_reproduce
-
-    run_reproduce(
-        "all", "generated", seeds=2, iterations=_REPORT_STEPS, phases="fixed", out=folder, at=_REPORT_SETTINGS
-    )
-    return (folder / "report" / "report.html").resolve()
-
-
-def _ranking(seconds: float) -> list[dict[str, Any]]:
+def _ranking(seconds: float) -> list[Json]:
     train, dev, test = (chunking_corpus(n, seed) for n, seed in _SENTENCES.values())
     task, train = Chunking.fit(train, only="NP")
     data = Data(train, task.seen(dev), task.seen(test))
@@ -80,7 +93,7 @@ def _ranking(seconds: float) -> list[dict[str, Any]]:
         "rules that perturb nothing once, the others with each perturbation"
     )
     show.note_compiling()
-    results: list[dict[str, Any]] = []
+    results: list[Json] = []
     for number, (rule, perturb) in enumerate(learners, start=1):
         h, mu = task.defaults(rule.name, "constant", perturb)
         settings = Settings(rule.name, perturb, h, mu if perturb else None)
@@ -90,7 +103,7 @@ def _ranking(seconds: float) -> list[dict[str, Any]]:
     return sorted(results, key=lambda result: -float(result["test"]))
 
 
-def _table(results: list[dict[str, Any]], iterations: int) -> Table:
+def _table(results: list[Json], iterations: int) -> Table:
     table = Table(title=f"NP chunking, generated data, {iterations:,} steps, one seed, best on dev")
     for name in ("", "rule", "perturb", "F1", "loss", "us", "h", "mu"):
         table.add_column(name, justify="left" if name in ("rule", "perturb") else "right", no_wrap=True)

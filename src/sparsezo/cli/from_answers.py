@@ -2,42 +2,40 @@
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence, Sized
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import typer
-
-from sparsezo.cli.options import given, parameter
-from sparsezo.errors import UsageError
+from sparsezo.cli.options import flag, given
+from sparsezo.errors import UsageError, need
+from sparsezo.messages import counted
 from sparsezo.options import described
 from sparsezo.settings import SETTINGS
-from sparsezo.words import counted
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from sparsezo.model import Model
-    from sparsezo.serve.answers import Answers, Lesson
+    from sparsezo.serve.answers import Answers, RecordedAnswer
     from sparsezo.settings import Settings
-    from sparsezo.tasks.kind import TaskKind
+    from sparsezo.tasks.base import AnyArray, Json, Task
+    from sparsezo.tasks.spec import TaskSpec
 
+Values = Mapping[str, Any]  # the command line, by the parameters' names
 _OF_ANSWERS = ("rule", "h", "step", "rater_error", "rehearse", "seed")  # settings that answers are learned with
 _NO_PLACE = ("iterations", "answers", "evaluate_every", "resume")
 
 
 def from_answers_parameters() -> list[inspect.Parameter]:
     """Of train and serve: people's answers that were given already."""
-    answers = typer.Option(
-        "--from-answers",
-        help="Learn from the answers of a session with people: its folder, or its export answers.jsonl.",
-        metavar="SESSION|FILE",
-    )
-    passes = typer.Option("--passes", help="With --from-answers: so many times over all answers.", show_default="5")
-    return [parameter("from_answers", str | None, answers), parameter("passes", int | None, passes)]
+    answers = "Learn from the answers of a session with people: its folder, or its export answers.jsonl."
+    passes = "With --from-answers: so many times over all answers."
+    return [
+        flag("from_answers", str | None, answers, metavar="SESSION|FILE"),
+        flag("passes", int | None, passes, show_default="5"),
+    ]
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,24 +43,23 @@ class Start:
     """Answers with the task and the inputs that they are learned with."""
 
     answers: Answers
-    task: Any
-    data: Any
-    W: NDArray[Any] | None  # the weights to start from
-    lessons: list[Lesson]
-    dev: Any = None
-    test: Any = None
+    task: Task
+    data: Sized
+    W: AnyArray | None  # the weights to start from
+    recorded: list[RecordedAnswer]  # the answers, as ones to questions of this task
+    dev: Sized | None = None
+    test: Sized | None = None
 
 
-def run_from_answers(kind: TaskKind, values: Mapping[str, Any]) -> None:
+def run_from_answers(kind: TaskSpec, values: Values) -> None:
     """``values``: the command line of train, by the parameters' names."""
-    from sparsezo import extras
     from sparsezo.cli import show
     from sparsezo.cli.train import alone, places
     from sparsezo.serve.answers import read_answers, settings_for
 
     _refuse_what_has_no_place(values)
     passes = passes_of(values)
-    extras.need(kind.reading_extra, kind.metric_extra if values["dev"] or values["test"] else None)
+    need(kind.reading_extra, kind.metric_extra if values["dev"] or values["test"] else None)
     output: Path = values["output"]
     checkpoint = places(output, resume=False, force=values["force"])
     answers = read_answers(values["from_answers"], kind.name)
@@ -78,22 +75,21 @@ def run_from_answers(kind: TaskKind, values: Mapping[str, Any]) -> None:
     show.result(model.result, as_json=values["json"], title=f"{kind.name}: {settings}")
 
 
-def passes_of(values: Mapping[str, Any]) -> int:
+def passes_of(values: Values) -> int:
     from sparsezo.serve.answers import PASSES
 
-    passes = values["passes"]
-    if passes is not None and passes < 1:
+    passes: int = PASSES if values["passes"] is None else values["passes"]
+    if passes < 1:
         raise UsageError(f"`passes` {passes}: must be at least 1")
-    return PASSES if passes is None else int(passes)
+    return passes
 
 
-def _refuse_what_has_no_place(values: Mapping[str, Any]) -> None:
+def _refuse_what_has_no_place(values: Values) -> None:
     from sparsezo.scorers import ScorerOptions
     from sparsezo.tasks.streams import StreamOptions
-    from sparsezo.workers.options import WorkerOptions
 
     others = {name: None for name in SETTINGS if name not in _OF_ANSWERS}
-    for options in (ScorerOptions, StreamOptions, WorkerOptions):
+    for options in (ScorerOptions, StreamOptions):
         others |= dict.fromkeys(described(options))
     for name in given(values, {**others, **dict.fromkeys(_NO_PLACE)}):
         raise UsageError(f"`{name}` has no place with `from_answers`, whose answers are all learned from; leave it out")
@@ -101,44 +97,44 @@ def _refuse_what_has_no_place(values: Mapping[str, Any]) -> None:
 
 def begun(
     answers: Answers,
-    values: Mapping[str, Any],
+    values: Values,
     *,
-    train: Any,
+    train: Sequence[str],
     init: str | None,
     error: str | None = None,
-    defaults: Mapping[str, Any] | None = None,
+    defaults: Values | None = None,
 ) -> Start:
     """``values``: the command line. ``train``: files of inputs, none where the answers' own are taken.
 
     ``error``: believed of all who answered; None: what was believed of each. ``defaults``: of the task's options.
     """
+    from sparsezo.model import load_model
     from sparsezo.serve.answers import placed
-    from sparsezo.serve.folder import serving
     from sparsezo.tasks.loading import Files
+    from sparsezo.training import joined
 
     kind = answers.kind
     if train:
-        labels = serving(kind).labels_option(answers.made)
+        labels = kind.serving().labels_option(answers.made)
         options = {**labels, **(defaults or {}), **given(values, kind.options)}
         loaded = kind.load(Files(tuple(train), values["dev"], values.get("test"), options))
         task, data, W = loaded.task, loaded.data.train, loaded.W
-        held = (loaded.data.dev, loaded.data.test)
-        lessons = placed(answers, task, data, error)
+        held = [loaded.data.dev, loaded.data.test]
+        recorded = placed(answers, task, data, error)
     else:
-        task, data, W, *held = _own(answers, values)
-        lessons = placed(answers, task, None, error)
+        task, data, W, held = _own(answers, values)
+        recorded = placed(answers, task, None, error)
     if init is not None:
-        W = _joined(kind, init, task)
-    return Start(answers, task, data, W, lessons, *held)
+        W = joined(load_model(init, kind.name), task).W
+    return Start(answers, task, data, W, recorded, *held)
 
 
-def _own(answers: Answers, values: Mapping[str, Any]) -> Any:
-    """(task, data, W, dev, test) of the answers' own inputs."""
+def _own(answers: Answers, values: Values) -> tuple[Task, Sized, AnyArray | None, list[Sized | None]]:
+    """(task, data, W, [dev, test]) of the answers' own inputs."""
     from sparsezo.serve.answers import fitted
-    from sparsezo.serve.folder import serving
     from sparsezo.tasks.loading import is_count
 
-    kind, own = answers.kind, serving(answers.kind)
+    kind, own = answers.kind, answers.kind.serving()
     options = given(values, kind.options)
     reading = {name: options.pop(name) for name in described(kind.read_options) if name in options}
     parts = [values["dev"], values.get("test")]
@@ -160,15 +156,12 @@ def _own(answers: Answers, values: Mapping[str, Any]) -> Any:
         None if part is None else kind.read(task, part, {**reading, **({"ref": ref} if ref else {})})
         for part, ref in zip(parts, refs, strict=True)
     ]
-    return task, data, _session_start(answers, task), *held
+    return task, data, _session_start(answers, task), held
 
 
-def _check_labels(answers: Answers, options: Mapping[str, Any]) -> None:
+def _check_labels(answers: Answers, options: Values) -> None:
     """Tags, or classes, that are named must be those of the answers."""
-    from sparsezo.serve.folder import serving
-
-    own = serving(answers.kind)
-    known = own.labels_option(answers.made)
+    known = answers.kind.serving().labels_option(answers.made)
     for name, value in options.items():
         mine, its = ({each.partition("=")[0].strip() for each in text.split(",")} for text in (value, known[name]))
         if mine != its:
@@ -180,11 +173,11 @@ def _check_labels(answers: Answers, options: Mapping[str, Any]) -> None:
             )
 
 
-def _session_start(answers: Answers, task: Any) -> NDArray[Any] | None:
+def _session_start(answers: Answers, task: Task) -> AnyArray | None:
     """What the session itself started from, for this task's features."""
     from sparsezo.cli import show
     from sparsezo.model import Model
-    from sparsezo.warm_start import joined
+    from sparsezo.training import joined
 
     contents = answers.contents
     if contents is None or contents.W is None or task is contents.task:
@@ -197,36 +190,29 @@ def _session_start(answers: Answers, task: Any) -> NDArray[Any] | None:
         return None
 
 
-def _joined(kind: TaskKind, init: str, task: Any) -> NDArray[Any]:
-    from sparsezo.model import load_model
-    from sparsezo.warm_start import joined
-
-    return joined(load_model(init, kind.name), task).W
-
-
 def introduced(start: Start, passes: int) -> str:
-    """What is about to be learned from, and what is not."""
     answers = start.answers
     left = [f"{n:,} {why}" for why, n in answers.left_out.items() if n]
-    if missing := len(answers.recorded) - len(start.lessons):
+    if missing := len(answers.recorded) - len(start.recorded):
         left.append(f"{missing:,} about inputs that are not there")
     rest = f"; left out: {', '.join(left)}" if left else ""
-    number = counted(len(start.lessons), "answer")
+    number = counted(len(start.recorded), "answer")
     return f"{answers.path}: {number} about {answers.kind.inputs}, gone over {counted(passes, 'time')}{rest}"
 
 
 def learned(start: Start, settings: Settings, passes: int) -> Model:
     """The model after all passes; with dev, the best of those after each pass."""
     from sparsezo import __version__
-    from sparsezo.held import Held
-    from sparsezo.learner import Learner, predict
+    from sparsezo.learner import predict
     from sparsezo.model import Model
+    from sparsezo.query_learner import QueryLearner
     from sparsezo.serve.answers import learn
+    from sparsezo.training import HeldOut
 
     task = start.task
-    learner = Learner(task.problem(start.data, asks=True), settings, start.W)
-    dev = None if start.dev is None else Held(task, start.dev)
-    best: tuple[float, int, Any] | None = None
+    learner = QueryLearner(task.problem(start.data, asks=True), settings, start.W)
+    dev = None if start.dev is None else HeldOut(task, start.dev)
+    best: tuple[float, int, AnyArray] | None = None
 
     def look(done: int) -> None:
         nonlocal best
@@ -237,14 +223,14 @@ def learned(start: Start, settings: Settings, passes: int) -> Model:
                 best = value, done, W.copy()
 
     began = time.perf_counter()
-    learn(learner, start.lessons, passes, look)
+    learn(learner, start.recorded, passes, look)
     W = learner.weights() if best is None else best[2]
     result = {
         "task": task.name,
         **settings.as_dict(),
         "metric": task.metric,
         "from_answers": start.answers.path,
-        "answers": len(start.lessons),
+        "answers": len(start.recorded),
         "passes": passes,
         "best_pass": None if best is None else best[1],
         "n": task.n_features * task.n_labels,
@@ -258,32 +244,26 @@ def learned(start: Start, settings: Settings, passes: int) -> Model:
     return Model(task, W, settings.as_dict(), result)
 
 
-def taken_over(start: Start, passes: int, *, audits: bool) -> dict[str, Any]:
+def taken_over(start: Start, passes: int, *, audits: bool) -> Json:
     """For a new session: what its log says of the answers, parts that need not be asked again, what may be audited.
 
     ``audits``: the inputs are the session's own, so that its audit set, never learned from, can be the new one's.
     """
-    from sparsezo.serve.answers import settled
+    from sparsezo.serve.answers import reviewed_inputs, settled
     from sparsezo.serve.folder import LOG
-    from sparsezo.serve.log import Log
+    from sparsezo.serve.store import AuditRow, Store
 
     answers = start.answers
-    about: dict[str, Any] = {
-        "from_answers": {
-            "path": answers.path,
-            "session": answers.id,
-            "answers": len(start.lessons),
-            "passes": passes,
-        },
-        "settled": settled(start.lessons),
-    }
+    taken = {"path": answers.path, "session": answers.id, "answers": len(start.recorded), "passes": passes}
+    labels = answers.kind.serving().answer_labels(start.task)
+    reviewed = reviewed_inputs(start.recorded, labels)
+    about = {"from_answers": taken, "settled": settled(start.recorded), **({"reviewed": reviewed} if reviewed else {})}
     if answers.contents is None and start.data is answers.inputs:
         raise UsageError(f"`from_answers` {answers.path}: has no inputs beside those that were answered; give `inputs`")
     if audits:
-        log = Log(Path(answers.path) / LOG)
-        rows = log.audit()
-        log.close()
+        with contextlib.closing(Store(Path(answers.path) / LOG)) as store:
+            rows, meta = store.rows(AuditRow), store.meta
         if rows:
             names = ("audit", "audit_whole", "audit_parts", "audit_inputs", "audit_seed")
-            return {"about": about | {name: log.meta[name] for name in names if name in log.meta}, "audit_set": rows}
-    return {"about": about, "answered": {each.question.x for each in start.lessons}}
+            return {"about": about | {name: meta[name] for name in names if name in meta}, "audit_set": rows}
+    return {"about": about, "answered": {each.question.x for each in start.recorded}}

@@ -1,6 +1,6 @@
-"""Options of dataclasses as options of commands: names, texts, choices and defaults are written in one place.
+"""Commands and their options; those of dataclasses have their names, texts, choices and defaults from there.
 
-    command(app, "chunking", train_chunking, [*parameters(SETTINGS, "Learner"), ...], "Learn ...")
+    command(app, "chunking", train_chunking, [*parameters(SETTINGS, "Learner"), flag("test", str | None, "...")], "...")
 
 A command gets what was given, and nothing for what was not: defaults are the dataclasses' own.
 """
@@ -8,22 +8,37 @@ A command gets what was given, and nothing for what was not: defaults are the da
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from itertools import product
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from sparsezo.options import Described
+from sparsezo.options import GONE, Described, Values, gone
 from sparsezo.storage import limits
 
 if TYPE_CHECKING:
-    from sparsezo.tasks.kind import TaskKind
+    from sparsezo.tasks.spec import TaskSpec
 
+Clicks = Any  # what click has: Typer may bring a click of its own
+REQUIRED = inspect.Parameter.empty
 HELP = {"help_option_names": ["-h", "--help"]}
+_FIRST = ("train", "serve", "join", "tune", "predict", "evaluate", "replay", "reproduce")  # of everyday use
 
 
-def _flags_without_values(params: list[Any]) -> list[Any]:
+def _parsed(parse: Callable[[Clicks, list[str]], list[str]], ctx: Clicks, args: list[str]) -> list[str]:
+    """As ``parse`` does; an option of ``train`` or ``tune`` that there once was is said to be gone."""
+    try:
+        return parse(ctx, args)
+    except Exception as error:  # click's NoSuchOption
+        flag = str(getattr(error, "option_name", None))
+        if flag.removeprefix("--").replace("-", "_") in GONE and ctx.command_path.split()[1:2] in (["train"], ["tune"]):
+            raise gone(flag) from None
+        raise
+
+
+def _flags_without_values(params: list[Clicks]) -> list[Clicks]:
     """In a help text a flag is a flag, not a thing of type bool."""
     for param in params:
         if getattr(param, "is_flag", False):
@@ -32,77 +47,76 @@ def _flags_without_values(params: list[Any]) -> list[Any]:
 
 
 class Command(TyperCommand):
-    def get_params(self, ctx: Any) -> list[Any]:
+    def parse_args(self, ctx: Clicks, args: list[str]) -> list[str]:
+        return _parsed(super().parse_args, ctx, args)
+
+    def get_params(self, ctx: Clicks) -> list[Clicks]:
         return _flags_without_values(super().get_params(ctx))
 
 
 class Group(TyperGroup):
-    def list_commands(self, ctx: Any) -> list[str]:
-        """Those of everyday use first."""
-        first = ("train", "serve", "tune", "predict", "evaluate", "replay", "reproduce")
-        found = super().list_commands(ctx)
-        return [*(name for name in first if name in found), *(name for name in found if name not in first)]
+    def parse_args(self, ctx: Clicks, args: list[str]) -> list[str]:
+        return _parsed(super().parse_args, ctx, args)
 
-    def get_params(self, ctx: Any) -> list[Any]:
+    def get_params(self, ctx: Clicks) -> list[Clicks]:
         return _flags_without_values(super().get_params(ctx))
 
+    def list_commands(self, ctx: Clicks) -> list[str]:
+        found = super().list_commands(ctx)
+        return sorted(found, key=lambda name: _FIRST.index(name) if name in _FIRST else len(_FIRST))
 
-def parameter(name: str, kind: Any, option: Any, default: Any = None) -> inspect.Parameter:
-    annotation = Annotated[kind, option]
-    keyword = inspect.Parameter.KEYWORD_ONLY
-    if default is inspect.Parameter.empty:
-        return inspect.Parameter(name, keyword, annotation=annotation)
-    return inspect.Parameter(name, keyword, default=default, annotation=annotation)
+
+def parameter(name: str, kind: object, option: object, default: object = None) -> inspect.Parameter:
+    annotation = Annotated[kind, option]  # type: ignore[valid-type]
+    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+
+
+def argument(name: str, kind: object, help: str, metavar: str | None = None) -> inspect.Parameter:
+    return parameter(name, kind, typer.Argument(help=help, metavar=metavar), REQUIRED)
+
+
+def flag(name: str, kind: object, help: str, default: object = None, **how: Clicks) -> inspect.Parameter:
+    """An option called as its parameter is; ``how``: as ``typer.Option`` takes it."""
+    names = ("-o", "--output") if name == "output" else ("--" + name.replace("_", "-"),)
+    return parameter(name, kind, typer.Option(*names, help=help, **how), default)
 
 
 def parameters(
-    options: Mapping[str, Described], panel: str, shown: Mapping[str, str] | None = None
+    options: Mapping[str, Described], panel: str | None = None, shown: Mapping[str, str] | None = None
 ) -> list[inspect.Parameter]:
-    """One for each option; ``shown``: defaults in other words."""
+    """One for each option of a dataclass; ``shown``: defaults in other words."""
     made = []
-    for each in options.values():
-        option = option_of(each, panel, (shown or {}).get(each.name))
+    for name, each in options.items():
         if each.kind is bool:
-            made.append(parameter(each.name, bool, option, False))
-        else:
-            made.append(parameter(each.name, (list[str] if each.several else each.kind) | None, option))
+            made.append(flag(name, bool, each.about.help, False, rich_help_panel=panel, show_default=False))
+            continue
+        own = f"{each.default:g}" if isinstance(each.default, float) else str(each.default)
+        default = (shown or {}).get(name) or each.about.shown or (each.default is not None and own)
+        words = (*each.about.words, "FILE") if each.about.file else each.about.choices
+        how = {"show_default": default, "metavar": words and "|".join(map(str, words)), "rich_help_panel": panel}
+        made.append(flag(name, (list[str] if each.several else each.kind) | None, each.about.help, **how))
     return made
 
 
-def option_of(each: Described, panel: str | None = None, shown: str | None = None) -> Any:
-    """As Typer has it; ``shown``: the default in other words."""
-    if each.kind is bool:
-        return typer.Option(each.flag, help=each.about.help, rich_help_panel=panel, show_default=False)
-    default = shown or each.about.shown or _default_text(each)
-    choices = each.about.choices
-    metavar = "|".join(map(str, choices)) if choices is not None else None
-    if each.about.file:
-        metavar = "|".join((*each.about.words, "FILE"))
-    return typer.Option(
-        each.flag, help=each.about.help, rich_help_panel=panel, show_default=default or False, metavar=metavar
-    )
-
-
-def _default_text(each: Described) -> str | None:
-    if each.default is None:
-        return None
-    return f"{each.default:g}" if isinstance(each.default, float) else str(each.default)
-
-
-INSIST = typer.Option(
-    "--insist",
-    help="Read what looks like a mistake: sentences, lines and sizes beyond all measure (SPARSEZO_INSIST=1).",
-)
-
-
 def insist_parameter() -> inspect.Parameter:
-    return parameter("insist", bool, INSIST, False)
+    about = "Read what looks like a mistake: sentences, lines and sizes beyond all measure (SPARSEZO_INSIST=1)."
+    return flag("insist", bool, about, False)
 
 
-def given(values: Mapping[str, Any], names: Mapping[str, Any]) -> dict[str, Any]:
+def json_parameter() -> inspect.Parameter:
+    return flag("json", bool, "End standard output with one JSON object.", False)
+
+
+def given(values: Values, names: Iterable[str], but: Collection[str] = ()) -> dict[str, Clicks]:
     """Of the options named, those that were given on the command line."""
-    taken = {name: values[name] for name in names if name in values}
+    taken = {name: values.get(name) for name in names if name not in but}
     return {name: value for name, value in taken.items() if value is not None and value is not False and value != []}
+
+
+def group(help: str) -> typer.Typer:
+    return typer.Typer(
+        help=help, no_args_is_help=True, cls=Group, context_settings=HELP, pretty_exceptions_enable=False
+    )
 
 
 def command(
@@ -110,46 +124,44 @@ def command(
 ) -> None:
     """A command with exactly these parameters; what ``insist`` says holds while it works."""
 
-    def call(**values: Any) -> None:
+    def call(**values: Clicks) -> None:
         with limits.insisting(values.pop("insist", False)):
             body(**values)
 
-    required_first = sorted(params, key=lambda each: each.default is not inspect.Parameter.empty)
+    required_first = sorted(params, key=lambda each: each.default is not REQUIRED)
+    # Typer reads a command's options from its function's signature, so this one gets the signature that it stands for.
     call.__signature__ = inspect.Signature(required_first)  # type: ignore[attr-defined]
     call.__annotations__ = {each.name: each.annotation for each in params}
     app.command(name, help=help, cls=Command, context_settings=HELP)(call)
 
 
-def default_texts(kind: TaskKind) -> dict[str, str]:
+def default_texts(kind: TaskSpec) -> dict[str, str]:
     """The task's defaults of h and mu as numbers: which, and with what."""
-    from sparsezo.perturbations import PERTURBATIONS
-    from sparsezo.rules import RULES
+    from sparsezo.rules import PERTURBATIONS, RULES
     from sparsezo.settings import STEPS
 
     usual = kind.usual_step
     if usual != "constant":
         usual += f"; constant with --perturb {' or '.join(kind.constant_steps)}, or an h below a tenth of adagrad's"
-    if kind.asks and kind.usual_step == "constant":
+    elif kind.asks:
         usual += f"; adagrad for {', '.join(kind.asks)}"
-    texts = {"step": usual}
-    for place, name in enumerate(("h", "mu")):
-        by_value: dict[float, list[str]] = {}
-        for rule in RULES.values():
-            if rule.asks and rule.name not in kind.asks:
+    by_value: dict[str, dict[float, dict[str, None]]] = {"h": {}, "mu": {}}  # with the names of those that have it
+    for rule in RULES.values():
+        if rule.asks and rule.name not in kind.asks:
+            continue
+        steps = ("adagrad",) if rule.asks else STEPS  # which these have by default
+        for perturb, step in product(reversed(PERTURBATIONS) if rule.zeroth_order else [None], steps):
+            if (step, perturb) == ("adagrad", "all"):
                 continue
-            for perturb in reversed(PERTURBATIONS) if rule.zeroth_order else [None]:
-                for step in STEPS:
-                    if (name == "mu" and not rule.zeroth_order) or (step, perturb) == ("adagrad", "all"):
-                        continue
-                    if rule.asks and step != "adagrad":  # which these have by default
-                        continue
-                    value = kind.defaults(rule.name, step, perturb)[place]
-                    with_ = [perturb, *([step] if step != "constant" else [])] if perturb else [rule.name]
-                    with_ += [step] if not perturb and step != "constant" and not rule.asks else []
-                    by_value.setdefault(value, []).append(" ".join(filter(None, with_)))
-        if len(by_value) == 1:
-            texts[name] = f"{next(iter(by_value)):g}"
-        else:
-            each = (f"{value:g} for {', '.join(dict.fromkeys(names))}" for value, names in by_value.items())
-            texts[name] = "; ".join(each)
+            with_ = perturb or rule.name
+            if step != "constant" and not rule.asks:
+                with_ += f" {step}"
+            h, mu = kind.defaults(rule.name, step, perturb)
+            by_value["h"].setdefault(h, {})[with_] = None
+            if rule.zeroth_order:
+                by_value["mu"].setdefault(mu, {})[with_] = None
+    texts = {"step": usual}
+    for name, found in by_value.items():
+        each = (f"{value:g} for {', '.join(names)}" for value, names in found.items())
+        texts[name] = f"{next(iter(found)):g}" if len(found) == 1 else "; ".join(each)
     return texts

@@ -2,98 +2,80 @@
 
 from __future__ import annotations
 
-import inspect
 import sys
-from collections.abc import Mapping
+from glob import has_magic
 from pathlib import Path
-from typing import Any
 
-import typer
-
-from sparsezo.cli.options import command, given, insist_parameter, parameter, parameters
-from sparsezo.cli.train import json_parameter
-from sparsezo.options import described
-from sparsezo.tasks.registry import kinds
-
-
-def add_predict(app: typer.Typer) -> None:
-    output = typer.Option("-o", "--output", help="Where it goes.", show_default="standard output", metavar="FILE")
-    params = [
-        _argument("model", Path, "A model that train wrote."),
-        _argument("input", str, "The inputs, with or without the correct outputs."),
-        parameter("output", Path | None, output),
-        insist_parameter(),
-        *_of_all_tasks("predict_options"),
-    ]
-    about = "Write the best outputs: spans of texts, columns with a predicted tag, label TAB text, 1-best translations."
-    command(app, "predict", run_predict, params, about)
+from sparsezo.cli import show
+from sparsezo.cli.options import given
+from sparsezo.errors import SparsezoError, UsageError, need
+from sparsezo.messages import counted
+from sparsezo.model import load_model
+from sparsezo.options import Values, make_options
+from sparsezo.storage.checksummed import read_checksummed, write_checksummed
+from sparsezo.storage.files import working_folder
+from sparsezo.storage.fingerprint import fingerprint
+from sparsezo.study.engines.base import ENGINE_OPTIONS, RAY, EngineOptions
+from sparsezo.study.engines.tagging import Predictor, find_parts, predict_file, predict_parts
+from sparsezo.tasks.registry import task_spec
 
 
-def add_evaluate(app: typer.Typer) -> None:
-    params = [
-        _argument("model", Path, "A model that train wrote."),
-        _argument("test", str, "A file with the correct outputs."),
-        *_of_all_tasks("read_options"),
-        insist_parameter(),
-        json_parameter(),
-    ]
-    command(app, "evaluate", run_evaluate, params, "Evaluate a model on a test file, by the task's own metric.")
-
-
-def _argument(name: str, kind: Any, help: str) -> inspect.Parameter:
-    return parameter(name, kind, typer.Argument(help=help), inspect.Parameter.empty)
-
-
-def _of_all_tasks(which: str) -> list[inspect.Parameter]:
-    """The model knows its task, the command line does not yet: options of all of them, each once."""
-    found: dict[str, inspect.Parameter] = {}
-    for kind in kinds():
-        for each in parameters(described(getattr(kind, which)), f"Task {kind.name}"):
-            found.setdefault(each.name, each)
-    return list(found.values())
-
-
-def _given(values: Mapping[str, Any], *own: str) -> dict[str, Any]:
-    return given(values, {name: None for name in values if name not in own})
-
-
-def run_predict(**values: Any) -> None:
-    from sparsezo import extras
-    from sparsezo.cli import show
-    from sparsezo.model import load_model
-    from sparsezo.storage.files import atomic_write
-    from sparsezo.tasks.registry import kind
-
+def run_predict(values: Values) -> None:
+    where = given(values, ENGINE_OPTIONS)
+    options = given(values, values, but=("model", "input", "output", *ENGINE_OPTIONS))
+    path, *more = values["input"]
+    if where or more or (has_magic(path) and not Path(path).exists()):
+        _predict_collection(values, options, EngineOptions(**where))
+        return
     model = load_model(values["model"])
-    extras.need(kind(model.task.name).reading_extra)
-    options = _given(values, "model", "input", "output")
-    task = kind(model.task.name)
+    task = task_spec(model.task.name)
+    need(task.reading_extra)
     sys.stdout.flush()
-    if task.predict_spans(model, values["input"], options, values["output"] or sys.stdout.buffer):
-        sys.stdout.flush()
-        if values["output"] is not None:
-            show.note(f"wrote {values['output']}")
-        return
-    lines = task.predict(model, values["input"], options)
-    if values["output"] is None:
-        show.lines(lines)
-        return
-    with atomic_write(values["output"]) as stream:
-        stream.writelines(line.encode() for line in lines)
-    show.note(f"wrote {values['output']}")
+    if values["output"] is not None:
+        predict_file(model, path, options, values["output"])
+        show.note(f"wrote {values['output']}")
+    elif not task.predict_spans(model, path, options, sys.stdout.buffer):
+        show.lines(task.predict(model, path, options))
+    sys.stdout.flush()
 
 
-def run_evaluate(**values: Any) -> None:
-    from sparsezo import extras
-    from sparsezo.cli import show
-    from sparsezo.model import load_model
-    from sparsezo.tasks.registry import kind
+def _predict_collection(values: Values, options: Values, where: EngineOptions) -> None:
+    """Many files, each into a file of the folder that ``output`` names."""
+    out: Path | None = values["output"]
+    if out is None:
+        raise UsageError("several files become files of a folder: name it with `output`")
+    if options.get("format") == "brat":
+        raise UsageError("`format` brat is a folder for each input; give one input, or another `format`")
+    model = load_model(values["model"])
+    task = task_spec(model.task.name)
+    make_options(task.predict_options, options, f"task {task.name}")  # refused before any work
+    need(task.reading_extra)
+    parts = find_parts(values["input"], out)
+    made = {"model": fingerprint(values["model"].read_bytes()), "options": dict(options)}
+    with show.stopping_cleanly(), working_folder(out):
+        record = out / "predict.json"
+        if read_checksummed(record) not in (None, made):
+            raise UsageError(f"{out}: has outputs of another model or with other options; name another folder with -o")
+        write_checksummed(record, made)
+        predictor = Predictor(model if where.engine == RAY else values["model"], options)
+        with show.counting("predicting", "files") as count:
+            failures = predict_parts(predictor, parts, where, count)
+    for why in failures:
+        show.note(f"failed: {why}")
+    if failures:
+        raise SparsezoError(
+            f"{counted(len(failures), 'file')} failed, for the reasons above; the same command tries them again, "
+            "and only them"
+        )
+    show.note(f"wrote {counted(len(parts), 'file')} in {out}")
 
+
+def run_evaluate(values: Values) -> None:
     path, test = values["model"], values["test"]
     model = load_model(path)
-    task = kind(model.task.name)
-    extras.need(*task.extras)
-    data = task.read(model.task, test, _given(values, "model", "test", "json"))
+    task = task_spec(model.task.name)
+    need(*task.extras)
+    data = task.read(model.task, test, given(values, values, but=("model", "test", "json")))
     scores = model.task.scores(data, model.predict(data))
     fields = {"task": model.task.name, "metric": scores.metric, **scores.report, "model": str(path), "test": test}
     show.result(fields, as_json=values["json"], title=f"{path} on {test}")

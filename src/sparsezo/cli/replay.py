@@ -25,7 +25,7 @@ def replay(
     """The model of a session with people, again from the log alone: the same bits."""
     from sparsezo.cli import show
     from sparsezo.errors import UsageError
-    from sparsezo.serve.replay import replay as from_log
+    from sparsezo.serve.online_model import replay as from_log
     from sparsezo.storage.files import is_special
 
     if output.exists() and not (force or is_special(output)):

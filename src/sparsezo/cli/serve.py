@@ -6,31 +6,36 @@ import contextlib
 import gc
 import inspect
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping, Sized
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import typer
 
-from sparsezo.cli.from_answers import from_answers_parameters
-from sparsezo.cli.options import command, given, insist_parameter, parameter, parameters
+from sparsezo.cli.from_answers import Values, from_answers_parameters
+from sparsezo.cli.options import command, flag, given, insist_parameter, parameter, parameters
+from sparsezo.errors import DataError, UsageError, need
+from sparsezo.messages import counted
 from sparsezo.options import described, make_options
-from sparsezo.serve.options import ServeOptions
-from sparsezo.serve.tokens import ADMIN, KEY
+from sparsezo.rules import RULES
+from sparsezo.serve.options import ADMIN, MOST_GUIDELINES, ServeOptions
 from sparsezo.settings import SETTINGS, Settings
-from sparsezo.tasks.registry import kinds
+from sparsezo.tasks.registry import task_specs
 
 if TYPE_CHECKING:
     from sparsezo.serve.folder import Contents
     from sparsezo.serve.session import Session
-    from sparsezo.tasks.kind import TaskKind
+    from sparsezo.tasks.base import Json, Task
+    from sparsezo.tasks.spec import TaskSpec
 
 SESSION = "Session"
 _OPTIONS = described(ServeOptions)
-_LEARNER = {name: SETTINGS[name] for name in ("rule", "about", "ask", "h", "step", "rater_error", "seed")}
+_SETTINGS = ("rule", "about", "review", "ask", "h", "step", "rater_error", "rehearse", "seed")
+_LEARNER = {name: SETTINGS[name] for name in _SETTINGS}
 _NOT_HERE = ("test_ref",)  # of a task's options: about files that serve does not read
 _RATER_ERROR = "0.05"  # people err, until it is known how often
+_REVIEW_ERROR = "0.01"  # in a tag that they were shown among many others, most of which are right
 _FILES = ("model", "from_answers")  # options of a session that name what it starts from
 
 
@@ -43,39 +48,35 @@ def serve_app(*, whole: bool = True) -> typer.Typer:
         cls=Group,
         context_settings=HELP,
     )
-    for kind in kinds() if whole else ():
+    for kind in task_specs() if whole else ():
         if kind.asks:
             about = f"Learn {kind.title.lower()} from people's answers."
-            command(app, kind.name, _body(kind), _parameters(kind), about)
+            command(app, kind.name, lambda kind=kind, **values: run_serve(kind, values), _parameters(kind), about)
     return app
 
 
-def _parameters(kind: TaskKind) -> list[inspect.Parameter]:
+def _parameters(kind: TaskSpec) -> list[inspect.Parameter]:
     several = ", one or several" if kind.several_files else ""
-    inputs = typer.Option(
-        "--inputs", help=f"What is asked about{several}; labels in it are not looked at.", metavar="FILE"
-    )
-    log = typer.Option(
-        "--log", help="The session's folder; one that is there is gone on with.", show_default="INPUTS.serve"
-    )
-    model = typer.Option("--model", help="A model to start from, found again by its features' names.", metavar="FILE")
-    dev = typer.Option("--dev", help="Labelled inputs to watch the model by.", metavar="FILE")
-    copy = typer.Option("--backup", help="Copy the session to this new folder, also while it is served, and stop.")
-    from_answers, passes = from_answers_parameters()
+    inputs = f"What is asked about{several}; labels in it are not looked at."
+    log = "The session's folder; one that is there is gone on with."
     browser = typer.Option("--open/--no-open", help="Open the first person's page.", show_default="on a terminal")
     h = ", ".join(f"{kind.defaults(rule, 'adagrad', None)[0]:g} for {rule}" for rule in kind.asks)
-    texts = {"rule": kind.asks[0], "h": h, "step": "adagrad", "rater_error": f"{_RATER_ERROR}, until it is known"}
+    reviews = "review" in kind.asks
+    error = f"{_RATER_ERROR}{f' ({_REVIEW_ERROR} for review)' if reviews else ''}, until it is known"
+    rule = "review" if reviews else kind.asks[0]
+    rehearse = f"{RULES['review'].rehearse} for review, 0 for others"
+    texts = {"rule": rule, "h": h, "step": "adagrad", "rater_error": error, "rehearse": rehearse}
     learner = {**_LEARNER, "rule": replace(SETTINGS["rule"], about=replace(SETTINGS["rule"].about, choices=kind.asks))}
+    learner = {name: each for name, each in learner.items() if reviews or name not in ("review", "rehearse")}
     own = {name: each for name, each in kind.options.items() if name not in _NOT_HERE}
     return [
-        parameter("inputs", list[str] | None, inputs),
-        parameter("log", Path | None, log),
-        parameter("model", str | None, model),
-        from_answers,
-        passes,
-        parameter("dev", str | None, dev),
+        flag("inputs", list[str] | None, inputs, metavar="FILE"),
+        flag("log", Path | None, log, show_default="INPUTS.serve"),
+        flag("model", str | None, "A model to start from, found again by its features' names.", metavar="FILE"),
+        *from_answers_parameters(),
+        flag("dev", str | None, "Labelled inputs to watch the model by.", metavar="FILE"),
         *parameters(_OPTIONS, SESSION),
-        parameter("backup", Path | None, copy),
+        flag("backup", Path | None, "Copy the session to this new folder, also while it is served, and stop."),
         parameter("open", bool | None, browser),
         *parameters(learner, "Learner", texts),
         *parameters(own, f"Task {kind.name}", kind.serve_defaults),
@@ -83,33 +84,28 @@ def _parameters(kind: TaskKind) -> list[inspect.Parameter]:
     ]
 
 
-def _body(kind: TaskKind) -> Any:
-    def serve(**values: Any) -> None:
-        run_serve(kind, values)
-
-    return serve
-
-
-def run_serve(kind: TaskKind, values: Mapping[str, Any]) -> None:
-    """``values``: the command line, by the parameters' names."""
-    from sparsezo import extras
+def run_serve(kind: TaskSpec, values: Values) -> None:
     from sparsezo.cli import show
 
     if values["backup"] is not None:
-        _back_up(kind, values)
+        _back_up(_folder(values), values["backup"])
         return
     options = make_options(ServeOptions, given(values, _OPTIONS), "serve")
     _settings(kind, values)  # what does not go together is refused before anything is read
-    extras.need("serve", kind.reading_extra, kind.metric_extra if values["dev"] else None)
-    folder = _folder(kind, values)
+    need("serve", kind.reading_extra, kind.metric_extra if values["dev"] else None)
+    folder = _folder(values)
     guidelines = _guidelines(options.guidelines)
     with contextlib.ExitStack() as starting:
         starting.enter_context(show.compiling_noted())
-        with _nothing_collected():
+        gc.disable()  # what a start makes stays: going through all of it for what could be freed only takes time
+        try:
+            from sparsezo.serve.label_studio import NAME, PREFIX
             from sparsezo.serve.server import check_port, serve
 
             check_port(options.host, options.port)  # before a folder is made
             session = _session(kind, values, options, folder)
+        finally:
+            gc.enable()
         with session:
             links = _links(session, options)
             if guidelines is not None:
@@ -117,76 +113,72 @@ def run_serve(kind: TaskKind, values: Mapping[str, Any]) -> None:
 
             def ready(url: str) -> None:
                 _introduce(session, url, links, values["open"])
+                if options.label_studio:
+                    show.lines([f"{NAME}\t{url}{PREFIX}{session.annotators.link(NAME)['token']}\n"])
                 starting.close()
 
             try:
-                serve(session, options.host, options.port, ready)
+                more = {"label_studio": True} if options.label_studio else {}
+                serve(session, options.host, options.port, ready, **more)
             finally:
                 show.note(f"stopped: {session.status()['answers']:,} answers in {folder}; the same command goes on")
 
 
-def _back_up(kind: TaskKind, values: Mapping[str, Any]) -> None:
+def _back_up(folder: Path, to: Path) -> None:
     from sparsezo.cli import show
-    from sparsezo.errors import UsageError
-    from sparsezo.serve.folder import backup, is_log
-    from sparsezo.words import counted
+    from sparsezo.serve.folder import backup, is_session
 
-    folder = _folder(kind, values)
-    if not is_log(folder):
+    if not is_session(folder):
         raise UsageError(f"{folder}: there is no session to back up; name its folder with `log`")
-    events = backup(folder, values["backup"])
-    show.note(f"copied {folder} to {values['backup']}: {counted(events, 'event')}")
+    show.note(f"copied {folder} to {to}: {counted(backup(folder, to), 'event')}")
 
 
-@contextlib.contextmanager
-def _nothing_collected() -> Iterator[None]:
-    """What a start makes stays, so going through all of it for what could be freed only takes time."""
-    gc.disable()
-    try:
-        yield
-    finally:
-        gc.enable()
-
-
-def _settings(kind: TaskKind, values: Mapping[str, Any], task: Any = None) -> Settings:
+def _settings(kind: TaskSpec, values: Values, task: Task | None = None) -> Settings:
     """``task``: where it is known, its own usual rule is the default."""
-    from sparsezo.serve.folder import serving
-
+    chosen = given(values, _LEARNER)
     rule = kind.asks[0]
-    if task is not None and values.get("about") is None and hasattr(serving(kind), "usual_rule"):
-        rule = serving(kind).usual_rule(task)
-    return Settings.complete({"rule": rule, "rater_error": _RATER_ERROR, **given(values, _LEARNER)}, *kind.usual)
+    if task is not None and values.get("about") is None:
+        rule = kind.serving().usual_rule(task) or rule
+    if "review" in kind.asks and ("review" in chosen or "rehearse" in chosen):
+        rule = "review"
+    rule = chosen.get("rule", rule)
+    if chosen.get("rehearse") and rule != "review":
+        raise UsageError(f"`rehearse` {chosen['rehearse']}: in a session only reviews are gone over again")
+    error = _REVIEW_ERROR if rule == "review" else _RATER_ERROR
+    return Settings.complete({"rater_error": error, **chosen, "rule": rule}, *kind.usual)
 
 
-def _folder(kind: TaskKind, values: Mapping[str, Any]) -> Path:
-    from sparsezo.errors import UsageError
-    from sparsezo.serve.folder import is_log
+def _folder(values: Values) -> Path:
+    from sparsezo.serve.folder import is_session
 
     if values["log"] is None and not values["inputs"] and values["from_answers"]:
         raise UsageError(f"`from_answers` {values['from_answers']}: name the new session's folder with `log`")
     if values["log"] is None and not values["inputs"]:
         raise UsageError("give `inputs`, a file to ask about, or `log`, a session to go on with")
-    if values["passes"] is not None and values["from_answers"] is None and not is_log(values["log"] or Path()):
+    if values["passes"] is not None and values["from_answers"] is None and not is_session(values["log"] or Path()):
         raise UsageError("`passes` is of `from_answers`; leave it out")
     folder: Path = values["log"] or Path(Path(values["inputs"][0]).name.split(".")[0] + ".serve")
-    if not values["inputs"] and not values["from_answers"] and not is_log(folder):
+    if not values["inputs"] and not values["from_answers"] and not is_session(folder):
         raise UsageError(f"{folder}: there is no session to go on with; give `inputs`")
     return folder
 
 
-def _session(kind: TaskKind, values: Mapping[str, Any], options: ServeOptions, folder: Path) -> Session:
+def _session(kind: TaskSpec, values: Values, options: ServeOptions, folder: Path) -> Session:
     from sparsezo.cli import show
-    from sparsezo.serve.folder import is_log
+    from sparsezo.serve.folder import is_session, made_with
     from sparsezo.serve.session import Session
+    from sparsezo.storage.files import numbered_lines
 
-    own: dict[str, Any] = {}
-    if is_log(folder):
+    own: Json = {}
+    if is_session(folder):
         contents, dev = _known(kind, values, folder)
         show.note(f"going on with {folder}")
     elif values["from_answers"] is not None:
         contents, dev, own = _from_answers(kind, values)
     else:
         contents, dev = _loaded(kind, values)
+    made, files = _made_with(kind, values)
+    about = made_with({**kind.serve_defaults, **made}, values["inputs"] or (), files)
     return Session(
         contents.kind,
         contents.task,
@@ -199,38 +191,29 @@ def _session(kind: TaskKind, values: Mapping[str, Any], options: ServeOptions, f
         audit_whole=options.audits_whole(len(contents.data), chunks=contents.has_chunks),
         overlap=options.overlap,
         lease_seconds=options.lease_seconds,
-        source=_source(options.source),
-        about={**_about(kind, values), **own.pop("about", {})},
+        until=options.aim(),
+        source=None if options.source is None else [line for _, line in numbered_lines(options.source)],
+        about={**about, **own.pop("about", {})},
         **own,
     )
 
 
-def _about(kind: TaskKind, values: Mapping[str, Any]) -> dict[str, Any]:
-    """For the log: what the session is made with."""
-    from sparsezo.serve.made_with import made_with
-
-    options, files = _made_with(kind, values)
-    return made_with({**kind.serve_defaults, **options}, inputs=values["inputs"] or (), files=files)
-
-
-def _loaded(kind: TaskKind, values: Mapping[str, Any]) -> tuple[Contents, Any]:
-    """From files: a session that begins."""
+def _loaded(kind: TaskSpec, values: Values) -> tuple[Contents, Sized | None]:
     from sparsezo.model import load_model
-    from sparsezo.serve.folder import Contents, serving
+    from sparsezo.serve.folder import Contents
     from sparsezo.tasks.loading import Files
-    from sparsezo.warm_start import joined
+    from sparsezo.training import joined
 
-    options = {**kind.serve_defaults, **given(values, kind.options)}
     model = load_model(values["model"], kind.name) if values["model"] else None
-    if model is not None:
-        options = {**kind.serve_defaults, **serving(kind).options_of(model.task), **given(values, kind.options)}
+    its = {} if model is None else kind.serving().options_of(model.task)
+    options = {**kind.serve_defaults, **its, **given(values, kind.options)}
     loaded = kind.load(Files(tuple(values["inputs"]), values["dev"], None, options))
     W = loaded.W if model is None else joined(model, loaded.task).W
     settings = _settings(kind, values, loaded.task)
     return Contents(kind, loaded.task, loaded.data.train, settings, W), loaded.data.dev
 
 
-def _from_answers(kind: TaskKind, values: Mapping[str, Any]) -> tuple[Contents, Any, dict[str, Any]]:
+def _from_answers(kind: TaskSpec, values: Values) -> tuple[Contents, Sized | None, Json]:
     """A session that begins with what another's answers teach; and what else it takes from there."""
     from sparsezo.cli import show
     from sparsezo.cli.from_answers import begun, introduced, learned, passes_of, taken_over
@@ -239,41 +222,44 @@ def _from_answers(kind: TaskKind, values: Mapping[str, Any]) -> tuple[Contents, 
 
     passes = passes_of(values)
     answers = read_answers(values["from_answers"], kind.name)
-    settings = settings_for(answers, given(values, _LEARNER))
+    chosen = given(values, _LEARNER)
+    settings = settings_for(answers, chosen)
     start = begun(answers, values, train=values["inputs"] or (), init=values["model"], defaults=kind.serve_defaults)
     show.note(introduced(start, passes))
     W = learned(replace(start, dev=None), settings, passes).W
     audits = not values["inputs"] and values["audit"] is None and values["audit_whole"] is None
     own = taken_over(start, passes, audits=audits)
+    if settings.rule == "review" and "rehearse" not in chosen:  # answers of other kinds were not gone over again
+        settings = replace(settings, rehearse=settings.rehearse or RULES["review"].rehearse)
     return Contents(kind, start.task, start.data, settings, W), start.dev, own
 
 
-def _known(kind: TaskKind, values: Mapping[str, Any], folder: Path) -> tuple[Contents, Any]:
+def _known(kind: TaskSpec, values: Values, folder: Path) -> tuple[Contents, Sized | None]:
     """From its folder: a session that goes on. What is given must be as it was."""
-    from sparsezo.errors import UsageError
-    from sparsezo.serve.folder import open_log, read, serving
-    from sparsezo.serve.made_with import differences, made_otherwise
+    from sparsezo.serve.folder import differences, open_store, read
     from sparsezo.tasks.loading import is_count
 
     contents = read(folder)
     if contents.kind.name != kind.name:
         raise UsageError(f"{folder}: is a session of task {contents.kind.name}; use serve {contents.kind.name}")
-    log = open_log(folder)
-    log.close()
+    with contextlib.closing(open_store(folder)) as store:
+        meta = store.meta
     dev = values["dev"]
     if is_count(dev):
         raise UsageError(f"`dev` {dev}: the session in {folder} goes on without its file; name a dev file")
     of_dev = {"dev_ref", *described(kind.read_options)} if dev is not None else set()
     options, files = _made_with(kind, {**values, **dict.fromkeys(of_dev)})
-    own = {name: log.meta.get(name, 0) for name in ("audit", "audit_whole", "overlap")}
-    kept = {**contents.settings.as_dict(), **serving(kind).kept_options(contents.task), **own}
+    own = {name: meta.get(name, 0) for name in ("audit", "audit_whole", "overlap")}
+    kept = {**contents.settings.as_dict(), **kind.serving().kept_options(contents.task), **own}
     options = {name: value for name, value in options.items() if name not in files}
-    kept["passes"] = log.meta.get("from_answers", {}).get("passes")
+    kept["passes"] = meta.get("from_answers", {}).get("passes")
     now = {**options, **given(values, {**_LEARNER, **own, "passes": None})}
     defaults = {name: each.default for name, each in kind.options.items()} | dict(kind.serve_defaults)
-    found = differences(log.meta, kept, now, defaults, inputs=values["inputs"] or (), files=files)
-    if found:
-        raise made_otherwise(folder, found)
+    if found := differences(meta, kept, now, defaults, values["inputs"] or (), files):
+        raise UsageError(
+            f"{folder}: the session in it was made otherwise: {'; '.join(found)}. Leave out what differs to go on with "
+            f"it, or begin a new session in another folder (`log`); `from_answers` {folder} takes the answers along"
+        )
     if dev is None:
         return contents, None
     reading = given(values, described(kind.read_options))
@@ -282,27 +268,18 @@ def _known(kind: TaskKind, values: Mapping[str, Any], folder: Path) -> tuple[Con
     return contents, kind.read(contents.task, dev, reading)
 
 
-def _made_with(kind: TaskKind, values: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, str | None]]:
+def _made_with(kind: TaskSpec, values: Values) -> tuple[Json, dict[str, str]]:
     """(a task's options that were given, the files that options name: they are known by their content)"""
     own = {name: each for name, each in kind.options.items() if not each.about.place}
     options = given(values, own)
-    files: dict[str, str | None] = {name: values[name] for name in _FILES if values[name] is not None}
+    files: dict[str, str] = {name: values[name] for name in _FILES if values[name] is not None}
     for name in [name for name in options if own[name].about.file and isinstance(options[name], str)]:
         if Path(options[name]).is_file():
             files[name] = options[name]
     return options, files
 
 
-def _source(path: str | None) -> list[str] | None:
-    from sparsezo.storage.files import numbered_lines
-
-    return None if path is None else [line for _, line in numbered_lines(path)]
-
-
 def _guidelines(path: str | None) -> str | None:
-    """Text of a file, as it stands there."""
-    from sparsezo.errors import DataError
-    from sparsezo.serve.options import MOST_GUIDELINES
     from sparsezo.storage.files import numbered_lines
 
     if path is None:
@@ -316,28 +293,24 @@ def _guidelines(path: str | None) -> str | None:
 
 
 def _links(session: Session, options: ServeOptions) -> dict[str, str | None]:
-    """Token by name, of all who answer and of the administrator, last. They are the same at every start; None: one that
-    cannot be shown again.
-    """
-    from sparsezo.errors import UsageError
-
-    admin = _administrator(session)
-    known = [each.name for each in session.persons.values() if not each.admin]
+    """Token by name, of all who answer and last of the administrator; None: one that cannot be shown again."""
+    people = session.annotators
+    known = [each.name for each in people.people.values() if not each.admin]
+    admins = [each.name for each in people.people.values() if each.admin]
+    # another name where, long ago, somebody who answers was called so
+    admin = admins[0] if admins else "administrator" if ADMIN in known else ADMIN
     names = options.names() if options.person or options.people or not known else []
-    wanted = list(dict.fromkeys([*known, *(name.strip() for name in names)]))
+    programs = [name.strip() for name in options.program or ()]
+    wanted = list(dict.fromkeys([*known, *(name.strip() for name in names), *programs]))
     new = {name.strip() for name in options.new_link or ()}
     if unknown := new - {*wanted, admin}:
         raise UsageError(f"`new_link` {sorted(unknown)[0]}: there is nobody of this name; `person` adds somebody")
-    tokens = {name: (session.add_person if name in new else session.link)(name)["token"] for name in wanted}
-    mine = None if admin in new else session.link(admin, admin=True)["token"]
-    return tokens | {admin: mine or session.add_person(admin, admin=True)["token"]}
-
-
-def _administrator(session: Session) -> str:
-    """Its name: another one where, long ago, somebody who answers was called so."""
-    mine = [each.name for each in session.persons.values() if each.admin]
-    taken = any(each.name == ADMIN for each in session.persons.values())
-    return mine[0] if mine else "administrator" if taken else ADMIN
+    made = {name: (people.add if name in new else people.link)(name) for name in wanted}
+    for name in programs:
+        session.mark_program(made[name]["id"])
+    tokens = {name: each["token"] for name, each in made.items()}
+    mine = None if admin in new else people.link(admin, admin=True)["token"]
+    return tokens | {admin: mine or people.add(admin, admin=True)["token"]}
 
 
 def _introduce(session: Session, url: str, links: Mapping[str, str | None], wanted: bool | None) -> None:
@@ -345,9 +318,10 @@ def _introduce(session: Session, url: str, links: Mapping[str, str | None], want
     import webbrowser
 
     from sparsezo.cli import show
+    from sparsezo.serve.annotators import KEY
 
-    session.warm_up()
-    admins = {each.name for each in session.persons.values() if each.admin}
+    session.model.warm_up()
+    admins = {each.name for each in session.annotators.people.values() if each.admin}
     addresses = {
         name: f"{url}/{'admin' if name in admins else ''}#{token}" for name, token in links.items() if token is not None
     }

@@ -1,4 +1,4 @@
-"""Values as people type them: 4M, 300k, 1e6 steps; a dev set as a file or as a number of inputs."""
+"""Values as people type them, 4M, 300k or 1e6 steps, and defaults that help texts show."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ from sparsezo.errors import UsageError, quoted
 from sparsezo.storage import limits
 
 _UNITS = {"k": 10**3, "m": 10**6, "g": 10**9}
-MOST = 1e15  # of anything that is counted one by one
+ITERATIONS = "1M"  # of train and tune
+N, N_BAR, R_BAR = "2.8M", 3300.0, 213.0  # of theory: CoNLL-2000's noun phrases, about
 
 
-def whole_number(text: str, option: str, most: float = MOST) -> int:
+def whole_number(text: str, option: str, most: float = 1e15) -> int:
     """4M -> 4000000, 300k -> 300000, 1e6 -> 1000000.
 
     >>> whole_number("1.5M", "--iterations")

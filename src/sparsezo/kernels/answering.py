@@ -1,4 +1,4 @@
-"""Learning from answers: look at inputs until one is worth a question, and climb its answer's likelihood (DESIGN 3a).
+"""Learning from answers: look at inputs until one is worth a question, and climb its answer's likelihood (design 4).
 
 ``run`` does it with answers computed from gold; ``Learner.ask`` and ``Learner.tell`` call ``look`` and ``learn`` one by
 one, so both give the same weights bit for bit.
@@ -14,12 +14,17 @@ from sparsezo.kernels import protocol
 from sparsezo.kernels.codes import (
     AT_ONCE,
     AT_RANDOM,
+    BEST,
+    CANDIDATES,
     FLIP,
     LABEL,
+    NO,
     NO_SPAN,
+    NOT_SAID,
     PAIR,
     PART,
     RATE,
+    REVIEW,
     SPAN,
     SPAN_BASE,
     UNSURE,
@@ -35,6 +40,7 @@ from sparsezo.kernels.loop import (
     STEP,
     UPDATES,
     State,
+    count_answer,
     count_question,
     differing,
     pass_over,
@@ -45,6 +51,7 @@ from sparsezo.kernels.raters import perceived
 RANDOM_SHARE = 0.1  # of the questions, where the others are about what is unsure: what is wrong and sure is found too
 PATIENCE = 4  # times all inputs are looked at before one is asked about at random: a model sure of all goes on
 MOST_LOOKS = 150  # in a row, however sure the model is: nobody waits for a question longer than some milliseconds
+LOOKED = 30  # inputs, of which the one with the most gain by the second is reviewed
 QUESTION = 4  # numbers of a question
 
 
@@ -58,7 +65,7 @@ def look(inputs: Any, task: Any, params: Any, N: Any, x: Any, step: Any, state: 
     if params.ask == AT_RANDOM or uniform(params.keys[MODE], asked, 0) < RANDOM_SHARE or passed >= PATIENCE * N:
         mode = AT_RANDOM
     key = params.keys[CHOICE]
-    args = (params.rule, params.about, mode, key, step, work.q, work.y, work.incumbent)
+    args = (params.rule, params.about, mode, params.seconds, key, step, work.q, work.y, work.incumbent)
     chance = protocol.look(task, x, work.S, *args)
     if chance > 0 and params.rule == PAIR and differing(work.y, work.incumbent, protocol.outputs(task, x)) == 0:
         return 0.0  # nobody needs to be asked which of two equal outputs is better
@@ -68,15 +75,29 @@ def look(inputs: Any, task: Any, params: Any, N: Any, x: Any, step: Any, state: 
 @kernel
 def likelihood(inputs: Any, task: Any, params: Any, x: Any, answer: Any, state: Any, work: Any) -> Any:
     """Of an answer, under the present weights, and its logarithm's gradient in work.D; nothing is learned."""
+    return likelihood_of(inputs, task, params, x, answer, params.e0, params.e1, state, work)
+
+
+@inlined_kernel
+def likelihood_of(
+    inputs: Any, task: Any, params: Any, x: Any, answer: Any, e0: Any, e1: Any, state: Any, work: Any
+) -> Any:
+    """Likewise, of somebody who errs so often."""
     protocol.scores(inputs, x, state.W, work.S)
-    args = (params.rule, params.about, work.q, work.y, work.incumbent, answer, params.e0, params.e1, work.D)
+    args = (params.rule, params.about, work.q, work.y, work.incumbent, answer, e0, e1, work.D)
     return np.float64(protocol.evidence(task, x, work.S, *args))
 
 
 @inlined_kernel
 def learn(inputs: Any, task: Any, params: Any, x: Any, answer: Any, state: Any, work: Any) -> Any:
     """Climb: the question is in work.q, work.y, work.incumbent. Returns the answer's likelihood, or nan."""
-    found = likelihood(inputs, task, params, x, answer, state, work)
+    return learn_of(inputs, task, params, x, answer, params.e0, params.e1, state, work)
+
+
+@kernel
+def learn_of(inputs: Any, task: Any, params: Any, x: Any, answer: Any, e0: Any, e1: Any, state: Any, work: Any) -> Any:
+    """Likewise, from somebody who errs so often."""
+    found = likelihood_of(inputs, task, params, x, answer, e0, e1, state, work)
     if found > 0:
         protocol.move(inputs, x, params.h, params.h, work.D, work.U, False, state.W, state.q)
         state.counts[UPDATES] += 1
@@ -86,36 +107,44 @@ def learn(inputs: Any, task: Any, params: Any, x: Any, answer: Any, state: Any, 
 def with_room(state: State, size: int, width: int) -> State:
     """The same state with memory for so many answers, to questions of so many numbers; not compiled."""
     questions = np.zeros((size, width), np.int32)
-    about, said = np.zeros(size, np.int32), np.zeros(size)
+    about, said, errors = np.zeros(size, np.int32), np.zeros(size), np.zeros((size, 2))
     n = min(size, state.said.size)
     if n:
-        questions[:n], about[:n], said[:n] = state.questions[:n], state.about[:n], state.said[:n]
-    return state._replace(questions=questions, about=about, said=said)
+        questions[:n], about[:n] = state.questions[:n], state.about[:n]
+        said[:n], errors[:n] = state.said[:n], state.errors[:n]
+    return state._replace(questions=questions, about=about, said=said, errors=errors)
 
 
-@inlined_kernel
-def remember(task: Any, x: Any, answer: Any, state: Any, work: Any) -> None:
-    """Keep the question and its answer, to be gone over again."""
+@kernel
+def remember(task: Any, params: Any, x: Any, answer: Any, state: Any, work: Any) -> None:
+    """Keep the question, its answer and what is believed of who gave it, to be gone over again."""
     at, n = state.counts[ANSWERS], protocol.outputs(task, x)
     if at >= state.said.size:
         return
     state.said[at], state.about[at] = answer, x
+    state.errors[at, 0], state.errors[at, 1] = params.e0, params.e1
     for j in range(QUESTION):
         state.questions[at, j] = work.q[j]
-    if state.questions.shape[1] > QUESTION:
+    if params.rule == BEST:
+        for j in range(CANDIDATES):
+            state.questions[at, QUESTION + j] = work.y[j]
+    elif state.questions.shape[1] > QUESTION:
         for j in range(n):
             state.questions[at, QUESTION + j] = work.y[j]
             state.questions[at, QUESTION + n + j] = work.incumbent[j]
 
 
 @inlined_kernel
-def recall(task: Any, at: Any, state: Any, work: Any) -> Any:
+def recall(task: Any, rule: Any, at: Any, state: Any, work: Any) -> Any:
     """The question number ``at`` in work; returns its input."""
-    x = state.about[at]
+    x = np.int64(state.about[at])  # as all other inputs are: for int32 all that follows would be compiled once more
     n = protocol.outputs(task, x)
     for j in range(QUESTION):
         work.q[j] = state.questions[at, j]
-    if state.questions.shape[1] > QUESTION:
+    if rule == BEST:
+        for j in range(CANDIDATES):
+            work.y[j] = state.questions[at, QUESTION + j]
+    elif state.questions.shape[1] > QUESTION:
         for j in range(n):
             work.y[j] = state.questions[at, QUESTION + j]
             work.incumbent[j] = state.questions[at, QUESTION + n + j]
@@ -123,19 +152,77 @@ def recall(task: Any, at: Any, state: Any, work: Any) -> Any:
 
 
 @kernel
-def answered(inputs: Any, task: Any, params: Any, x: Any, answer: Any, state: Any, work: Any) -> Any:
-    """All that follows from one answer. False: what was computed is not finite."""
-    remember(task, x, answer, state, work)
+def answered(
+    inputs: Any, task: Any, params: Any, x: Any, answer: Any, looked: Any, corrections: Any, state: Any, work: Any
+) -> Any:
+    """All that follows from one answer. False: what was computed is not finite.
+
+    looked, corrections: parts of x that whoever answered was to look at, and those that they set by hand.
+    """
+    remember(task, params, x, answer, state, work)
     if not np.isfinite(learn(inputs, task, params, x, answer, state, work)):
         return False
-    state.counts[ANSWERS] += 1
+    count_answer(task, params, x, looked, corrections, state)
     known = min(state.counts[ANSWERS], state.said.size)
     for k in range(params.rehearse if known > 1 else 0):
         at = below(params.keys[REHEARSAL], state.counts[ANSWERS] * params.rehearse + k, known)
-        again = recall(task, at, state, work)
-        if not np.isfinite(learn(inputs, task, params, again, state.said[at], state, work)):
+        if not learn_again(inputs, task, params, at, state, work):
             return False
     return True
+
+
+@kernel
+def learn_again(inputs: Any, task: Any, params: Any, at: Any, state: Any, work: Any) -> Any:
+    """From the answer number ``at``. False: what was computed is not finite."""
+    x = recall(task, params.rule, at, state, work)
+    e0, e1 = state.errors[at, 0], state.errors[at, 1]
+    return bool(np.isfinite(learn_of(inputs, task, params, x, state.said[at], e0, e1, state, work)))
+
+
+@kernel
+def go_over_all(inputs: Any, task: Any, params: Any, turn: Any, state: Any, work: Any) -> Any:
+    """Learn once more from each answer that is remembered, in the order of this turn. False: it is not finite."""
+    known = min(state.counts[ANSWERS], state.said.size)
+    for k in range(known):
+        at = permuted(params.keys[REHEARSAL], turn * known + k, known)
+        if not learn_again(inputs, task, params, at, state, work):
+            return False
+    return True
+
+
+@kernel
+def agrees(task: Any, x: Any, state: Any, work: Any) -> Any:
+    """Whether x was reviewed, and the output in work.y is what the last review left."""
+    for at in range(min(state.counts[ANSWERS], state.said.size) - 1, -1, -1):
+        if state.about[at] == x:
+            return differing(work.y, state.questions[at, QUESTION:], protocol.outputs(task, x)) == 0
+    return False
+
+
+@kernel
+def seek_review(inputs: Any, task: Any, params: Any, N: Any, x: Any, state: Any, work: Any) -> Any:
+    """(input, 1) of the next review, which is in work: of the next LOOKED inputs the one with the most gain by the
+    second. An input that was reviewed does not come again while the model agrees. -1 where the model agrees with all.
+    """
+    first = state.counts[ASKED]
+    at_random = params.ask == AT_RANDOM or uniform(params.keys[MODE], state.counts[QUESTIONS], 0) < RANDOM_SHARE
+    best, most = x, np.float64(0)
+    for k in range(LOOKED if x < 0 else 0):
+        if k > 0:
+            pass_over(state)  # the one before
+        at = permuted(params.keys[INPUTS], first + k, N)
+        gain = look(inputs, task, params, N, at, first, state, work)
+        if np.isnan(gain):
+            return at, gain
+        if agrees(task, at, state, work):
+            continue
+        if gain > most or (best < 0 and gain >= most):
+            best, most = at, gain
+        if at_random and best >= 0:
+            break
+    if best >= 0:
+        most = look(inputs, task, params, N, best, first, state, work)
+    return best, most if np.isnan(most) else 1.0
 
 
 @kernel
@@ -144,8 +231,14 @@ def seek(inputs: Any, task: Any, params: Any, N: Any, x: Any, most: Any, state: 
 
     x: the input that it is about, or -1 for any, in the run's own order.
     """
-    for _ in range(most):
+    for _ in range((most + LOOKED - 1) // LOOKED if params.rule == REVIEW else most):
         step = state.counts[ASKED]
+        if params.rule == REVIEW:
+            at, chance = seek_review(inputs, task, params, N, x, state, work)
+            if at >= 0:
+                return at, chance
+            pass_over(state)
+            continue
         at = x if x >= 0 else permuted(params.keys[INPUTS], step, N)
         chance = look(inputs, task, params, N, at, step, state, work)
         if not chance <= 0:
@@ -173,7 +266,7 @@ def said(task: Any, params: Any, x: Any, step: Any, right: Any, q: Any) -> Any:
     """The answer of a rater who errs: another one, any of them as likely; to span, one of those at hand."""
     key = params.keys[FEEDBACK]
     if params.rule == RATE:
-        return perceived(params.feedback, params.noise, params.bias, params.levels, key, step, step, right, 0)
+        return perceived(params.feedback, params.noise, params.bias, params.levels, key, step, right, 0)
     noise = params.noise
     if params.rule == SPAN:  # one at hand is the right one by chance, so that of those at hand `noise` are wrong
         n = protocol.options(task, x, params.rule, params.about)
@@ -199,13 +292,49 @@ def true_loss(gold: Any, task: Any, params: Any, x: Any, right: Any, work: Any) 
         return 0.0 if right == work.q[1] else 1.0
     if params.rule == SPAN:
         return 0.0 if right == span_code(work.q[0], work.q[2], work.q[1]) else 1.0
+    if params.rule == BEST:
+        return np.float64(protocol.delta(gold, task, x, work.y[work.q[1] :]))  # of the model's own best
     return np.float64(protocol.delta(gold, task, x, work.y))
+
+
+@kernel
+def reviewed(inputs: Any, task: Any, gold: Any, params: Any, x: Any, step: Any, state: Any, work: Any) -> Any:
+    """What somebody who knows, and overlooks some, makes of the output in work.y; returns the number of
+    corrections."""
+    protocol.scores(inputs, x, state.W, work.S)
+    overlooks = params.noise if params.feedback == FLIP else 0.0
+    key = params.keys[FEEDBACK]
+    return np.int64(protocol.review(gold, task, x, work.S, overlooks, key, step, work.y, work.incumbent))
+
+
+@kernel
+def review_next(inputs: Any, task: Any, gold: Any, params: Any, N: Any, state: Any, work: Any) -> Any:
+    """One review; False: the scores are not finite."""
+    x, chance = seek_review(inputs, task, params, N, np.int64(-1), state, work)  # no literal, for the same reason
+    if not np.isfinite(chance):
+        return False
+    step = state.counts[ASKED]
+    pass_over(state)
+    if x < 0:
+        return True
+    count_question(state)
+    state.sums[LOSS] += 1.0 if protocol.delta(gold, task, x, work.y) > 0 else 0.0
+    looked = 0
+    for i in range(protocol.outputs(task, x)):
+        looked += work.incumbent[i] != NOT_SAID
+    corrections = reviewed(inputs, task, gold, params, x, step, state, work)
+    answer = np.float64(YES if corrections == 0 else NO)
+    return answered(inputs, task, params, x, answer, looked, corrections, state, work)
 
 
 @kernel
 def run(inputs: Any, task: Any, gold: Any, params: Any, N: Any, stop: Any, answers: Any, state: Any, work: Any) -> Any:
     """Looks until so many are done, or so many answers given. False: the scores are not finite."""
     while state.counts[STEP] < stop and state.counts[ANSWERS] < answers:
+        if params.rule == REVIEW:
+            if not review_next(inputs, task, gold, params, N, state, work):
+                return False
+            continue
         step = state.counts[ASKED]
         key = params.keys[INPUTS]
         x = permuted(key, step, N)
@@ -220,6 +349,9 @@ def run(inputs: Any, task: Any, gold: Any, params: Any, N: Any, stop: Any, answe
         right = truth(gold, task, params, x, work)
         state.sums[LOSS] += true_loss(gold, task, params, x, right, work)
         answer = said(task, params, x, step, right, work.q)
-        if not answered(inputs, task, params, x, answer, state, work):
+        corrections = 0
+        if params.rule == SPAN and answer != NO_SPAN:  # another span, or another type
+            corrections = int(answer != span_code(work.q[0], work.q[2], work.q[1]))
+        if not answered(inputs, task, params, x, answer, np.int64(1), corrections, state, work):
             return False
     return True

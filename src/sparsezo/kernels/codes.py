@@ -2,9 +2,10 @@
 
 # Rules (rules.py)
 TWO_POINT, SYMMETRIC, COMPARISON, PREFERENCE, BASELINE, FIRST_ORDER, SUPERVISED = range(7)
-PART, LABEL, PAIR, RATE = range(7, 11)  # which learn from what an answer says (DESIGN 3a)
+PART, LABEL, PAIR, RATE = range(7, 11)  # which learn from what an answer says (design 4)
 PAIRWISE, CROSS_ENTROPY = range(11, 13)  # first-order, too (Sokolov et al. 2016)
-SPAN = 13  # as PART to RATE: which span is here, if any
+# as PART to RATE: which span is here, if any; a whole output, with what is wrong corrected; the best of some
+SPAN, REVIEW, BEST = range(13, 16)
 
 # Answers (questions.py); one to label is a label's number, one to rate a loss
 NO, YES = range(2)
@@ -14,8 +15,14 @@ FIRST, SECOND, TIE = range(3)
 # the tokens it begins and ends with, and the tag that begins it
 NO_SPAN, SPAN_BASE = 0, 2**17
 
-# What a question is about: the smallest part there is (a token, a document), or a chunk
-ABOUT_TOKEN, ABOUT_CHUNK = range(2)
+# What a review says of a part of the output
+NOT_SAID, STANDING, CORRECTED = range(3)
+
+# What a question is about: the smallest part there is (a token, a document), or a chunk; of a review: what is marked,
+# or what is worth more, that or all of it
+ABOUT_TOKEN, ABOUT_CHUNK, ABOUT_MARKED, ABOUT_EITHER = range(4)
+
+CANDIDATES = 5  # at most, of which the best is asked for
 
 # Which inputs are asked about: any, or what the model is unsure of, most inputs being passed over, or none of them
 AT_RANDOM, UNSURE, AT_ONCE = range(3)

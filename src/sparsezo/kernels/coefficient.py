@@ -1,4 +1,4 @@
-"""The coefficient c of a step, W += c * direction, from its feedback: paper Sec. 4 and DESIGN 2. The only place.
+"""The coefficient c of a step, W += c * direction, from its feedback: paper Sec. 4 and design 2. The only place.
 
 Two more first-order rules are those of Sokolov et al. 2016 (docs/theory.md): ``pairwise``, along the gradient of a
 pair's log-probability, and ``cross-entropy``, along that of y's over max(p_w(y), LEAST_PROBABILITY).

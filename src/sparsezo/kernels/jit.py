@@ -2,8 +2,9 @@
 
 Numba's own cache looks only at the file of the outermost function, so a change in one kernel would leave a stale
 loop that calls it from another file. Here the loop's cache folder is named by the content of every file that is
-compiled into the loop: this folder, and of each task what ``_sources`` names. Any change there, and only that,
-compiles it anew. What stands alone, such as a reader's parser (``@standalone_kernel``), has a cache by its own file.
+compiled into the loop: this folder, and the folder ``kernels`` of each task. Any change there, and only that,
+compiles it anew. What stands alone, such as a reader's parser (``@standalone_kernel``), has a cache by its own file and
+those of the kernels that it names.
 ``NUMBA_CACHE_DIR`` moves both.
 
     @kernel
@@ -29,7 +30,10 @@ import numba
 from numba.core import event
 from numba.core.options import DefaultOptions
 
+from sparsezo.errors import SparsezoError
+from sparsezo.signals import Unbroken
 from sparsezo.storage.cache import cache_folder
+from sparsezo.storage.locks import locked
 
 F = TypeVar("F", bound=Callable[..., Any])
 _KEEP = 4  # caches of earlier states of the sources that are left in place
@@ -38,9 +42,7 @@ _KEEP = 4  # caches of earlier states of the sources that are left in place
 def _sources() -> list[Path]:
     """All that is compiled into the loop."""
     package = Path(__file__).parent.parent
-    kernels, tasks = package / "kernels", package / "tasks"
-    compiled = ("kernel", "questions_kernel", "chains", "events", "expected_f1", "expected_accuracy", "better_of_two")
-    return sorted([*kernels.rglob("*.py"), *(file for name in compiled for file in tasks.glob(f"*/{name}.py"))])
+    return sorted([*(package / "kernels").rglob("*.py"), *(package / "tasks").glob("*/kernels/*.py")])
 
 
 def _fingerprint(sources: Iterable[Path]) -> str:
@@ -147,6 +149,7 @@ def include(source: Path) -> None:
     with _caching_in(CACHE):
         for dispatcher in _compiled:
             dispatcher.enable_caching()
+            _save_alone(dispatcher, CACHE)
 
 
 @contextlib.contextmanager
@@ -175,10 +178,22 @@ def allocating_kernel(function: F) -> F:
 
 
 def standalone_kernel(function: F) -> F:
-    """Likewise, for what calls nothing outside its own file: an edit there compiles that file anew, and no more."""
+    """Likewise, for what is no part of the loop: an edit of its file, or of a kernel named there, compiles it anew."""
     source = Path(function.__code__.co_filename)
-    folder = _cache_folder(source.stem, [Path(__file__), source])
-    return _compile(function, _ALLOCATING, folder)
+    return _compile(function, _ALLOCATING, _cache_folder(source.stem, [Path(__file__), *_files_compiled_in(function)]))
+
+
+def _files_compiled_in(function: Callable[..., Any]) -> list[Path]:
+    """The function's own file, and those of all kernels that it names, or that these name."""
+    found: set[Path] = set()
+    waiting: list[Any] = [function]
+    while waiting:
+        each = waiting.pop()
+        source = Path(each.__code__.co_filename)
+        if source not in found:
+            found.add(source)
+            waiting += [value.py_func for value in each.__globals__.values() if hasattr(value, "py_func")]
+    return sorted(found)
 
 
 class _Introduction(event.Listener):  # type: ignore[misc]
@@ -203,12 +218,47 @@ class _Introduction(event.Listener):  # type: ignore[misc]
         """Only the beginning matters."""
 
 
+class _Unbroken(event.Listener):  # type: ignore[misc]
+    """Ctrl-C waits while a function is compiled, or read from the cache: LLVM calls back, and would swallow it."""
+
+    def __init__(self) -> None:
+        self._signals = Unbroken()
+
+    def on_start(self, _locked: event.Event) -> None:
+        self._signals.begin()
+
+    def on_end(self, _locked: event.Event) -> None:
+        self._signals.end()
+
+
 event.register("numba:compile", _Introduction())
+event.register("numba:compiler_lock", _Unbroken())
 
 
 def _compile(function: F, options: dict[str, Any], folder: Path | None = None) -> F:
     with _caching_in(folder or CACHE):
         compiled: F = numba.njit(cache=True, **options)(function)
+    _save_alone(compiled, folder or CACHE)
     if folder is None:
         _compiled.append(compiled)
     return compiled
+
+
+def _save_alone(dispatcher: Any, folder: Path) -> None:
+    """One process at a time saves what it has compiled.
+
+    Numba numbers the files of a function's compiled forms; two processes that save at once could give one number to
+    two forms, and whoever reads it later would run the wrong one, without a word.
+    """
+    cache = getattr(dispatcher, "_cache", None)  # private to Numba; without it all works as it does there
+    save = getattr(cache, "save_overload", None)
+    if cache is None or save is None:
+        return
+
+    def alone(*form: Any) -> None:
+        with contextlib.ExitStack() as held:
+            with contextlib.suppress(SparsezoError):  # nothing can be written there: Numba says so, or passes it over
+                held.enter_context(locked(folder, wait=True))
+            save(*form)
+
+    cache.save_overload = alone

@@ -1,4 +1,4 @@
-"""The ledger of ALL: what sleeping weights are owed, and paying it (DESIGN 2.2).
+"""The ledger of ALL: what sleeping weights are owed, and paying it (design 2.2).
 
 A weight that sleeps from step a to step b has missed the sum of c_k u_k, whose u_k the c_k do not know: N(0, sum of
 c_k^2). Q is the running total of c_k^2, and Q_row holds, for each row of W, Q when the row was last settled.

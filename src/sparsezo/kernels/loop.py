@@ -13,16 +13,32 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparsezo.kernels import protocol
-from sparsezo.kernels.codes import ALL, ANNEALED, BASELINE, CROSS_ENTROPY, EXACT, PAIRWISE, SCORE, SUPERVISED, SYMMETRIC
+from sparsezo.kernels.codes import (
+    ALL,
+    ANNEALED,
+    BASELINE,
+    CROSS_ENTROPY,
+    EXACT,
+    PAIRWISE,
+    REVIEW,
+    SCORE,
+    SUPERVISED,
+    SYMMETRIC,
+)
 from sparsezo.kernels.coefficient import LEAST_PROBABILITY, coefficient, compares, late_factor, perturbs
 from sparsezo.kernels.jit import inlined_kernel, kernel
-from sparsezo.kernels.random import COMPLEMENT, DEBT, INPUTS, OPPOSITE, OUTPUT, PERTURBATION, below, input_at
+from sparsezo.kernels.random import COMPLEMENT, DEBT, INPUTS, OPPOSITE, OUTPUT, PERTURBATION, input_at
 from sparsezo.kernels.raters import told
 
 # Places in State.counts and State.sums. QUESTIONS, ANSWERS: what a person is asked, and has answered. PASSED: steps
-# since the last question. SILENT: steps whose loss nobody told, since there was nothing to ask.
-ASKED, STEP, SETTLEMENTS, UPDATES, READINGS, QUESTIONS, ANSWERS, PASSED, SILENT = range(N_COUNTS := 9)
-LOSS, TOLD, Q_TOTAL, MAP_LOSS = range(N_SUMS := 4)
+# since the last question. SILENT: steps whose loss nobody told, since there was nothing to ask. What a person's time
+# goes to: TOKENS of the inputs that answered questions were about, LOOKED, parts of these that were to be looked at,
+# CORRECTIONS made by hand, and WHOLE, the tokens of inputs that were reviewed as a whole.
+ASKED, STEP, SETTLEMENTS, UPDATES, READINGS, QUESTIONS, ANSWERS, PASSED, SILENT = range(9)
+TOKENS, LOOKED, CORRECTIONS, WHOLE = range(9, 13)
+N_COUNTS = 13
+LOSS, TOLD, Q_TOTAL, MAP_LOSS = range(4)
+N_SUMS = 4
 
 
 class StepParams(NamedTuple):
@@ -44,11 +60,9 @@ class StepParams(NamedTuple):
     e0: float  # Pr(yes, though wrong); label and pair: Pr(another answer)
     e1: float  # Pr(no, though right)
     rehearse: int  # earlier answers gone over again after each new one
-    batch: int  # steps whose coefficients are computed at the same weights
-    samples: int  # steps in a row that look at the same input, whose directions are averaged
-    antithetic: int  # every second one looks the other way
     keys: NDArray[np.uint64]  # one a stream
     shift: int = 0  # of a stream: inputs are looked at in turn (random.input_at)
+    seconds: tuple[float, float, float, float] = (0.5, 0.12, 0.7, 2.5)  # a review's (settings.SECONDS)
 
 
 class State(NamedTuple):
@@ -62,6 +76,7 @@ class State(NamedTuple):
     questions: NDArray[np.int32]  # answers x numbers: what was asked, where it is gone over again; or empty
     about: NDArray[np.int32]  # the input of each
     said: NDArray[np.float64]  # the answer to each
+    errors: NDArray[np.float64]  # answers x 2: how often who gave it is believed to err
 
 
 class Workspace(NamedTuple):
@@ -93,26 +108,15 @@ def shift(S: Any, V: Any, mu: Any, R: Any, T: Any) -> None:
 
 
 @inlined_kernel
-def drawn_at(params: Any, step: Any) -> Any:
-    """The step whose draws a step's direction is made of: its own, or where it looks the other way, the one before."""
-    return step - step % 2 if params.antithetic else step
-
-
-@inlined_kernel
-def perturb(inputs: Any, params: Any, x: Any, step: Any, state: Any, work: Any, again: Any = False) -> None:
-    """S = C W, and for the zeroth-order rules Z and V = C u. ``again``: S is there already."""
+def perturb(inputs: Any, params: Any, x: Any, step: Any, state: Any, work: Any) -> None:
+    """S = C W, and for the zeroth-order rules Z and V = C u."""
     if params.perturbation == ALL and state.Q_row.size > 0:
         state.counts[SETTLEMENTS] = protocol.settle(
             inputs, x, params.keys[DEBT], state.counts[SETTLEMENTS], state.sums[Q_TOTAL], state.Q_row, work.U, state.W
         )
     if perturbs(params.rule):
-        protocol.draw(inputs, x, params.keys[PERTURBATION], drawn_at(params, step), work.Z)
-        if again:
-            protocol.spread(inputs, x, work.Z, work.V)
-        else:
-            protocol.scores_with(inputs, x, state.W, work.Z, work.S, work.V)
-        if drawn_at(params, step) != step:
-            shift(work.V, work.V, -2.0, protocol.rows(inputs, x), work.V)  # V = -V, exactly
+        protocol.draw(inputs, x, params.keys[PERTURBATION], step, work.Z)
+        protocol.scores_with(inputs, x, state.W, work.Z, work.S, work.V)
     else:
         protocol.scores(inputs, x, state.W, work.S)
 
@@ -147,12 +151,9 @@ def sampled_gradient(task: Any, params: Any, x: Any, step: Any, R: Any, y: Any, 
 
 
 @inlined_kernel
-def propose(inputs: Any, task: Any, params: Any, x: Any, step: Any, state: Any, work: Any, again: Any = False) -> Any:
-    """The candidate output in work.y and its incumbent in work.incumbent; returns the candidate's score.
-
-    ``again``: work.S, and work.incumbent where that is the best output at w, are there already.
-    """
-    perturb(inputs, params, x, step, state, work, again)
+def propose(inputs: Any, task: Any, params: Any, x: Any, step: Any, state: Any, work: Any) -> Any:
+    """The candidate output in work.y and its incumbent in work.incumbent; returns the candidate's score."""
+    perturb(inputs, params, x, step, state, work)
     R = protocol.rows(inputs, x)
     if params.rule == SUPERVISED:
         return protocol.decode(task, x, work.S, work.y)
@@ -163,7 +164,7 @@ def propose(inputs: Any, task: Any, params: Any, x: Any, step: Any, state: Any, 
     if params.rule == SYMMETRIC:
         shift(work.S, work.V, -params.mu, R, work.T)
         protocol.decode(task, x, work.T, work.incumbent)
-    elif params.rule != BASELINE and not again:
+    elif params.rule != BASELINE:
         protocol.decode(task, x, work.S, work.incumbent)
     shift(work.S, work.V, params.mu, R, work.T)
     return protocol.decode(task, x, work.T, work.y)
@@ -247,11 +248,15 @@ def confidences(inputs: Any, task: Any, W: Any, S: Any, y: Any, N: Any, out: Any
 
 
 @kernel
-def span_chances(inputs: Any, task: Any, W: Any, S: Any, y: Any, N: Any, start: Any, out: Any, chances: Any) -> Any:
-    """out = the best outputs of all inputs, chances = how likely each span of them is, where it begins; both flat."""
+def span_chances(
+    inputs: Any, task: Any, W: Any, S: Any, y: Any, N: Any, start: Any, fixed: Any, out: Any, chances: Any
+) -> Any:
+    """out = the best outputs of all inputs, chances = how likely each span of them is, where it begins; both flat, as
+    is fixed, what stands of each output; or that is empty."""
     for x in range(N):
         protocol.scores(inputs, x, W, S)
-        if not np.isfinite(np.float64(protocol.span_chances(task, x, S, y, chances[start[x] : start[x + 1]]))):
+        here, found = fixed[start[x] : start[x + 1]], chances[start[x] : start[x + 1]]
+        if not np.isfinite(np.float64(protocol.span_chances(task, x, S, here, y, found))):
             return False
         for i in range(protocol.outputs(task, x)):
             out[start[x] + i] = y[i]
@@ -265,11 +270,9 @@ def loss(gold: Any, task: Any, x: Any, y: Any) -> Any:
 
 
 @kernel
-def annealed(
-    inputs: Any, task: Any, gold: Any, params: Any, x: Any, step: Any, again: Any, F_w: Any, state: Any, work: Any
-) -> Any:
+def annealed(inputs: Any, task: Any, gold: Any, params: Any, x: Any, step: Any, state: Any, work: Any) -> Any:
     """(F_plus, F_incumbent) under eq. (annealed), and the loss of the best output at w + mu u, as under eq. (map)."""
-    perturb(inputs, params, x, step, state, work, again)
+    perturb(inputs, params, x, step, state, work)
     R = protocol.rows(inputs, x)
     shift(work.S, work.V, params.mu, R, work.T)
     F_plus = protocol.risk(gold, task, x, work.T, params.gamma)
@@ -280,8 +283,6 @@ def annealed(
     if params.rule == SYMMETRIC:
         shift(work.S, work.V, -params.mu, R, work.T)
         return F_plus, protocol.risk(gold, task, x, work.T, params.gamma), best
-    if again:
-        return F_plus, F_w, best
     return F_plus, protocol.risk(gold, task, x, work.S, params.gamma), best
 
 
@@ -294,20 +295,14 @@ def differing(y: Any, incumbent: Any, n: Any) -> Any:
 
 
 @inlined_kernel
-def compared_mean(params: Any, told: Any, steps: Any) -> Any:
-    """The mean that the rule compares with, of so many losses with that sum."""
-    if params.rule == BASELINE or params.control:
-        return told / steps
-    return 0.0
-
-
-@inlined_kernel
 def count_step(params: Any, loss: Any, F_plus: Any, state: Any) -> Any:
     """Add a step, its true loss and what was told of it; returns the mean that the rule compares with."""
     state.counts[STEP] += 1
     state.sums[LOSS] += loss
     state.sums[TOLD] += F_plus
-    return compared_mean(params, state.sums[TOLD], state.counts[STEP])
+    if params.rule == BASELINE or params.control:
+        return state.sums[TOLD] / state.counts[STEP]
+    return 0.0
 
 
 @inlined_kernel
@@ -320,6 +315,17 @@ def asks(params: Any) -> Any:
 def count_question(state: Any) -> None:
     state.counts[QUESTIONS] += 1
     state.counts[PASSED] = 0
+
+
+@inlined_kernel
+def count_answer(task: Any, params: Any, x: Any, looked: Any, corrections: Any, state: Any) -> None:
+    tokens = protocol.outputs(task, x)
+    state.counts[ANSWERS] += 1
+    state.counts[TOKENS] += tokens
+    state.counts[LOOKED] += looked
+    state.counts[CORRECTIONS] += corrections
+    if params.rule == REVIEW and looked == tokens:
+        state.counts[WHOLE] += tokens
 
 
 @inlined_kernel
@@ -338,7 +344,7 @@ def seek(inputs: Any, task: Any, params: Any, N: Any, x: Any, most: Any, state: 
     """
     for _ in range(most):
         step = state.counts[ASKED]
-        at = x if x >= 0 else below(params.keys[INPUTS], step, N)
+        at = x if x >= 0 else input_at(params.keys[INPUTS], params.shift, step, N)
         score = np.float64(propose(inputs, task, params, at, step, state, work))
         compared = compares(params.rule)
         if not (compared and differing(work.y, work.incumbent, protocol.outputs(task, at)) == 0 and np.isfinite(score)):
@@ -349,19 +355,13 @@ def seek(inputs: Any, task: Any, params: Any, N: Any, x: Any, most: Any, state: 
 
 
 @inlined_kernel
-def observe(
-    inputs: Any, task: Any, gold: Any, params: Any, x: Any, step: Any, again: Any, F_w: Any, state: Any, work: Any
-) -> Any:
-    """(score, F_plus, F_incumbent, whether both outputs are the same, annealed: the best output's loss), by gold.
-
-    ``again``: the step before was of this input at these weights, and had F_incumbent F_w. What both share is not
-    computed twice, but for a look at the loss of an output that is known.
-    """
+def observe(inputs: Any, task: Any, gold: Any, params: Any, x: Any, step: Any, state: Any, work: Any) -> Any:
+    """(score, F_plus, F_incumbent, whether both outputs are the same, annealed: the best output's loss), by gold."""
     score, F_incumbent, same, best = 0.0, 0.0, False, 0.0
     if params.criterion == ANNEALED and perturbs(params.rule):
-        F_plus, F_incumbent, best = annealed(inputs, task, gold, params, x, step, again, F_w, state, work)
+        F_plus, F_incumbent, best = annealed(inputs, task, gold, params, x, step, state, work)
     else:
-        score = np.float64(propose(inputs, task, params, x, step, state, work, again))
+        score = np.float64(propose(inputs, task, params, x, step, state, work))
         F_plus = protocol.delta(gold, task, x, work.y)
         if compares(params.rule):
             same = differing(work.y, work.incumbent, protocol.outputs(task, x)) == 0
@@ -382,15 +382,14 @@ def run(inputs: Any, task: Any, gold: Any, params: Any, N: Any, stop: Any, answe
         at = (params.keys[INPUTS], params.shift)
         x = input_at(*at, step, N)
         protocol.prefetch(inputs, input_at(*at, step + 1, N), input_at(*at, step + 2, N), state.W)
-        again = step < 0  # no; the word itself would be a type of its own, for which ``annealed`` is compiled once more
-        score, F_plus, F_incumbent, same, best = observe(inputs, task, gold, params, x, step, again, 0.0, state, work)
+        score, F_plus, F_incumbent, same, best = observe(inputs, task, gold, params, x, step, state, work)
         if not np.isfinite(score + F_plus + F_incumbent):
             return False
         state.counts[ASKED] += 1
         state.counts[PASSED] += 1
         if asks(params) and not same:
             count_question(state)
-            state.counts[ANSWERS] += 1
+            count_answer(task, params, x, 1, 0, state)
         loss = F_plus
         state.sums[MAP_LOSS] += best
         if params.feedback != EXACT and params.rule != SUPERVISED:

@@ -4,20 +4,18 @@ The loop (``loop.py``) is written once, against the names below. Each name is ch
 its first argument, a NamedTuple of arrays: ``@implements(scores, SparseInputs)`` says how sparse inputs do it. An
 addition therefore never touches the loop, and costs nothing at run time.
 
-Inputs (the matrix C of each input x, DESIGN 1); S, V, D are R x L, Z is whatever ``draw`` filled:
+Inputs (the matrix C of each input x, design 1); S, V, D are R x L, Z is whatever ``draw`` filled:
 
     rows(inputs, x)                            R
     scores(inputs, x, W, S)                    S = C W
     prefetch(inputs, soon, later, W)           ask memory for the next inputs; changes nothing
-    prefetch_move(inputs, soon, later, W)      likewise, for inputs that are not decoded: ``project`` and ``move``
     draw(inputs, x, key, step, Z)              Z ~ N(0, I), as many as the next three need
     scores_with(inputs, x, W, Z, S, V)         S = C W and V = C u, V ~ N(0, C C') column by column
-    project(inputs, x, Z, D)                   D with C' D = E[u given V]                        (DESIGN 2.3)
-    draw_complement(inputs, x, key, step, Z, D, U, row)    D, U with U + C' D ~ u given V; uses up Z     (DESIGN 2.1)
+    project(inputs, x, Z, D)                   D with C' D = E[u given V]                        (design 2.3)
+    draw_complement(inputs, x, key, step, Z, D, U, row)    D, U with U + C' D ~ u given V; uses up Z     (design 2.1)
     move(inputs, x, c, h, D, U, whole, W, q)        W += c (C' D + U if whole), or Adagrad's form of it if q.size
-    settle(inputs, x, key, count, Q, Q_row, U, W)   give x's rows what ALL owes them             (DESIGN 2.2)
+    settle(inputs, x, key, count, Q, Q_row, U, W)   give x's rows what ALL owes them             (design 2.2)
     mark_settled(inputs, x, Q, Q_row)               say that they are owed nothing
-    spread(inputs, x, Z, V)                    V alone
 
 Tasks (what the scores mean) and gold (what only the feedback knows):
 
@@ -31,16 +29,20 @@ Tasks (what the scores mean) and gold (what only the feedback knows):
     risk(gold, task, x, S, gamma)          the expected loss under p_{w,gamma}                   (eq. annealed)
     risk_gradient(gold, task, x, S, gamma, D)    D = - d risk / dS; returns the risk
 
-Tasks whose outputs people are asked about (DESIGN 3a); q is the question, of pairs and ratings with y and other:
+Tasks whose outputs people are asked about (design 4); q is the question, of pairs and ratings with y and other:
 
-    look(task, x, S, kind, about, mode, key, step, q, y, other)     choose a question; the probability of asking
-                                           it, 0 where the input is passed over
+    look(task, x, S, kind, about, mode, seconds, key, step, q, y, other)     choose a question; the probability of
+                                           asking it, 0 where the input is passed over; of a review its gain by the
+                                           second, by a table of seconds
     evidence(task, x, S, kind, about, q, y, other, answer, e0, e1, D)    D = d log Pr(answer) / dS; returns Pr(answer)
     options(task, x, kind, about)          how many answers there are to choose from
     option(task, x, kind, about, k)        the number that stands for the k-th of them, the smallest first
     truth(gold, task, x, kind, about, q, y, other)       what somebody answers who knows
+    review(gold, task, x, S, overlooks, key, step, y, how)    likewise corrects the output y; how: what a review says of
+                                           each part (codes); returns the number of corrections
     confidence(task, x, S, y)              log p_w of the best output, which is left in y
-    span_chances(task, x, S, y, out)       likewise decodes; out = the probability of each span of it, where that begins
+    span_chances(task, x, S, fixed, y, out)     likewise decodes, around labels that are fixed; out = the probability
+                                           of each span of it, where that begins
 
 Compiled code checks no bounds. Each NamedTuple may have, as plain methods, what is called once before it gets there:
 
@@ -71,10 +73,8 @@ def _not_for(name: str) -> Callable[..., Any]:
 rows = _not_for("rows")
 scores = _not_for("scores")
 prefetch = _not_for("prefetch")
-prefetch_move = _not_for("prefetch_move")
 draw = _not_for("draw")
 scores_with = _not_for("scores_with")
-spread = _not_for("spread")
 project = _not_for("project")
 draw_complement = _not_for("draw_complement")
 move = _not_for("move")
@@ -96,6 +96,7 @@ evidence = _not_for("evidence")
 options = _not_for("options")
 option = _not_for("option")
 truth = _not_for("truth")
+review = _not_for("review")
 confidence = _not_for("confidence")
 span_chances = _not_for("span_chances")
 

@@ -1,4 +1,4 @@
-"""Random numbers as pure functions of (run seed, stream, step): DESIGN 3.
+"""Random numbers as pure functions of (run seed, stream, step): design 3.
 
 A stream is SplitMix64 read at any place: word j of step k is mix(key + (k * 2^28 + j) * GAMMA), with the key made from
 the run's seed and the stream's number. GAMMA is odd, so within a stream no place is read twice (2^28 words a step,

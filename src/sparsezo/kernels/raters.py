@@ -14,23 +14,18 @@ from typing import Any
 
 import numpy as np
 
-from sparsezo.kernels.codes import BINARY, FLIP, RATING, SYMMETRIC
+from sparsezo.kernels.codes import BINARY, FLIP, RATING
 from sparsezo.kernels.jit import inlined_kernel, kernel
 from sparsezo.kernels.random import FEEDBACK, GAMMA, mix, normal_pair, place, uniform
 
-RATERS = 20  # of RATING; which of them answers is drawn at each step, or for all samples of an input
+RATERS = 20  # of RATING; which of them answers is drawn at each step
 
 
 @kernel
-def perceived(
-    model: Any, noise: Any, bias: Any, levels: Any, key: Any, first: Any, step: Any, F: Any, other: Any
-) -> Any:
-    """The loss F as it is told; ``other``: 0 for the candidate, 1 for what it is compared with.
-
-    ``first``: the step at which the rater was drawn; ``step`` itself but for several samples of an input.
-    """
+def perceived(model: Any, noise: Any, bias: Any, levels: Any, key: Any, step: Any, F: Any, other: Any) -> Any:
+    """The loss F as it is told; ``other``: 0 for the candidate, 1 for what it is compared with."""
     if model == RATING:
-        rater = np.int64(uniform(key, first, 0) * RATERS)
+        rater = np.int64(uniform(key, step, 0) * RATERS)
         own = bias * normal_pair(mix(key + GAMMA * np.uint64(rater)))[0]  # the same whenever this rater is asked
         blur = noise * normal_pair(mix(place(key, step) + np.uint64(1 + other) * GAMMA))[0]
         grade = np.rint((F + own + blur) * (levels - 1)) / (levels - 1)
@@ -48,16 +43,12 @@ def flipped(model: Any, noise: Any, key: Any, step: Any) -> Any:
 
 @inlined_kernel
 def told(params: Any, step: Any, F_plus: Any, F_incumbent: Any, same: Any) -> Any:
-    """The two losses as a rater that is not exact tells them.
-
-    One rater tells all that is asked about an input's samples, and says once what F(w) is.
-    """
-    key, first = params.keys[FEEDBACK], step - step % params.samples
-    once = step if params.rule == SYMMETRIC else first
+    """The two losses as a rater that is not exact tells them."""
+    key = params.keys[FEEDBACK]
     rater = (params.feedback, params.noise, params.bias, params.levels)
-    F_plus = perceived(*rater, key, first, step, F_plus, 0)
+    F_plus = perceived(*rater, key, step, F_plus, 0)
     # shown the same output twice, a rater says the same
-    F_incumbent = F_plus if same else perceived(*rater, key, first, once, F_incumbent, 1)
+    F_incumbent = F_plus if same else perceived(*rater, key, step, F_incumbent, 1)
     if flipped(params.feedback, params.noise, key, step):
         return F_incumbent, F_plus
     return F_plus, F_incumbent

@@ -1,6 +1,6 @@
 """People in the loop: questions leased to people, answers on disk before they count, a model that learns from them.
 
-    with Session(kind("chunking"), task, corpus, settings, "np.serve") as session:
+    with Session(task_spec("chunking"), task, corpus, settings, "np.serve") as session:
         ann = session.add_person("Ann")
         person = session.person(ann["token"])
         question = session.ask(person)[0]               # plain values, as a page shows them

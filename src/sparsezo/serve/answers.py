@@ -2,9 +2,8 @@
 
     answers = read_answers("np.serve")                          # a session's folder, or its answers.jsonl
     task, data = fitted(answers, {"order": 1})                  # its inputs, with other features
-    lessons = placed(answers, task)                             # each answer as a question of this task
-    learner = Learner(task.problem(data, asks=True), settings)
-    learn(learner, lessons, passes=5)
+    learner = QueryLearner(task.problem(data, asks=True), settings)
+    learn(learner, placed(answers, task), passes=5)             # each answer as one to a question of this task
 
 Answers outlive the model. An answer to a question that was flagged, one of an audit, and one that was taken back are
 not among them, and a skipped question has none. In other data an answer is found again by the words of its input.
@@ -12,68 +11,62 @@ not among them, and a skipped question has none. In other data an answer is foun
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Sized
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sparsezo.errors import DataError, UsageError, quoted
-from sparsezo.learner import Learner
-from sparsezo.options import make_options
-from sparsezo.questions import Question
+from sparsezo.query_learner import QueryLearner
+from sparsezo.questions import Answer, Question, reviewed
 from sparsezo.raters import parse_error
 from sparsezo.serve import folder as folders
-from sparsezo.serve.folder import Contents, serving
-from sparsezo.serve.log import FLAG, EventRow, Log, QuestionRow
+from sparsezo.serve.folder import Contents
+from sparsezo.serve.quality import error_for
+from sparsezo.serve.store import FLAG, EventRow, QuestionRow, Store
 from sparsezo.settings import Settings
 from sparsezo.storage.files import numbered_lines
-from sparsezo.tasks.kind import TaskKind
-from sparsezo.tasks.registry import kind as kind_of
-from sparsezo.tasks.registry import names
+from sparsezo.tasks.base import Json, Task
+from sparsezo.tasks.registry import names, task_spec
+from sparsezo.tasks.spec import TaskSpec
 
 PASSES = 5  # over all answers (docs/answers.md)
 _MOST_NAMES = 8  # of labels in a message
+_AUDIT, _FLAGGED = "of audits", "to flagged questions"  # why answers are left out
 
 
 @dataclass(frozen=True, eq=False)
-class Recorded:
-    """One answer. Labels in the question are places in ``Answers.labels``, x is a number of ``Answers.inputs``."""
+class RecordedAnswer:
+    """An answer as a learner takes it."""
 
-    where: str  # for messages
     question: Question
-    answer: Any  # as it taught
+    answer: Answer
     kind: str  # that it was answered as
     error: tuple[float, float]  # believed of who gave it
+    where: str = ""  # for messages
 
 
 @dataclass(frozen=True, eq=False)
 class Answers:
+    """What a session has gathered. Labels in ``recorded`` are places in ``labels``, x is a number of ``inputs``."""
+
     path: str
     id: str  # what the session is known by
-    kind: TaskKind
-    made: Mapping[str, Any]  # the task, as ``serving.about_task`` tells it
-    settings: Mapping[str, Any]  # of the session's learner
+    kind: TaskSpec
+    made: Json  # the task, as ``serving.about_task`` tells it
+    settings: Json  # of the session's learner
     labels: tuple[str, ...]  # tags, classes; none for lists
-    recorded: list[Recorded]
+    recorded: list[RecordedAnswer]
     left_out: Mapping[str, int]  # by reason
-    inputs: Any  # that the answers are about
-    options: Mapping[str, Any]  # that the session's task was made with, where they are known
+    inputs: Sized  # that the answers are about
+    options: Json  # that the session's task was made with, where they are known
     contents: Contents | None = None  # of a session's folder
-
-
-@dataclass(frozen=True, eq=False)
-class Lesson:
-    """An answer as a learner takes it."""
-
-    question: Question
-    answer: Any
-    kind: str
-    error: tuple[float, float]
 
 
 def read_answers(path: str | os.PathLike[str], task: str | None = None) -> Answers:
@@ -92,58 +85,34 @@ def read_answers(path: str | os.PathLike[str], task: str | None = None) -> Answe
 
 def _of_folder(folder: Path) -> Answers:
     contents = folders.read(folder)
-    log = Log(folder / folders.LOG)
-    try:
-        flagged = flagged_tasks(log)
-        own = contents.serving
-        recorded: list[Recorded] = []
-        left_out = Counter[str]()
-        for event, row in log.answers():
-            if why := _left_out(row.audit is not None, _task_of(row) in flagged):
-                left_out[why] += 1
+    recorded: list[RecordedAnswer] = []
+    left_out = Counter[str]()
+    with contextlib.closing(Store(folder / folders.LOG)) as store:
+        flagged = flagged_tasks(store)
+        for event, row in store.answers():
+            if row.audit is not None or (row.again or row.id) in flagged:
+                left_out[_AUDIT if row.audit is not None else _FLAGGED] += 1
                 continue
-            answer = json.loads(event.answer or "null") if event.taught is None else event.taught
             error = (float(event.e0 or 0), float(event.e1 or 0))
-            where = f"{log.path}: event {event.seq}"
-            recorded.append(Recorded(where, row.question(), answer, event.kind or row.kind, error))
-    finally:
-        log.close()
-    settings = contents.settings.as_dict()
-    labels = tuple(own.answer_labels(contents.task))
-    made = own.about_task(contents.task)
-    return Answers(
-        str(folder),
-        str(log.meta["id"]),
-        contents.kind,
-        made,
-        settings,
-        labels,
-        recorded,
-        left_out,
-        contents.data,
-        log.meta.get("options", {}),
-        contents,
-    )
+            where = f"{store.path}: event {event.seq}"
+            recorded.append(RecordedAnswer(row.question(), event.to_learn(), event.kind or row.kind, error, where))
+    own, task = contents.serving, contents.task
+    settings, labels = contents.settings.as_dict(), tuple(own.answer_labels(task))
+    about = (str(store.meta["id"]), contents.kind, own.about_task(task), settings, labels)
+    return Answers(str(folder), *about, recorded, left_out, contents.data, store.meta.get("options", {}), contents)
 
 
-def _task_of(row: QuestionRow) -> int:
-    return row.again or row.id
-
-
-def flagged_tasks(log: Log) -> set[int]:
+def flagged_tasks(store: Store) -> set[int]:
     """The numbers of questions that somebody has flagged; of one that was asked twice, the first's."""
-    flagged = {event.question for event in log.events() if event.what == FLAG}
-    return {_task_of(log.question(number)) for number in flagged if number is not None}
-
-
-def _left_out(audit: bool, flagged: bool) -> str | None:
-    return "of audits" if audit else "to flagged questions" if flagged else None
+    flagged = {event.question for event in store.rows(EventRow, "WHERE what = ?", FLAG)}
+    rows = [store.question(number) for number in flagged if number is not None]
+    return {row.again or row.id for row in rows}
 
 
 # A file
 
 
-def to_file(contents: Contents, id: str, row: QuestionRow, event: EventRow, flagged: set[int]) -> dict[str, Any]:
+def to_file(contents: Contents, id: str, row: QuestionRow, event: EventRow, flagged: set[int]) -> Json:
     """What a line of answers.jsonl has beside the rest, so that the file alone is enough to learn from."""
     own, question = contents.serving, row.question()
     session = {
@@ -158,59 +127,52 @@ def to_file(contents: Contents, id: str, row: QuestionRow, event: EventRow, flag
         "asked": row.kind,
         "numbers": list(question.numbers),
         "outputs": [each.tolist() for each in question.outputs],
-        "taught": json.loads(event.answer or "null") if event.taught is None else event.taught,
+        "taught": event.to_learn(),
         "e0": event.e0,
         "e1": event.e1,
-        "flagged": _task_of(row) in flagged,
+        "flagged": (row.again or row.id) in flagged,
         "columns": own.columns_of(contents.data, row.x),
         "session": session,
     }
 
 
 def _of_file(path: str) -> Answers:
-    session: dict[str, Any] | None = None
-    rows: list[tuple[str, dict[str, Any]]] = []
-    for number, line in numbered_lines(path):
-        if not line.strip():
-            continue
-        row = _row(f"{path}:{number}", line)
-        if session is None:
-            session = row["session"]
-        elif row["session"] != session:
-            raise DataError(
-                f"{path}:{number}", "is of another session than the lines before; give one session's answers"
-            )
-        rows.append((f"{path}:{number}", row))
-    if session is None:
+    rows = [(f"{path}:{n}", _row(f"{path}:{n}", line)) for n, line in numbered_lines(path) if line.strip()]
+    if not rows:
         raise DataError(path, "has no answers in it; export answers.jsonl from a session, or name its folder")
-    kind = _kind_of(session, path)
+    session = rows[0][1]["session"]
+    for where, row in rows:
+        if row["session"] != session:
+            raise DataError(where, "is of another session than the lines before; give one session's answers")
+    if session["task"] not in names():
+        raise DataError(path, f"is of task {quoted(session['task'])}, which is not known here")
+    kind = task_spec(session["task"])
     try:
-        make_options(Settings, session["settings"], "a session")
+        Settings.from_dict(session["settings"], "a session")
     except UsageError as error:
         raise DataError(path, f"has settings that no session has ({error}); export it again") from None
-    own = serving(kind)
-    if not hasattr(own, "from_columns"):
-        raise UsageError(
-            f"`from_answers` {path}: answers about {kind.inputs} are learned from the session's folder alone"
-        )
-    left_out = Counter[str]()
-    taken = []
-    for where, row in rows:
-        if why := _left_out(bool(row.get("audit")), bool(row.get("flagged"))):
-            left_out[why] += 1
-        else:
-            taken.append((where, row))
-    inputs, places = _inputs(own, taken, session, path)
-    recorded = [_recorded(where, row, x) for (where, row), x in zip(taken, places, strict=True)]
+    left_out = Counter(_AUDIT if row.get("audit") else _FLAGGED if row.get("flagged") else "" for _, row in rows)
+    del left_out[""]
+    taken = [(where, row) for where, row in rows if not (row.get("audit") or row.get("flagged"))]
+    place: dict[str, int] = {}  # of each input
+    different: list[tuple[str, object]] = []
+    recorded = []
+    for where, row in taken:
+        key = json.dumps(row.get("columns"))
+        if key not in place:
+            place[key] = len(place)
+            different.append((where, row.get("columns")))
+        recorded.append(_recorded(where, row, place[key]))
+    inputs = kind.serving().from_columns(different, session["made"], path)
     given = (session["made"], session["settings"], tuple(session["labels"]))
-    return Answers(path, str(session["id"]), kind, *given, recorded, left_out, inputs, {})
+    return Answers(path, session["id"], kind, *given, recorded, left_out, inputs, {})
 
 
-_FIELDS: dict[str, Any] = {"about": str, "asked": str, "kind": str, "numbers": list, "outputs": list, "session": dict}
-_OF_SESSION: dict[str, Any] = {"id": str, "task": str, "labels": list, "made": dict, "settings": dict}
+_FIELDS: dict[str, type] = {"about": str, "asked": str, "kind": str, "numbers": list, "outputs": list, "session": dict}
+_OF_SESSION: dict[str, type] = {"id": str, "task": str, "labels": list, "made": dict, "settings": dict}
 
 
-def _row(where: str, line: str) -> dict[str, Any]:
+def _row(where: str, line: str) -> Json:
     try:
         row = json.loads(line)
     except (ValueError, RecursionError) as error:
@@ -229,29 +191,7 @@ def _row(where: str, line: str) -> dict[str, Any]:
     return row
 
 
-def _kind_of(session: Mapping[str, Any], path: str) -> TaskKind:
-    if session["task"] not in names():
-        raise DataError(path, f"is of task {quoted(session['task'])}, which is not known here")
-    return kind_of(session["task"])
-
-
-def _inputs(
-    own: Any, rows: Sequence[tuple[str, dict[str, Any]]], session: Mapping[str, Any], path: str
-) -> tuple[Any, list[int]]:
-    """The inputs that the answers are about, each once, and the input of each answer."""
-    place: dict[str, int] = {}
-    different: list[tuple[str, Any]] = []
-    places = []
-    for where, row in rows:
-        key = json.dumps(row.get("columns"))
-        if key not in place:
-            place[key] = len(place)
-            different.append((where, row.get("columns")))
-        places.append(place[key])
-    return own.from_columns(different, session["made"], path), places
-
-
-def _recorded(where: str, row: Mapping[str, Any], x: int) -> Recorded:
+def _recorded(where: str, row: Json, x: int) -> RecordedAnswer:
     rest = {"owner": "", "step": 0, "x": x, "chance": 1.0, "choices": [], "codes": []}
     content = {"kind": row["asked"], "about": row["about"], "numbers": row["numbers"], "outputs": row["outputs"]}
     try:
@@ -259,59 +199,67 @@ def _recorded(where: str, row: Mapping[str, Any], x: int) -> Recorded:
         error = float(row.get("e0") or 0), float(row.get("e1") or 0)
     except (UsageError, TypeError, ValueError) as wrong:
         raise DataError(where, f"{wrong}; export the file again") from None
-    return Recorded(where, question, row.get("taught"), row["kind"], error)
+    return RecordedAnswer(question, row.get("taught", ""), row["kind"], error, where)
 
 
 # Learning from them
 
 
-def fitted(answers: Answers, options: Mapping[str, Any]) -> tuple[Any, Any]:
+def fitted(answers: Answers, options: Json) -> tuple[Task, Sized]:
     """(task, its data) of the answers' own inputs. ``options``: of the task, those that make other features.
 
     Without any, a session's own task is taken as it is.
     """
-    own = serving(answers.kind)
+    own = answers.kind.serving()
     if not options and answers.contents is not None:
         return answers.contents.task, answers.contents.data
     usual = {name: value for name, value in answers.options.items() if name in own.REFITTED}
     for one, other in (("template", "features"), ("features", "template")):
         if one in options:
             usual.pop(other, None)
-    made: tuple[Any, Any] = own.fitted(answers.made, answers.inputs, {**usual, **options})
+    made: tuple[Task, Sized] = own.fitted(answers.made, answers.inputs, {**usual, **options})
     return made
 
 
-def placed(answers: Answers, task: Any, data: Any = None, error: str | None = None) -> list[Lesson]:
+def placed(answers: Answers, task: Task, data: Sized | None = None, error: str | None = None) -> list[RecordedAnswer]:
     """The answers as questions of a task with the same labels.
 
     ``data``: other inputs than the answers' own, in which those of the same words are looked for; answers about what is
     not there are left out. ``error``: a rater's, as `rater_error` has it, instead of what was believed of each person.
     """
-    numbers = _numbers(answers, tuple(serving(answers.kind).answer_labels(task)))
-    find = _finder(answers, data)
-    lessons = []
+    own = answers.kind.serving()
+    numbers = _numbers(answers, tuple(own.answer_labels(task)))
+    by_words: dict[object, list[int]] = defaultdict(list)
+    for x in range(0 if data is None else len(data)):
+        by_words[own.words_of(data, x)].append(x)
+    found = []
     for each in answers.recorded:
-        x = find(each)
-        if x is None:
-            continue
-        believed = each.error if error is None else _believed(error, each.kind)
-        lessons.append(Lesson(_renumbered(each, x, numbers), each.answer, each.kind, believed))
-    if not lessons:
+        x = each.question.x
+        if data is not None:
+            words = own.words_of(answers.inputs, x)
+            there = by_words.get(words, []) if words is not None else []
+            if not there:
+                continue
+            x = x if x in there else there[0]
+        believed = each.error if error is None else error_for(each.kind, parse_error(error))
+        found.append(replace(each, question=_renumbered(each, x, numbers), error=believed))
+    if not found:
         raise UsageError(
             f"`from_answers` {answers.path}: none of its answers is about one of these {answers.kind.inputs}"
         )
-    return lessons
+    return found
 
 
-def _numbers(answers: Answers, labels: tuple[str, ...]) -> Any:
+def _numbers(answers: Answers, labels: tuple[str, ...]) -> NDArray[np.int32] | None:
     """The new number of each label; None: they are the same. Refused where there are others."""
     if labels == answers.labels:
         return None
-    gone = [name for name in answers.labels if name not in labels]
-    new = [name for name in labels if name not in answers.labels]
-    if gone or new:
-        parts = [f"{_some(gone)} {'is' if len(gone) == 1 else 'are'} missing"] if gone else []
-        parts += [f"{_some(new)} {'is' if len(new) == 1 else 'are'} new"] if new else []
+    parts = []
+    for one, other, what in ((answers.labels, labels, "missing"), (labels, answers.labels, "new")):
+        if odd := [quoted(name) for name in one if name not in other]:
+            more = ", ..." if len(odd) > _MOST_NAMES else ""
+            parts.append(f"{', '.join(odd[:_MOST_NAMES])}{more} {'is' if len(odd) == 1 else 'are'} {what}")
+    if parts:
         raise UsageError(
             f"`from_answers` {answers.path}: its answers are about other labels: {' and '.join(parts)}; answers say "
             "which of all labels is right, so the same are needed"
@@ -319,67 +267,54 @@ def _numbers(answers: Answers, labels: tuple[str, ...]) -> Any:
     return np.array([labels.index(name) for name in answers.labels], np.int32)
 
 
-def _some(labels: Sequence[str]) -> str:
-    return ", ".join(map(quoted, labels[:_MOST_NAMES])) + (", ..." if len(labels) > _MOST_NAMES else "")
-
-
-def _finder(answers: Answers, data: Any) -> Callable[[Recorded], int | None]:
-    """An answer -> its input's number, None where it is not in the data."""
-    if data is None:
-        return lambda each: each.question.x
-    own = serving(answers.kind)
-    by_words: dict[Any, list[int]] = defaultdict(list)
-    for x in range(len(data)):
-        by_words[own.words_of(data, x)].append(x)
-
-    def find(each: Recorded) -> int | None:
-        x = each.question.x
-        words = own.words_of(answers.inputs, x)
-        there = by_words.get(words) if words is not None else None
-        return None if not there else x if x in there else there[0]
-
-    return find
-
-
-def _renumbered(each: Recorded, x: int, numbers: Any) -> Question:
+def _renumbered(each: RecordedAnswer, x: int, numbers: NDArray[np.int32] | None) -> Question:
     question = replace(each.question, x=x)
     if numbers is None:
         return question
     first, label, last, rest = question.numbers
     try:
-        outputs = tuple(numbers[output] for output in question.outputs)
+        of_labels = question.outputs[: 1 if question.kind == "review" else None]  # a review also has what it is about
+        outputs = (*(numbers[output] for output in of_labels), *question.outputs[len(of_labels) :])
         return replace(question, numbers=(first, int(numbers[label]), last, rest), outputs=outputs).frozen()
     except IndexError:
         raise DataError(each.where, "is about a label that is not there") from None
 
 
-def _believed(error: str, kind: str) -> tuple[float, float]:
-    """Only yes and no have two rates, and a rating none."""
-    e0, e1 = parse_error(error)
-    if kind == "rate":
-        return 0.0, 0.0
-    return (e0, e1) if kind == "part" else ((e0 + e1) / 2, (e0 + e1) / 2)
-
-
-def settings_for(answers: Answers, given: Mapping[str, Any]) -> Settings:
+def settings_for(answers: Answers, given: Json) -> Settings:
     """The session's own settings with what is given in their place; h is that of the rule and step."""
-    was = {
-        name: answers.settings[name] for name in ("rule", "about", "rater_error", "seed") if name in answers.settings
-    }
+    wanted = ("rule", "about", "review", "rater_error", "seed")
+    was: Json = {name: answers.settings[name] for name in wanted if name in answers.settings}
     if given.get("rule", was.get("rule")) != was.get("rule"):
         was = {"seed": was["seed"]} if "seed" in was else {}
     elif "step" not in given:
         was |= {name: answers.settings[name] for name in ("h", "step") if name in answers.settings}
     if (rule := given.get("rule", was.get("rule"))) not in answers.kind.asks:
         raise UsageError(f"`rule` {rule} learns from no answers; use {', '.join(answers.kind.asks)}")
-    return Settings.complete({**was, "rehearse": 0, **given}, answers.kind.defaults, answers.kind.usual_step)
+    if rule == "review" and all(each.kind == "review" for each in answers.recorded):
+        was |= {"rehearse": answers.settings["rehearse"]} if "rehearse" in answers.settings and "rule" in was else {}
+    else:  # what is gone over again is of one kind
+        was["rehearse"] = 0
+    return Settings.complete({**was, **given}, answers.kind.defaults, answers.kind.usual_step)
 
 
 def learn(
-    learner: Learner, lessons: Iterable[Lesson], passes: int = PASSES, look: Callable[[int], None] | None = None
+    learner: QueryLearner,
+    answers: Iterable[RecordedAnswer],
+    passes: int = PASSES,
+    look: Callable[[int], None] | None = None,
 ) -> None:
-    """Over all of them, in the order in which they were given, so many times; ``look(done)`` after each."""
-    every = list(lessons)
+    """Over all of them, in the order in which they were given, so many times; ``look(done)`` after each.
+
+    Reviews as a session learns from them: once in that order, earlier ones being gone over again, then so many times
+    more as before an export."""
+    every = list(answers)
+    if learner.settings.rule == "review" and learner.settings.rehearse:
+        for each in every:
+            learner.learn_from(each.question, each.answer, error=each.error)
+        learner.finish(passes)
+        if look is not None:
+            look(passes)
+        return
     for done in range(1, passes + 1):
         for each in every:
             learner.learn_from(each.question, each.answer, kind=each.kind, error=each.error)
@@ -387,10 +322,20 @@ def learn(
             look(done)
 
 
-def settled(lessons: Iterable[Lesson]) -> list[list[int]]:
+def reviewed_inputs(answers: Iterable[RecordedAnswer], labels: Sequence[str]) -> list[list[object]]:
+    """[input, labels by number] of what reviews leave of each: not to be asked again where the model says the same."""
+    numbers = {name: k for k, name in enumerate(labels)}
+    found = {}
+    for each in answers:
+        if each.kind == "review":
+            found[each.question.x] = reviewed(each.question.offering(numbers), each.answer)[0].tolist()
+    return [[x, output] for x, output in found.items()]
+
+
+def settled(answers: Iterable[RecordedAnswer]) -> list[list[int]]:
     """[input, first, last, 1 where a span was answered] of what is known by the answers: not to be asked again."""
     found: dict[tuple[int, int, int, int], None] = {}
-    for each in lessons:
+    for each in answers:
         first, _, last, _ = each.question.numbers
         if each.kind == "span":
             ends = each.answer if isinstance(each.answer, dict) else {"first": first, "last": last}

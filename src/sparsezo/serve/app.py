@@ -1,57 +1,74 @@
 """A session over HTTP: the pages, and the API that they and other front ends use (docs/serve.md).
 
-    app = create_app(session)                       # an ASGI app
+    app = App(session)                              # an ASGI app
     sparsezo.serve.server.serve(session, port=0)    # and a server for it
 
-Everything that a session does may wait for a disk or for a model, so it is done in threads.
+Before anything of a body is parsed come the host's name, sizes, tokens and rates: who has no token learns nothing but
+that. A token is looked at here and nowhere else; it is never logged, nor handed on. What a session does may wait for a
+disk or for a model, so it is done in threads.
 """
 
 from __future__ import annotations
 
 import asyncio
 import functools
+import hashlib
 import json
 import logging
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+import time
+from collections.abc import Hashable, Iterable
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeVar
+from importlib.resources import files
+from typing import TYPE_CHECKING
+from urllib.parse import parse_qsl
 
-from fastapi import FastAPI, Path, Query, Request
-from fastapi.exceptions import RequestValidationError
-from fastapi.responses import HTMLResponse, Response, StreamingResponse
-from pydantic import BaseModel, ValidationError
-from starlette.exceptions import HTTPException
+from pydantic import ValidationError
+from starlette.datastructures import Headers
+from starlette.responses import HTMLResponse, Response, StreamingResponse
+from starlette.types import Receive, Scope, Send
 
-from sparsezo import __version__
 from sparsezo.errors import SparsezoError, UsageError
-from sparsezo.serve import calls
-from sparsezo.serve.assets import assets, page
+from sparsezo.serve.api import Call, api_calls, openapi, operations
 from sparsezo.serve.errors import Refused
-from sparsezo.serve.guard import API_PAGE, API_SCHEMA, LOOPBACK, Guard, Quick
+from sparsezo.serve.exports import EXPORTS
+from sparsezo.serve.label_studio import PREFIX
+from sparsezo.tasks.base import Json
 
 if TYPE_CHECKING:
+    from sparsezo.serve.annotators import Person
+    from sparsezo.serve.label_studio import Backend
     from sparsezo.serve.session import Session
 
+PACKAGE = "sparsezo.serve"
 THREADS = 64  # calls of a session at a time: most wait for the same write to the disk, and share it
+MOST_BYTES = 64 * 1024  # of a request's body
+BODY_SECONDS = 10.0  # for all of it to come
+CALLS_A_SECOND = 120.0  # for one person: 50 answers, each with its next question, and some looks at the status
+BURST = 240.0  # calls that may come at once
+LOOPBACK = frozenset({"127.0.0.1", "localhost", "[::1]"})
+_MOST_TOKEN = 200  # characters
+_WITHOUT_TOKEN = ("/api/openapi.json", "/api/docs")  # there is no data in them
 _STATUS = {"unknown-question": 404, "bad-answer": 422, "paused": 503, "nothing-to-ask": 503, "too-many": 429}
 _RETRY_SECONDS = {"paused": 5, "nothing-to-ask": 5, "too-many": 1}
-_REFUSALS: dict[int | str, dict[str, Any]] = {
-    code: {"model": calls.Refusal, "description": words}
-    for code, words in {
-        401: "No token, or none that is valid",
-        404: "No such question",
-        408: "The request came too slowly",
-        409: "Late, somebody else's, or answered already",
-        413: "Larger than 64 kB",
-        422: "Not as the schema has it, or no answer to this question",
-        429: "Too many calls a second",
-        503: "Paused, or nothing to ask at present; see Retry-After",
-    }.items()
+_TYPES = {"js": "text/javascript; charset=utf-8", "css": "text/css; charset=utf-8", "svg": "image/svg+xml"}
+_POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+_HEADERS = [
+    (b"content-security-policy", _POLICY.encode()),
+    (b"x-content-type-options", b"nosniff"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"cross-origin-opener-policy", b"same-origin"),
+    (b"cross-origin-resource-policy", b"same-origin"),
+]
+_WITH = {  # headers of a refusal; what is left of a body is not read: the connection ends where there may be some
+    401: {"www-authenticate": "Bearer"},
+    408: {"connection": "close"},
+    413: {"connection": "close"},
+    429: {"retry-after": "1"},
 }
-_ADMIN = {**_REFUSALS, 403: {"model": calls.Refusal, "description": "Not an administrator's token"}}
-_FAILED = "the service could not do this; its log says why"
 _log = logging.getLogger("sparsezo.serve")
-T = TypeVar("T")
 
 
 class Reply(Response):
@@ -59,312 +76,187 @@ class Reply(Response):
 
     media_type = "application/json"
 
-    def render(self, content: Any) -> bytes:
+    def render(self, content: object) -> bytes:
         return json.dumps(content, separators=(",", ":")).encode()
 
 
-class Threads:
-    """A session's calls, in threads of their own."""
+class RateLimit:
+    """Calls that each person may still make: ``burst`` at first, and ``rate`` more a second."""
 
-    def __init__(self, session: Session) -> None:
-        self.session = session
-        self.pool = ThreadPoolExecutor(THREADS, "serve")
+    def __init__(self, rate: float = CALLS_A_SECOND, burst: float = BURST) -> None:
+        self.rate, self.burst = rate, burst
+        self._left: dict[Hashable, tuple[float, float]] = {}  # person -> (calls, at that time)
 
-    async def do(self, call: Callable[..., T], *args: Any) -> T:
-        return await asyncio.get_running_loop().run_in_executor(self.pool, call, *args)
-
-
-def create_app(session: Session, hosts: Iterable[str] | None = LOOPBACK) -> Guard:
-    """``hosts``: names that the service may be called by, against DNS rebinding; None: any."""
-    threads = Threads(session)
-    app = FastAPI(
-        title="sparsezo serve",
-        version=__version__,
-        summary="Questions to people, and their answers.",
-        openapi_url=None,
-        docs_url=None,
-        redoc_url=None,
-        redirect_slashes=False,
-    )
-    made = _calls(threads)
-    for path, call in made.items():  # first, since routes are tried in order
-        _documented(app, path, call)
-    _looking(app, threads)
-    _pages(app)
-    _administration(app, threads)
-    _refusals(app)
-    _documentation(app)
-    return Guard(app, session, hosts, {path: _quick(call) for path, call in made.items()})
+    def take(self, person: Hashable, now: float) -> bool:
+        """Whether the person may make a call now, which is counted then."""
+        left, then = self._left.get(person, (self.burst, now))
+        left = min(self.burst, left + (now - then) * self.rate)
+        taken = left >= 1
+        self._left[person] = (left - 1 if taken else left, now)
+        return taken
 
 
-class Call(NamedTuple):
-    """One of the calls that a page makes all the time. ``do``: of the person and the call; its words are the API's."""
+class App:
+    """An ASGI app. ``hosts``: names that the service may be called by, against DNS rebinding; None: any.
+    ``label_studio``: what answers Label Studio, which has a token in its address."""
 
-    takes: type[BaseModel]
-    gives: type[BaseModel]
-    do: Callable[[Any, Any], Awaitable[dict[str, Any]]]
+    def __init__(
+        self, session: Session, hosts: Iterable[str] | None = LOOPBACK, label_studio: Backend | None = None
+    ) -> None:
+        self._label_studio = label_studio
+        self.session, self.hosts = session, None if hosts is None else frozenset(hosts)
+        self.rate_limit, self.body_seconds = RateLimit(), BODY_SECONDS
+        self._pool = ThreadPoolExecutor(THREADS, "serve")
+        calls = api_calls(session)
+        self._calls: dict[str, dict[str, Call]] = {}
+        for call in calls:
+            self._calls.setdefault(call.path, {})[call.method] = call
+        self._schema = functools.cache(lambda: openapi(calls))  # when it is asked for
+        self._pages = {"/": page("page.html.j2"), "/admin": page("admin.html.j2")}
+        self._assets = {  # all read once: no file is named by a request
+            f"/static/{file.name}": (file.read_bytes(), _TYPES[ending])
+            for file in files(PACKAGE).joinpath("static").iterdir()
+            if (ending := file.name.rpartition(".")[2]) in _TYPES
+        }
 
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            return
+        headers = Headers(scope=scope)
+        if self._label_studio is not None and self._is_called_so(headers) and scope["path"].startswith(PREFIX):
+            await self._label_studio(scope, receive, send)
+            return
+        found = self._let_in(scope["path"], headers)
+        answer = found if isinstance(found, Reply) else await self._response(scope, headers, receive, found)
+        answer.raw_headers += _HEADERS
+        if not scope["path"].startswith("/static/"):
+            answer.raw_headers.append((b"cache-control", b"no-store"))
+        await answer(scope, receive, send)
 
-def _calls(threads: Threads) -> dict[str, Call]:
-    session, do = threads.session, threads.do
+    def _is_called_so(self, headers: Headers) -> bool:
+        return self.hosts is None or _without_port(headers.get("host", "").lower()) in self.hosts
 
-    async def ask(person: Any, call: calls.Ask) -> dict[str, Any]:
-        """Questions for this person. Nobody else gets them until they are answered, skipped or left for too long."""
-        return {"questions": await do(session.ask, person, call.n, tuple(call.holding))}
+    def _let_in(self, path: str, headers: Headers) -> Person | Reply | None:
+        """Who calls, None where it may be anybody; or why not."""
+        if not self._is_called_so(headers):
+            return _no(421, "other-host", "this service is not called by that name; open the link as it was given")
+        length = headers.get("content-length", "0")
+        if not (length.isascii() and length.isdigit()) or len(length) > 12 or int(length) > MOST_BYTES:
+            return _no(413, "too-large", f"a request may have {MOST_BYTES} bytes")
+        if not path.startswith("/api/") or path in _WITHOUT_TOKEN:
+            return None
+        scheme, _, token = headers.get("authorization", "").partition(" ")
+        token = token.strip() if scheme.lower() == "bearer" and len(token) <= _MOST_TOKEN else ""
+        person = self.session.person(token)
+        if person is None and self.session.was_replaced(token):
+            return _no(401, "link-replaced", "this link was replaced; ask for the new one")
+        if person is None:
+            return _no(401, "no-token", "this needs the token of a link that is still valid")
+        if path.startswith("/api/admin/") and not person.admin:
+            return _no(403, "not-admin", "this needs the link of an administrator")
+        if not self.rate_limit.take(person.id, time.monotonic()):
+            return _no(429, "too-many", f"no more than {CALLS_A_SECOND:g} calls a second; wait a moment")
+        return person
 
-    async def tell(person: Any, call: calls.Tell) -> dict[str, Any]:
-        """An answer. The reply comes when it is on disk."""
-        said = call.answer.model_dump() if isinstance(call.answer, calls.MarkedSpan) else call.answer
-        return await do(session.tell, person, call.id, said, call.seconds, call.nonce)
-
-    async def skip(person: Any, call: calls.Skip) -> dict[str, Any]:
-        """No answer: another time (skip), or nobody could say (cannot-tell)."""
-        return await do(session.skip, person, call.id, call.why, call.nonce)
-
-    async def flag(person: Any, call: calls.Flag) -> dict[str, Any]:
-        """Something is wrong with this question; a note says what."""
-        return await do(session.flag, person, call.id, call.note)
-
-    async def undo(person: Any, call: calls.Undo) -> dict[str, Any]:
-        """Take an answer back; its question comes again, to be answered."""
-        return {"question": await do(session.undo, person, call.id)}
-
-    return {
-        "/api/ask": Call(calls.Ask, calls.Questions, ask),
-        "/api/tell": Call(calls.Tell, calls.Told, tell),
-        "/api/skip": Call(calls.Skip, calls.Saved, skip),
-        "/api/flag": Call(calls.Flag, calls.Saved, flag),
-        "/api/undo": Call(calls.Undo, calls.OneQuestion, undo),
-    }
-
-
-def _quick(call: Call) -> Quick:
-    """Past FastAPI's routes, which cost several times what a session does."""
-
-    async def answer(person: Any, body: bytes) -> tuple[int, dict[str, str], bytes]:
+    async def _response(self, scope: Scope, headers: Headers, receive: Receive, person: Person | None) -> Response:
+        path, method = scope["path"], "GET" if scope["method"] == "HEAD" else scope["method"]
         try:
-            found = Reply(await call.do(person, call.takes.model_validate_json(body)))
-        except ValidationError as error:
-            found = invalid(error.errors(include_context=False, include_url=False))
-        except Refused as error:
-            found = refusal(error)
+            async with asyncio.timeout(self.body_seconds):
+                body = await _body(receive)
+        except TimeoutError:
+            return _no(408, "too-slow", "the request's body did not come in time")
+        if len(body) > MOST_BYTES:
+            return _no(413, "too-large", f"a request may have {MOST_BYTES} bytes")
+        taken: dict[str, str] = {}
+        if (methods := self._calls.get(path)) is None:
+            above, _, what = path.rpartition("/")
+            methods, taken = self._calls.get(f"{above}/{{what}}"), {"what": what}
+        if methods is None:
+            return self._page(path, method, headers)
+        if method not in methods:
+            return _no(405, "no-such-method", "Method Not Allowed", {"allow": ", ".join(methods)})
+        if taken and what not in EXPORTS:
+            return _no(404, "not-found", f"there is no such export; there are {', '.join(EXPORTS)}")
+        if method == "GET":
+            taken |= parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True)
+        return await self._done(methods[method], person, body if method == "POST" else taken)
+
+    async def _done(self, call: Call, person: Person | None, given: bytes | dict[str, str]) -> Response:
+        try:
+            taken = {}
+            if call.takes is not None and isinstance(given, bytes):
+                taken = call.takes.model_validate_json(given).model_dump()
+            elif call.takes is not None:
+                taken = call.takes.model_validate(given).model_dump()
+            do = functools.partial(call.do, person, **taken)
+            found = await asyncio.get_running_loop().run_in_executor(self._pool, do)
         except Exception as error:
-            found = failure(error)
-        return found.status_code, dict(found.headers), bytes(found.body)
+            return _refusal(error)
+        if not isinstance(found, tuple):
+            return Reply(found)
+        name, media_type, pieces = found
+        return StreamingResponse(pieces, 200, {"content-disposition": f'attachment; filename="{name}"'}, media_type)
 
-    return answer
-
-
-def _documented(app: FastAPI, path: str, made: Call) -> None:
-    """In the schema, and other methods are refused as everywhere; what comes here by POST, ``Guard`` has answered."""
-
-    async def endpoint(call: Any, request: Request) -> Reply:
-        return Reply(await made.do(request.state.person, call))
-
-    endpoint.__annotations__["call"] = made.takes
-    endpoint.__name__, endpoint.__doc__ = made.do.__name__, made.do.__doc__
-    app.post(path, responses={**_REFUSALS, 200: {"model": made.gives}})(endpoint)
-
-
-def invalid(errors: Sequence[Any]) -> Reply:
-    first = errors[0]
-    where = ".".join(str(each) for each in first["loc"])
-    return Reply({"error": "bad-request", "reason": f"{where}: {first['msg']}" if where else first["msg"]}, 422)
-
-
-def refusal(error: Refused) -> Reply:
-    wait = _RETRY_SECONDS.get(error.code)
-    headers = None if wait is None else {"retry-after": str(wait)}
-    return Reply({"error": error.code, "reason": error.reason}, _STATUS.get(error.code, 409), headers)
+    def _page(self, path: str, method: str, headers: Headers) -> Response:
+        if path not in (*self._pages, *self._assets, *_WITHOUT_TOKEN):
+            return _no(404, "not-found", "Not Found")
+        if method != "GET":
+            return _no(405, "no-such-method", "Method Not Allowed", {"allow": "GET, HEAD"})
+        if path in self._assets:
+            content, media_type = self._assets[path]
+            kept = {"etag": f'"{hashlib.sha256(content).hexdigest()[:32]}"', "cache-control": "no-cache"}
+            if headers.get("if-none-match") == kept["etag"]:
+                return Response(status_code=304, headers=kept)
+            return Response(content, media_type=media_type, headers=kept)
+        if path in self._pages:
+            return HTMLResponse(self._pages[path])
+        schema = self._schema()
+        if path.endswith(".json"):
+            return Reply(schema)
+        return HTMLResponse(page("api.html.j2", schema=schema, operations=operations(schema)))
 
 
-def failure(error: Exception) -> Reply:
+def _refusal(error: Exception) -> Reply:
+    if isinstance(error, ValidationError):
+        first = error.errors(include_context=False, include_url=False)[0]
+        where = ".".join(str(each) for each in first["loc"])
+        return _no(422, "bad-request", f"{where}: {first['msg']}" if where else first["msg"])
+    if isinstance(error, Refused):
+        wait = _RETRY_SECONDS.get(error.code)
+        headers = None if wait is None else {"retry-after": str(wait)}
+        return _no(_STATUS.get(error.code, 409), error.code, error.reason, headers)
     if isinstance(error, UsageError):
-        return Reply({"error": "bad-request", "reason": str(error)}, 422)
+        return _no(422, "bad-request", str(error))
     _log.error("%s", error, exc_info=None if isinstance(error, SparsezoError) else error)
-    return Reply({"error": "failed", "reason": _FAILED}, 500)
+    return _no(500, "failed", "the service could not do this; its log says why")
 
 
-def _pages(app: FastAPI) -> None:
-    pages = {"/": page("page.html.j2"), "/admin": page("admin.html.j2")}
-    for path, content in pages.items():
-        app.add_api_route(path, _constant(content), methods=["GET"], include_in_schema=False)
-
-    @app.get("/healthz")
-    async def healthz() -> dict[str, bool]:
-        """Whether it runs."""
-        return {"ok": True}
-
-    @app.get("/static/{name}", include_in_schema=False)
-    async def static(name: str, request: Request) -> Response:
-        asset = assets().get(name)
-        if asset is None:
-            raise HTTPException(404)
-        headers = {"etag": asset.etag, "cache-control": "no-cache"}
-        if request.headers.get("if-none-match") == asset.etag:
-            return Response(status_code=304, headers=headers)
-        return Response(asset.content, media_type=asset.media_type, headers=headers)
-
-
-def _constant(content: str) -> Callable[[], Any]:
-    async def shown() -> HTMLResponse:
-        return HTMLResponse(content)
-
-    return shown
-
-
-def _looking(app: FastAPI, threads: Threads) -> None:
-    session, do = threads.session, threads.do
-
-    @app.get("/api/me", responses={**_REFUSALS, 200: {"model": calls.Me}})
-    async def me(request: Request) -> Reply:
-        """Which session this is and who you are: the same whatever link you came by."""
-        return Reply(await do(session.identity, request.state.person))
-
-    @app.get("/api/guidelines", responses={**_REFUSALS, 200: {"model": calls.Guidelines}})
-    async def guidelines(request: Request) -> Reply:
-        """How to answer, in Markdown; null where nothing is said about it."""
-        return Reply({"text": session.guidelines})
-
-    @app.get("/api/recent", responses={**_REFUSALS, 200: {"model": calls.Recent}})
-    async def recent(request: Request, n: Annotated[int, Query(ge=1, le=200)] = 20) -> Reply:
-        """This person's last answers, the newest first."""
-        return Reply({"recent": await do(session.recent, request.state.person, n)})
-
-    @app.get("/api/status", responses={**_REFUSALS, 200: {"model": calls.Status}})
-    async def status(request: Request) -> Reply:
-        """How many answers there are, and how the model does."""
-        return Reply(await do(session.status, request.state.person))
-
-
-def _administration(app: FastAPI, threads: Threads) -> None:
-    session, do = threads.session, threads.do
-
-    @app.get("/api/admin/people", responses={**_ADMIN, 200: {"model": calls.People}})
-    async def people() -> Reply:
-        """Who answers, and how fast."""
-        return Reply({"people": await do(session.people)})
-
-    @app.post("/api/admin/people", responses={**_ADMIN, 200: {"model": calls.Added}})
-    async def add_person(call: calls.NewPerson) -> Reply:
-        """A new person, or a new link for one who is known: the old one is of no use then."""
-        return Reply(await do(session.add_person, call.name))
-
-    @app.get("/api/admin/flags", responses={**_ADMIN, 200: {"model": calls.Flags}})
-    async def flags() -> Reply:
-        """What people found wrong with questions."""
-        return Reply({"flags": await do(session.flagged)})
-
-    @app.post("/api/admin/pause", responses={**_ADMIN, 200: {"model": calls.Paused}})
-    async def pause(call: calls.Pause) -> Reply:
-        """No more questions, or questions again."""
-        await do(session.pause, call.paused)
-        return Reply({"paused": call.paused})
-
-    @app.get("/api/admin/export/{what}", response_class=Response, responses=_ADMIN)
-    async def export(what: Annotated[str, Path(json_schema_extra={"enum": list(calls.EXPORTS)})]) -> Response:
-        """Everything so far, as a file."""
-        if what not in calls.EXPORTS:
-            raise HTTPException(404, f"there is no such export; there are {', '.join(calls.EXPORTS)}")
-        name, media_type, pieces = await do(session.export, what)
-        return StreamingResponse(
-            pieces, media_type=media_type, headers={"content-disposition": f'attachment; filename="{name}"'}
-        )
-
-
-def _refusals(app: FastAPI) -> None:
+def _no(status: int, code: str, reason: str, headers: dict[str, str] | None = None) -> Reply:
     """Whatever is not done says so in the same two words: error and reason."""
-
-    def no(status: int, code: str, reason: str, headers: dict[str, str] | None = None) -> Reply:
-        return Reply({"error": code, "reason": reason}, status, headers)
-
-    @app.exception_handler(Refused)
-    async def refused(_: Request, error: Refused) -> Reply:
-        return refusal(error)
-
-    @app.exception_handler(RequestValidationError)
-    async def unlike(_: Request, error: RequestValidationError) -> Reply:
-        return invalid(error.errors())
-
-    @app.exception_handler(HTTPException)
-    async def other(_: Request, error: HTTPException) -> Reply:
-        code = {404: "not-found", 405: "no-such-method"}.get(error.status_code, "bad-request")
-        return no(error.status_code, code, str(error.detail), dict(error.headers or {}))
-
-    @app.exception_handler(SparsezoError)
-    async def failed(_: Request, error: SparsezoError) -> Reply:
-        return failure(error)
-
-    @app.exception_handler(Exception)
-    async def broken(_: Request, error: Exception) -> Reply:
-        return no(500, "failed", _FAILED)  # and the server's log gets the traceback
+    return Reply({"error": code, "reason": reason}, status, headers or _WITH.get(status))
 
 
-def _documentation(app: FastAPI) -> None:
-    """Without Swagger's page, which is loaded from elsewhere: the schema, and a plain page of it, when asked for."""
-
-    @functools.cache
-    def schema() -> dict[str, Any]:
-        made = app.openapi()
-        bearer = {"type": "http", "scheme": "bearer", "description": "The part of a person's link after #"}
-        made["components"]["securitySchemes"] = {"token": bearer}
-        for path, methods in made["paths"].items():
-            for operation in methods.values():
-                if path.startswith("/api/"):
-                    operation["security"] = [{"token": []}]
-        return made
-
-    @app.get(API_SCHEMA, include_in_schema=False)
-    async def as_json() -> Reply:
-        return Reply(schema())
-
-    @app.get(API_PAGE, include_in_schema=False)
-    async def as_page() -> HTMLResponse:
-        return HTMLResponse(page("api.html.j2", schema=schema(), operations=_operations(schema())))
+def _without_port(host: str) -> str:
+    name, colon, port = host.rpartition(":")
+    return name if colon and port.isdigit() else host
 
 
-def _operations(schema: dict[str, Any]) -> list[dict[str, Any]]:
-    """What the plain page lists of each call."""
-    models = schema["components"]["schemas"]
-
-    def fields(name: str) -> list[dict[str, Any]]:
-        model = models[name]
-        needed = model.get("required", [])
-        return [
-            {"name": key, "type": _words(each), "needed": key in needed}
-            for key, each in model.get("properties", {}).items()
-        ]
-
-    def named(content: dict[str, Any]) -> str | None:
-        found = content.get("content", {}).get("application/json", {}).get("schema", {}).get("$ref")
-        return None if found is None else found.rpartition("/")[2]
-
-    listed = []
-    for path, methods in schema["paths"].items():
-        for method, operation in methods.items():
-            takes = named(operation.get("requestBody", {}))
-            gives = named(operation["responses"].get("200", {}))
-            listed.append(
-                {
-                    "method": method.upper(),
-                    "path": path,
-                    "words": operation.get("description", ""),
-                    "note": models[takes].get("description", "") if takes else "",
-                    "takes": fields(takes) if takes else [],
-                    "gives": fields(gives) if gives else [],
-                }
-            )
-    return listed
+async def _body(receive: Receive) -> bytes:
+    """Or a little more than is allowed. A client that has gone gives what there is."""
+    body = bytearray()
+    more = True
+    while more and len(body) <= MOST_BYTES:
+        message = await receive()
+        body += message.get("body", b"")
+        more = message["type"] == "http.request" and message.get("more_body", False)
+    return bytes(body)
 
 
-def _words(each: dict[str, Any]) -> str:
-    """The type of a field, in a word or two."""
-    if "anyOf" in each:
-        return " or ".join(dict.fromkeys(_words(one) for one in each["anyOf"]))
-    if "enum" in each:
-        return " or ".join(map(str, each["enum"]))
-    if "$ref" in each:
-        return str(each["$ref"]).rpartition("/")[2]
-    if each.get("type") == "array":
-        return f"list of {_words(each.get('items', {}))}"
-    return str(each.get("type", "anything"))
+def page(template: str, **context: Json | Iterable[Json]) -> str:
+    """A page of templates/; whatever is put into it is escaped."""
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    environment = Environment(
+        loader=PackageLoader(PACKAGE), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    return environment.get_template(template).render(context)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from sparsezo.errors import SparsezoError
 
-CODES = (
-    "unknown-question",  # no such question was asked
+Code = Literal[
+    "unknown-question",
     "not-yours",  # it is another person's
     "late",  # it went to another person meanwhile, or the answer was taken back since
     "already-answered",  # by this person, with another answer
@@ -13,14 +15,12 @@ CODES = (
     "paused",
     "nothing-to-ask",
     "too-many",  # questions are open with this person
-)
+]
 
 
 class Refused(SparsezoError):  # noqa: N818  (an answer to the caller, not a fault)
-    """Nothing has changed. ``code`` is one of CODES, ``reason`` a sentence for people."""
+    """Nothing has changed. ``reason``: a sentence for people."""
 
-    def __init__(self, reason: str, code: str) -> None:
-        if code not in CODES:
-            raise ValueError(f"no such code: {code}")
+    def __init__(self, reason: str, code: Code) -> None:
         super().__init__(reason)
         self.reason, self.code = str(self), code

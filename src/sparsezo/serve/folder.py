@@ -10,71 +10,68 @@
 
 The log is made last: a folder without it is one that was never finished.
 
-    log = open_log(folder)              # refused where answers of it are missing
+    contents = read(folder)             # task, inputs, settings, weights to start from
+    store = open_store(folder)          # refused where answers of it are missing
     backup(folder, "copy.serve")        # whole, also while it is served
+    made_with(options, ("raw.txt",))    # for the store's meta, by which ``differences`` knows what is given otherwise
+
+A session goes on as it was made. What is given again must be as it was; files are compared by their content.
 """
 
 from __future__ import annotations
 
 import contextlib
-import importlib
+import hashlib
 import os
 import secrets
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence, Sized
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from numpy.typing import NDArray
-
-from sparsezo.errors import DataError, SparsezoError, UsageError
-from sparsezo.identity import known_by
-from sparsezo.options import make_options
-from sparsezo.serve.log import Log
+from sparsezo.errors import DataError, SparsezoError, UsageError, quoted, shown
+from sparsezo.messages import counted
+from sparsezo.serve.store import AuditRow, Store
 from sparsezo.settings import Settings
 from sparsezo.storage.container import damage, read_container, write_container
+from sparsezo.storage.files import STANDARD_INPUT
+from sparsezo.storage.fingerprint import hasher, known_by
 from sparsezo.storage.locks import FOLDER_LOCK, temporary_folder
-from sparsezo.tasks.kind import TaskKind
-from sparsezo.tasks.registry import kind as kind_of
+from sparsezo.tasks.base import AnyArray, Arrays, Json, Task
+from sparsezo.tasks.registry import task_spec
+from sparsezo.tasks.serving import TaskServing
+from sparsezo.tasks.spec import TaskSpec
 
 LOG, TASK, SNAPSHOT = "log.sqlite", "task.szo", ".snapshot"
 _KIND, _OF_TASK, _START = "serve", "task.", "W"
+_NAMES = ("tags", "classes")  # options that are names parted by commas, in any order
+_NOT_KNOWN = "?"  # the sum of what cannot be read twice
 
 
 @dataclass(frozen=True, eq=False)
 class Contents:
     """What a model is made of, beside the answers."""
 
-    kind: TaskKind
-    task: Any
-    data: Any
+    kind: TaskSpec
+    task: Task
+    data: Sized
     settings: Settings
-    W: NDArray[Any] | None
+    W: AnyArray | None = None
 
     @property
-    def serving(self) -> Any:
-        return serving(self.kind)
+    def serving(self) -> TaskServing[Task, Sized]:
+        return self.kind.serving()
 
     @property
     def has_chunks(self) -> bool:
-        """Whether outputs have chunks, which precision and recall are of."""
-        return hasattr(self.serving, "chunks_in") and self.task.metric == "f1"
+        return self.serving.has_chunks(self.task)
 
 
-def serving(kind: TaskKind) -> Any:
-    """The task's own part of a session."""
-    if not kind.asks:
-        raise SparsezoError(f"task {kind.name} asks no questions, so there is nothing to serve")
-    return importlib.import_module(f"{kind.home}.serving")
-
-
-def is_log(folder: Path) -> bool:
+def is_session(folder: Path) -> bool:
     return (folder / LOG).is_file()
 
 
-def make(folder: Path, contents: Contents, meta: Mapping[str, Any], rows: Any) -> Log:
-    """A new session's folder."""
+def make(folder: Path, contents: Contents, meta: Mapping[str, object], audit_set: Sequence[AuditRow]) -> Store:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -84,45 +81,44 @@ def make(folder: Path, contents: Contents, meta: Mapping[str, Any], rows: Any) -
     write_container(folder / TASK, _KIND, head, arrays)
     inputs = contents.serving.keep(folder, contents.data)
     known = {"id": secrets.token_hex(8), "task": contents.kind.name, "known_by": identity(contents, inputs)}
-    return Log.create(folder / LOG, {**known, **meta}, rows)
+    return Store.create(folder / LOG, {**known, **meta}, audit_set)
 
 
-def open_log(folder: Path) -> Log:
-    """The log of a session's folder; refused where a snapshot beside it has learned from answers that it has not."""
-    log = Log(folder / LOG)
-    try:
-        last = log.last_event()
+def open_store(folder: Path) -> Store:
+    """The store of a session's folder; refused where a snapshot beside it has learned from answers that it has not."""
+    with contextlib.ExitStack() as failed:
+        store = Store(folder / LOG)
+        failed.callback(store.close)
+        last = store.last_event()
         for path in sorted(folder.glob(f"*{SNAPSHOT}"), reverse=True):
-            seq = _event_of(path, log)
-            if seq is not None and seq > last:
+            seq = _event_of(path, store.meta["id"], last)
+            if seq > last:
                 raise DataError(
-                    str(log.path),
+                    str(store.path),
                     f"ends at event {last:,}, but {path.name} has learned from event {seq:,}: answers are missing; "
                     f"copy {LOG} again together with {LOG}-wal, or take a backup (serve --backup); if they are lost "
                     f"for good, remove the files *{SNAPSHOT} to go on without them",
                 )
-    except BaseException:
-        log.close()
-        raise
-    return log
+        failed.pop_all()
+    return store
 
 
-def _event_of(path: Path, log: Log) -> int | None:
-    """The last event that a snapshot has learned from; None where it is not of this log, not newer, or damaged."""
+def _event_of(path: Path, id: str, last: int) -> int:
+    """The last event that a snapshot has learned from; 0 where it is of another session, not newer, or damaged."""
     with contextlib.suppress(ValueError):
-        if int(path.name.removesuffix(SNAPSHOT)) <= log.last_event():
-            return None
+        if int(path.name.removesuffix(SNAPSHOT)) <= last:
+            return 0
     with contextlib.suppress(SparsezoError, KeyError, TypeError, ValueError):
         meta, _ = read_container(path, "snapshot")
-        if meta["log"] == log.meta["id"]:
-            return int(meta["seq"])
-    return None
+        return int(meta["seq"]) if meta["log"] == id else 0
+    return 0
 
 
 def backup(folder: Path, to: Path) -> int:
-    """A copy of a session's whole folder, also while it is served; whole or not there at all. So many events."""
-    if not is_log(folder):
-        raise DataError(str(folder), f"is no folder of a session: it has no {LOG}; check the path")
+    """Copy a session's whole folder, also while it is served; the copy is whole or not there at all.
+
+    Returns how many events it has.
+    """
     if to.exists() and (not to.is_dir() or any(to.iterdir())):
         raise UsageError(f"`backup` {to}: is there already; name a new folder")
     try:
@@ -134,14 +130,10 @@ def backup(folder: Path, to: Path) -> int:
                 if not path.name.startswith((".", LOG)) and path.name != FOLDER_LOCK:
                     with contextlib.suppress(FileNotFoundError):  # a snapshot that was removed meanwhile
                         _copy(path, whole / path.name)
-            log = open_log(folder)  # after the snapshots: it is never behind them
-            try:
-                log.backup(whole / LOG)
-            finally:
-                log.close()
-            copied = open_log(whole)  # every row is looked at
-            events = copied.last_event()
-            copied.close()
+            with contextlib.closing(open_store(folder)) as store:  # after the snapshots: it is never behind them
+                store.backup(whole / LOG)
+            with contextlib.closing(open_store(whole)) as copied:  # every row is looked at
+                events = copied.last_event()
             if to.is_dir():
                 to.rmdir()
             os.rename(whole, to)
@@ -164,16 +156,16 @@ def _copy(path: Path, to: Path) -> None:
 
 
 def read(folder: Path) -> Contents:
-    """From the folder alone."""
-    if not is_log(folder):
+    """What a session was made of, from its folder alone."""
+    if not is_session(folder):
         raise DataError(str(folder), f"is no folder of a session: it has no {LOG}; check the path")
     head, arrays = read_container(folder / TASK, _KIND)
     with damage(folder / TASK):
-        kind = kind_of(str(head["task"]))
+        kind = task_spec(str(head["task"]))
         own = {name.removeprefix(_OF_TASK): each for name, each in arrays.items() if name.startswith(_OF_TASK)}
         task = kind.from_arrays(head["task_settings"], own)
-        settings = make_options(Settings, head["settings"], "a session")
-    return Contents(kind, task, serving(kind).kept(folder, task), settings, arrays.get(_START))
+        settings = Settings.from_dict(head["settings"], "a session")
+    return Contents(kind, task, kind.serving().kept(folder, task), settings, arrays.get(_START))
 
 
 def identity(contents: Contents, inputs: str | None = None) -> str:
@@ -183,7 +175,89 @@ def identity(contents: Contents, inputs: str | None = None) -> str:
     return known_by(contents.kind.name, own, arrays, inputs, contents.settings.as_dict())
 
 
-def _task_arrays(contents: Contents) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+def _task_arrays(contents: Contents) -> tuple[Json, Arrays]:
     own, arrays = contents.task.to_arrays()
     named = {_OF_TASK + name: each for name, each in arrays.items()}
     return own, named if contents.W is None else {**named, _START: contents.W}
+
+
+# What a session was made with
+
+
+def made_with(options: Mapping[str, object], inputs: Sequence[str], files: Mapping[str, str]) -> Json:
+    """For a store's meta: options by name, the inputs' sums, and the sums of files that other options name."""
+    plain = {name: list(value) if isinstance(value, tuple | list) else value for name, value in options.items()}
+    sums = {name: sum_of(path) for name, path in files.items()}
+    return {"inputs": [sum_of(path) for path in inputs], "options": plain, "files": sums}
+
+
+def sum_of(path: str | os.PathLike[str]) -> str:
+    """What a file, or a folder of files, is known by: its content; a session's folder by its id."""
+    place = Path(path)
+    if str(path) == STANDARD_INPUT or not (place.is_file() or place.is_dir()):
+        return _NOT_KNOWN
+    if is_session(place):  # it goes on
+        with contextlib.closing(Store(place / LOG)) as store:
+            return str(store.meta["id"])
+    found = hasher()
+    if place.is_file():
+        with open(place, "rb") as stream:
+            return hashlib.file_digest(stream, lambda: found).hexdigest()
+    for each in sorted(each for each in place.rglob("*") if each.is_file()):
+        found.update(f"{each.relative_to(place)}\0{sum_of(each)}\0".encode("utf-8", "surrogateescape"))
+    return found.hexdigest()
+
+
+def differences(
+    meta: Json,
+    kept: Mapping[str, object],
+    options: Mapping[str, object],
+    defaults: Mapping[str, object],
+    inputs: Sequence[str],
+    files: Mapping[str, str],
+) -> list[str]:
+    """What ``options``, ``inputs`` and ``files`` say otherwise than the session, in words.
+
+    ``kept``: options as the session's own task and settings have them, which tell what was chosen by default, too.
+    """
+    made: Json = dict(meta.get("options", {}))
+    found = []
+    for name, value in options.items():
+        was = kept.get(name, made.get(name, defaults.get(name)))
+        known = [each[name] for each in (kept, made) if each.get(name) is not None]
+        if not known and "options" in meta:
+            known = [defaults.get(name)]
+        if all(_plain(name, value) != _plain(name, each) for each in known):
+            has = "it was made without" if was is None or was == [] or was == () else f"it has {_worded(was)}"
+            found.append(f"`{name}` {_worded(value)} ({has})")
+    for name, path in files.items():
+        known = meta.get("files", {}).get(name)
+        if known in (None, _NOT_KNOWN) or known != sum_of(path):
+            found.append(f"`{name}` {quoted(path)} (it began {'without' if known is None else 'with another'})")
+    return found + _other_inputs(meta.get("inputs", []), inputs, older="options" not in meta)
+
+
+def _other_inputs(known: Sequence[str], inputs: Sequence[str], *, older: bool) -> list[str]:
+    """``older``: a session that does not know folders and pipes."""
+    if not inputs or (older and not known):
+        return []
+    sums = [sum_of(path) for path in inputs]
+    names = ", ".join(quoted(path) for path in inputs)
+    if _NOT_KNOWN in sums:
+        return [f"`inputs` {names} (which cannot be compared with the inputs that it has)"]
+    if sums == list(known):
+        return []
+    if len(sums) != len(known):
+        return [f"`inputs` {names} (it is about other inputs: {counted(len(known), 'file')}, not {len(sums)})"]
+    odd = [path for path, mine, its in zip(inputs, sums, known, strict=True) if mine != its]
+    return [f"`inputs` {', '.join(map(quoted, odd))} (it is about other inputs: the content differs)"]
+
+
+def _plain(name: str, value: object) -> object:
+    if name in _NAMES and isinstance(value, str):
+        return frozenset(each.strip() for each in value.split(","))
+    return tuple(value) if isinstance(value, list) else value
+
+
+def _worded(value: object) -> str:
+    return ", ".join(map(str, value)) if isinstance(value, list | tuple) else shown(value)

@@ -11,6 +11,7 @@ written through, and of a symbolic link the file that it points to is replaced.
 from __future__ import annotations
 
 import contextlib
+import glob
 import gzip
 import io
 import lzma
@@ -20,40 +21,42 @@ import stat
 import sys
 import tempfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import IO, Any, cast
+from typing import IO, TYPE_CHECKING, TextIO, TypeVar, cast
 
 from sparsezo.errors import DataError, SparsezoError, UsageError
 from sparsezo.storage import limits, locks
 
+if TYPE_CHECKING:
+    from _typeshed import WriteableBuffer
+
 STANDARD_INPUT = "-"
+PACKED = (".gz", ".xz")
 READ_ERRORS = (OSError, EOFError, lzma.LZMAError, zlib.error)  # of plain and packed files that cannot be read on
-_ENDINGS: dict[str, Any] = {".gz": gzip.open, ".xz": lzma.open}
-_MAGIC: dict[bytes, Any] = {b"\x1f\x8b": gzip.open, b"\xfd7zXZ\x00": lzma.open}
-_MOST_MAGIC = max(map(len, _MAGIC))
+Name = str | os.PathLike[str]
+Opener = Callable[..., object]
+Seen = Callable[[memoryview], None]
+Item = TypeVar("Item")
+_ENDINGS: dict[str, Opener] = {".gz": gzip.open, ".xz": lzma.open}
+_MAGIC: dict[bytes, Opener] = {b"\x1f\x8b": gzip.open, b"\xfd7zXZ\x00": lzma.open}
 _BLOCK = 1 << 17  # bytes read at a time
-_MOST_LINKS = 40  # one after the other, as the system has it
-_taken: Any = None  # the standard input that was read already
+_taken: TextIO | None = None  # the standard input that was read already
 
 
-def open_bytes(path: str | os.PathLike[str]) -> IO[bytes]:
+def open_bytes(path: Name) -> IO[bytes]:
     """Open for reading, decompressed by the name's ending (standard input: by its content); or a clear error."""
     if os.fspath(path) == STANDARD_INPUT:
         return unpacked(_standard_input(), path, by_content=True)
-    with _opening(path):
-        return cast(IO[bytes], _ENDINGS.get(Path(path).suffix, open)(path, "rb"))
+    return _opened(path, _ENDINGS.get(Path(path).suffix, open))
 
 
-def open_raw(path: str | os.PathLike[str]) -> IO[bytes]:
+def open_raw(path: Name) -> IO[bytes]:
     """Open for reading as the bytes are, packed or not; or a clear error."""
-    if os.fspath(path) == STANDARD_INPUT:
-        return _standard_input()
-    with _opening(path):
-        return open(path, "rb")
+    return _standard_input() if os.fspath(path) == STANDARD_INPUT else _opened(path, open)
 
 
-def unpacked(stream: IO[bytes], path: str | os.PathLike[str], *, by_content: bool) -> IO[bytes]:
+def unpacked(stream: IO[bytes], path: Name, *, by_content: bool) -> IO[bytes]:
     """A stream of ``open_raw`` as it is to be read: unpacked by the name's ending, or, that of a pipe, by its content.
 
     Closing it leaves ``stream`` open where it is packed.
@@ -61,17 +64,15 @@ def unpacked(stream: IO[bytes], path: str | os.PathLike[str], *, by_content: boo
     opener = _ENDINGS.get(Path(path).suffix)
     if opener is None and by_content:
         with reading(path):
-            head = stream.read(_MOST_MAGIC)
+            head = stream.read(max(map(len, _MAGIC)))
         stream = with_head(head, stream)
         opener = next((opener for magic, opener in _MAGIC.items() if head.startswith(magic)), None)
     return stream if opener is None else cast(IO[bytes], opener(stream, "rb"))
 
 
-@contextlib.contextmanager
-def _opening(path: str | os.PathLike[str]) -> Iterator[None]:
-    """What can go wrong while opening, in our words."""
+def _opened(path: Name, opener: Opener) -> IO[bytes]:
     try:
-        yield
+        return cast(IO[bytes], opener(path, "rb"))
     except FileNotFoundError:
         raise DataError(str(path), "no such file; check the path") from None
     except IsADirectoryError:
@@ -80,7 +81,7 @@ def _opening(path: str | os.PathLike[str]) -> Iterator[None]:
         raise DataError(str(path), f"cannot be opened ({getattr(error, 'strerror', None) or error})") from None
 
 
-def named(path: str | os.PathLike[str]) -> str:
+def named(path: Name) -> str:
     """A file's name for a message."""
     return "standard input" if os.fspath(path) == STANDARD_INPUT else str(path)
 
@@ -92,51 +93,47 @@ def _standard_input() -> IO[bytes]:
     if sys.stdin is _taken:
         raise UsageError("standard input (-) can be read only once; give a file for the other")
     _taken = sys.stdin
-    return io.BufferedReader(_Kept(sys.stdin.buffer))
+    return io.BufferedReader(Wrapped(cast(IO[bytes], sys.stdin.buffer)))
 
 
-class _WithHead(io.RawIOBase):
-    """What was read of a stream already, and then the rest of it."""
+class Wrapped(io.RawIOBase):
+    """A stream over another: first ``head``, then what the other gives; ``seen`` gets all of that as it is read.
 
-    def __init__(self, head: bytes, rest: IO[bytes]) -> None:
-        self._head, self._rest = memoryview(head), rest
+    Closing it closes the other only with ``closes``.
+    """
+
+    def __init__(self, stream: IO[bytes], *, head: bytes = b"", seen: Seen | None = None, closes: bool = False) -> None:
+        self._stream = cast(io.BufferedReader, stream)
+        self._head, self._seen, self._closes = memoryview(head), seen, closes
 
     def readable(self) -> bool:
         return True
 
-    def readinto(self, buffer: Any) -> int:
-        if not self._head:
-            return cast(int, cast(Any, self._rest).readinto(buffer))
-        size = min(len(self._head), len(buffer))
-        buffer[:size] = self._head[:size]
-        self._head = self._head[size:]
+    def readinto(self, buffer: WriteableBuffer) -> int:
+        room = memoryview(buffer)
+        if self._head:
+            size = min(len(self._head), len(room))
+            room[:size] = self._head[:size]
+            self._head = self._head[size:]
+        else:
+            size = self._stream.readinto(room)
+        if self._seen is not None:
+            self._seen(room[:size])
         return size
 
     def close(self) -> None:
-        self._rest.close()
+        if self._closes:
+            self._stream.close()
         super().close()
-
-
-class _Kept(io.RawIOBase):
-    """Standard input, which stays open when we are done with it."""
-
-    def __init__(self, stream: Any) -> None:
-        self._stream = stream
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        return cast(int, self._stream.readinto(buffer))
 
 
 def with_head(head: bytes, rest: IO[bytes]) -> IO[bytes]:
     """A stream that gives ``head`` and then ``rest``; closing it closes ``rest``."""
-    return io.BufferedReader(_WithHead(head, rest), 1 << 17)
+    return io.BufferedReader(Wrapped(rest, head=head, closes=True), _BLOCK)
 
 
 @contextlib.contextmanager
-def open_sniffed(path: str | os.PathLike[str], size: int) -> Iterator[tuple[bytes, IO[bytes]]]:
+def open_sniffed(path: Name, size: int) -> Iterator[tuple[bytes, IO[bytes]]]:
     """The first ``size`` bytes (fewer where the file is shorter) and the whole stream, these bytes included."""
     with open_bytes(path) as stream:
         with reading(path, 1):
@@ -145,7 +142,7 @@ def open_sniffed(path: str | os.PathLike[str], size: int) -> Iterator[tuple[byte
 
 
 @contextlib.contextmanager
-def reading(path: str | os.PathLike[str], line: int | None = None) -> Iterator[None]:
+def reading(path: Name, line: int | None = None) -> Iterator[None]:
     """What can go wrong while reading, in our words."""
     try:
         yield
@@ -154,7 +151,7 @@ def reading(path: str | os.PathLike[str], line: int | None = None) -> Iterator[N
         raise DataError(where, f"cannot be read on ({error}); is the file cut off?") from None
 
 
-def numbered_lines(path: str | os.PathLike[str], stream: IO[bytes] | None = None) -> Iterator[tuple[int, str]]:
+def numbered_lines(path: Name, stream: IO[bytes] | None = None) -> Iterator[tuple[int, str]]:
     """Lines with their numbers from 1, without line ends; UTF-8, with or without a byte order mark.
 
     ``stream``: the open file, where somebody has opened it already; ``path`` then only names it.
@@ -162,7 +159,7 @@ def numbered_lines(path: str | os.PathLike[str], stream: IO[bytes] | None = None
     number = 0
     with open_bytes(path) if stream is None else contextlib.nullcontext(stream) as source:
         try:
-            for block in _whole_lines(source, path):
+            for block in whole_lines(source, path):
                 large = len(block) > limits.LINE
                 for line in _texts(block if number else block.removeprefix(b"\xef\xbb\xbf")):
                     number += 1
@@ -175,10 +172,10 @@ def numbered_lines(path: str | os.PathLike[str], stream: IO[bytes] | None = None
             raise DataError(f"{path}:{number + 1}", f"cannot be read on ({error}); is the file cut off?") from None
 
 
-def _whole_lines(source: IO[bytes], path: str | os.PathLike[str]) -> Iterator[bytes]:
+def whole_lines(source: IO[bytes], path: Name) -> Iterator[bytes]:
     """What there is, as it comes, cut where lines end."""
     rest, lines, long = [b""], 0, 0
-    while found := cast(Any, source).read1(_BLOCK):
+    while found := cast(io.BufferedReader, source).read1(_BLOCK):
         end = found.rfind(b"\n") + 1
         if end:
             block = b"".join([*rest, found[:end]])
@@ -205,13 +202,21 @@ def _texts(block: bytes) -> Iterator[str]:
     yield from [line.rstrip("\r") for line in lines] if "\r" in text else lines
 
 
-def refuse_line(path: str | os.PathLike[str], number: int) -> None:
+def check_text(text: str, where: str) -> None:
+    """JSON and Python can spell halves of characters, which no file of text can hold."""
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        raise DataError(where, "half of a surrogate pair (\\ud800 to \\udfff), which is no character") from None
+
+
+def refuse_line(path: Name, number: int) -> None:
     """A line longer than ``limits.LINE``, which no text has."""
     limits.refuse(f"{path}:{number}", f"a line of more than {limits.LINE >> 20} MB: is this a text file?")
 
 
 @contextlib.contextmanager
-def atomic_write(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
+def atomic_write(path: Name) -> Iterator[IO[bytes]]:
     """A binary stream that becomes ``path`` when the block ends well, and leaves nothing behind when not."""
     try:
         if (descriptor := _descriptor(path)) is not None:
@@ -219,7 +224,7 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
                 yield stream
             return
         target = Path(os.path.realpath(path))  # of a link, what it points to
-        with _through(target) if is_special(target) else _replacing(target) as stream:
+        with open(target, "wb") if is_special(target) else _replacing(target) as stream:
             yield stream
     except OSError as error:
         raise SparsezoError(
@@ -227,7 +232,7 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
         ) from error
 
 
-def is_special(path: str | os.PathLike[str]) -> bool:
+def is_special(path: Name) -> bool:
     """There, and no regular file: a device, a pipe, a socket, or what this process has open already."""
     try:
         return _descriptor(path) is not None or not stat.S_ISREG(os.stat(path).st_mode)
@@ -235,10 +240,10 @@ def is_special(path: str | os.PathLike[str]) -> bool:
         return False
 
 
-def _descriptor(path: str | os.PathLike[str]) -> int | None:
+def _descriptor(path: Name) -> int | None:
     """Of /dev/stdout, /dev/fd/3 and links to them; opened once more, a file behind them would begin anew."""
     name = os.path.abspath(path)
-    for _ in range(_MOST_LINKS):
+    for _ in range(40):  # links one after the other, as the system has it
         if found := re.fullmatch(r"/dev/std(out|err)|/(?:dev|proc/self)/fd/(\d+)", name):
             return {"out": 1, "err": 2}[found[1]] if found[1] else int(found[2][:9])
         if not os.path.islink(name):
@@ -248,28 +253,33 @@ def _descriptor(path: str | os.PathLike[str]) -> int | None:
 
 
 @contextlib.contextmanager
-def _through(path: Path) -> Iterator[IO[bytes]]:
-    with open(path, "wb") as stream:
-        yield stream
-
-
-@contextlib.contextmanager
 def _replacing(path: Path) -> Iterator[IO[bytes]]:
     temporary: str | None = None
     remove_left_over(path)
     try:
-        with tempfile.NamedTemporaryFile(
-            dir=path.parent, prefix=f".{path.name}.", suffix=".tmp", delete=False
-        ) as stream:
-            temporary = stream.name
-            locks.take(stream.fileno())  # held while we live: what is not locked was left by the dead
-            os.chmod(temporary, 0o666 & ~_umask())
-            yield cast(IO[bytes], stream)
+        while True:
+            descriptor, temporary = tempfile.mkstemp(".tmp", f".{path.name}.", path.parent)
+            # held while we live: what is not locked was left by the dead, and another writer may have found it so
+            if locks.take(descriptor) and locks.is_at(descriptor, Path(temporary)):
+                break
+            os.close(descriptor)
+        with os.fdopen(descriptor, "w+b") as stream:
+            mask = os.umask(0)
+            os.umask(mask)
+            os.chmod(temporary, 0o666 & ~mask)
+            yield stream
             stream.flush()
             os.fsync(stream.fileno())
             os.replace(temporary, path)
         temporary = None
-        _fsync_folder(path.parent)
+        try:
+            folder = os.open(path.parent, os.O_RDONLY)
+        except OSError:
+            return  # a system that cannot make the rename itself durable
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
     finally:
         if temporary is not None:
             with contextlib.suppress(OSError):
@@ -278,12 +288,7 @@ def _replacing(path: Path) -> Iterator[IO[bytes]]:
 
 def remove_left_over(path: Path) -> None:
     """Temporary files of ``path`` whose writers were killed."""
-    _remove_unlocked(path.parent.glob(f".{_literal(path.name)}.*.tmp"))
-
-
-def remove_all_left_over(folder: Path) -> None:
-    """Temporary files of all that is written in a folder and below it."""
-    _remove_unlocked(folder.rglob(".*.tmp"))
+    _remove_unlocked(path.parent.glob(f".{glob.escape(path.name)}.*.tmp"))
 
 
 @contextlib.contextmanager
@@ -294,7 +299,7 @@ def working_folder(folder: Path) -> Iterator[None]:
     except OSError as error:
         raise SparsezoError(f"{folder}: cannot be made ({error.strerror}); name another folder with -o") from None
     with locks.locked(folder, "is working in it"):
-        remove_all_left_over(folder)
+        _remove_unlocked(folder.rglob(".*.tmp"))
         yield
 
 
@@ -306,29 +311,43 @@ def _remove_unlocked(found: Iterator[Path]) -> None:
                     os.unlink(left)
 
 
-def _literal(name: str) -> str:
-    return "".join(f"[{c}]" if c in "*?[" else c for c in name)
-
-
-def write_text(path: str | os.PathLike[str], text: str) -> None:
+def write_text(path: Name, text: str) -> None:
     """A whole file of UTF-8 text, or none."""
     with atomic_write(path) as stream:
         stream.write(text.encode("utf-8"))
 
 
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
+def bare_name(path: Path) -> str:
+    """The name without the packing: train.nbest for train.nbest.xz."""
+    return path.stem if path.suffix in PACKED else path.name
 
 
-def _fsync_folder(folder: Path) -> None:
-    """Make the rename itself durable, where the system can."""
-    try:
-        descriptor = os.open(folder, os.O_RDONLY)
-    except OSError:
-        return
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+def ending(path: Name) -> str:
+    """Of a file's name, whether it is packed or not: .csv for TRAIN.CSV.gz."""
+    return Path(bare_name(Path(path))).suffix.lower()
+
+
+def write_packed(path: Path, texts: Iterable[str]) -> None:
+    """A whole file of UTF-8 text, packed by its name's ending: the same bytes every time. Its folder is made."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with packing(path) as stream:
+        stream.writelines(text.encode() for text in texts)
+
+
+@contextlib.contextmanager
+def packing(path: Path) -> Iterator[IO[bytes]]:
+    """A stream of bytes into a file that is packed as its name says: .gz, .xz, or not at all."""
+    with contextlib.ExitStack() as opened:
+        stream = opened.enter_context(atomic_write(path))
+        if path.suffix == ".gz":
+            packer = gzip.GzipFile(fileobj=stream, mode="wb", mtime=0, filename="")
+            stream = cast(IO[bytes], opened.enter_context(packer))
+        elif path.suffix == ".xz":
+            stream = opened.enter_context(lzma.LZMAFile(stream, "wb", preset=1))
+        yield stream
+
+
+def share(paths: tuple[str, ...], items: list[Item], text: Callable[[list[Item]], str]) -> None:
+    """The items in equal parts over the files."""
+    for k, path in enumerate(paths):
+        write_packed(Path(path), [text(items[k * len(items) // len(paths) : (k + 1) * len(items) // len(paths)])])

@@ -19,7 +19,7 @@ VARIABLE = "SPARSEZO_INSIST"
 LINE = 1 << 24  # bytes of one line
 TOKENS = 10_000  # of one sentence
 TAGS = 500  # different ones
-LIST = 1 << 28  # bytes of one n-best list, or of a decoder's weights
+LIST = 1 << 28  # bytes of one n-best list
 ARRAYS = 1 << 31  # bytes of a model's, checkpoint's or store's arrays in memory, where its file is much smaller
 PLAN = 1 << 18  # letters of an experiment's TOML file
 RUNS = 10_000  # of an experiment
@@ -47,7 +47,6 @@ def insisting(on: bool = True) -> Iterator[None]:
     try:
         yield
     finally:
-        if on and before is None:
+        if on:
             del os.environ[VARIABLE]
-        elif on and before is not None:
-            os.environ[VARIABLE] = before
+            os.environ.update({} if before is None else {VARIABLE: before})

@@ -25,7 +25,6 @@ fcntl: Any = None
 with contextlib.suppress(ImportError):  # not on Windows
     import fcntl
 
-
 FOLDER_LOCK = "lock"  # the file in a temporary folder that its maker holds
 _PAUSE = 0.02  # seconds between two looks at a lock that is waited for
 
@@ -79,12 +78,12 @@ def _lock(file: Path, path: str, doing: str, wait: bool, option: str) -> int:
                 time.sleep(_PAUSE)
                 continue
             raise SparsezoError(f"{path}: another process {doing}; wait for it, or name another place with {option}")
-        if _is_at(descriptor, file):
+        if is_at(descriptor, file):
             return descriptor
         os.close(descriptor)  # the one before us removed it between our open and our lock
 
 
-def _is_at(descriptor: int, file: Path) -> bool:
+def is_at(descriptor: int, file: Path) -> bool:
     """Whether what is open is what stands there now."""
     try:
         return os.path.samestat(os.fstat(descriptor), os.stat(file))
@@ -127,7 +126,7 @@ def _held(folder: Path, *, without_locks: bool) -> int | None:
     except FileNotFoundError:
         return None
     taken = _taken(descriptor)
-    if (without_locks if taken is None else taken) and _is_at(descriptor, file):
+    if (without_locks if taken is None else taken) and is_at(descriptor, file):
         return descriptor
     os.close(descriptor)
     return None

@@ -18,17 +18,18 @@ import stat
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO, Any, Self, cast
+from typing import IO, Self, cast
 
 from sparsezo.errors import DataError
 from sparsezo.storage import files
+from sparsezo.storage.fingerprint import hasher
 
 SUM_BYTES = 20
 _BLOCK = 1 << 20
 
 
-def new_sum() -> Any:
-    return hashlib.blake2b(digest_size=SUM_BYTES)
+def new_sum() -> hashlib.blake2b:
+    return hasher(SUM_BYTES)
 
 
 class Source:
@@ -44,7 +45,10 @@ class Source:
         self._raw = files.open_raw(self.path)
         try:
             self._copied = not _can_be_read_again(self._raw)
-            copy = self._new_copy() if self._copied else None
+            copy = None
+            if self._copied:
+                self._spool.mkdir(parents=True, exist_ok=True)
+                copy = cast(IO[bytes], tempfile.TemporaryFile(dir=self._spool))
             digest = new_sum()
             for block in self._blocks():
                 digest.update(block)
@@ -63,10 +67,6 @@ class Source:
     def __exit__(self, *_: object) -> None:
         self._raw.close()
 
-    def _new_copy(self) -> IO[bytes]:
-        self._spool.mkdir(parents=True, exist_ok=True)
-        return cast(IO[bytes], tempfile.TemporaryFile(dir=self._spool))
-
     def _blocks(self) -> Iterator[bytes]:
         while True:
             with files.reading(self.path):
@@ -79,34 +79,14 @@ class Source:
     def reading(self) -> Iterator[IO[bytes]]:
         """The content, unpacked; DataError at the end where it is not what the sum was of."""
         self._raw.seek(0)
-        summed = _Summed(self._raw)
-        with io.BufferedReader(summed, 1 << 17) as stream:
+        digest = new_sum()
+        with io.BufferedReader(files.Wrapped(self._raw, seen=digest.update), 1 << 17) as stream:
             with files.unpacked(stream, self.path, by_content=self._copied) as content:
                 yield content
-            with files.reading(self.path):
-                while summed.read(_BLOCK):
-                    pass
-        if summed.sum.hexdigest() != self.sum:
+            for block in self._blocks():  # the rest of it
+                digest.update(block)
+        if digest.hexdigest() != self.sum:
             raise DataError(str(self.path), "changed while it was read; begin again when it is written")
-
-
-class _Summed(io.RawIOBase):
-    """A stream that adds up what is read of it, and stays open."""
-
-    def __init__(self, stream: IO[bytes]) -> None:
-        self._stream = stream
-        self.sum = new_sum()
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        size = cast(int, cast(Any, self._stream).readinto(buffer))
-        self.sum.update(memoryview(buffer)[:size])
-        return size
-
-    def close(self) -> None:
-        """Not with the streams above: the rest is still to be added up."""
 
 
 def _can_be_read_again(stream: IO[bytes]) -> bool:

@@ -6,7 +6,6 @@ compiled half, chosen by the type of ``Problem.task``, is described in ``kernels
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
@@ -14,18 +13,22 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from sparsezo import bounds
+from sparsezo import validation
 from sparsezo.questions import Questions
 
-Arrays = Mapping[str, NDArray[Any]]
+AnyArray = NDArray[Any]
+Arrays = dict[str, AnyArray]  # what a file or a session keeps of something, by name
+Json = dict[str, Any]  # an object that goes into JSON, or came from it
+Read = Any  # whatever a task's own reader gives
+Compiled = Any  # a NamedTuple that kernels.protocol knows
 
 
 @dataclass(frozen=True, eq=False)
 class Problem:
     """Inputs as arrays, ready for the compiled loop; no gold in it, and nothing that is ever written."""
 
-    inputs: Any  # a NamedTuple that kernels.protocol knows, like task
-    task: Any
+    inputs: Compiled
+    task: Compiled
     n_features: int
     n_labels: int
     output_start: NDArray[np.int64]  # N + 1: where each input's output stands in a flat array of outputs
@@ -33,23 +36,21 @@ class Problem:
     n_score: NDArray[np.int64]  # r_bar(x): the dimension of what the scores see
     max_rows: int
     max_columns: int
-    dtype: type[np.floating[Any]] = np.float32  # of the weights and scores
+    dtype: type[np.float32 | np.float64] = np.float32  # of the weights and scores
     questions: Questions = field(default_factory=dict)  # (rule, what it is about) -> the answers to choose from
-    start: tuple[NDArray[np.int64], NDArray[Any]] | None = (
-        None  # rows of W that rules which ask begin with, 0 elsewhere
-    )
+    start: tuple[NDArray[np.int64], AnyArray] | None = None  # rows of W that rules which ask begin with, 0 elsewhere
     adagrad_start: float = 1.0  # under the root of Adagrad's step, where a rule learns from answers
     learn: bool = True  # False: to decode only
     risk: bool = True  # it has the annealed criterion's room
 
     def __post_init__(self) -> None:
         """Compiled code believes all of it, so it is looked at here."""
-        bounds.offsets("output_start", self.output_start)
-        bounds.at_least("n_features", self.n_features, 1)
-        bounds.at_least("n_labels", self.n_labels, 1)
+        validation.offsets("output_start", self.output_start)
+        validation.at_least("n_features", self.n_features, 1)
+        validation.at_least("n_labels", self.n_labels, 1)
         if self.start is not None:
-            bounds.below("the rows to start with", self.start[0], self.n_features)
-            bounds.array("the weights to start with", self.start[1], "f", (self.start[0].size, self.n_labels))
+            validation.below("the rows to start with", self.start[0], self.n_features)
+            validation.array("the weights to start with", self.start[1], "f", (self.start[0].size, self.n_labels))
         for part in (self.inputs, self.task):
             if hasattr(part, "check"):
                 part.check(self)
@@ -57,7 +58,7 @@ class Problem:
     def __len__(self) -> int:
         return self.output_start.size - 1
 
-    def private(self) -> tuple[Any, Any]:
+    def private(self) -> tuple[Compiled, Compiled]:
         """(inputs, task) with scratch of their own: what one learner works with.
 
         The problem itself is only read, so it can serve any number of learners in any number of threads.
@@ -69,7 +70,7 @@ class Problem:
         return int(np.diff(self.output_start).max(initial=1))
 
 
-def _own_scratch(part: Any) -> Any:
+def _own_scratch(part: Compiled) -> Compiled:
     if not hasattr(part, "scratch"):
         return part
     return part._replace(scratch=type(part.scratch)(*(np.zeros_like(array) for array in part.scratch)))
@@ -81,12 +82,12 @@ class Scores:
 
     metric: str
     value: float
-    report: dict[str, Any]
-    counts: NDArray[Any] | None = field(default=None, compare=False, repr=False)  # of each input (tasks/counts.py)
+    report: Json
+    counts: AnyArray | None = field(default=None, compare=False, repr=False)  # of each input (tasks/counts.py)
 
 
 class Task(Protocol):
-    """A task with its data set's features. Data is whatever the task's own reader gives."""
+    """A task with its data set's features."""
 
     name: str
 
@@ -99,26 +100,26 @@ class Task(Protocol):
     @property
     def n_labels(self) -> int: ...
 
-    def problem(self, data: Any, *, learn: bool = True, risk: bool = False, asks: bool = False) -> Problem:
+    def problem(self, data: Read, *, learn: bool = True, risk: bool = False, asks: bool = False) -> Problem:
         """Arrays of the inputs: to learn from or to decode only.
 
         ``risk`` asks for the annealed criterion's room, ``asks`` for what rules that learn from answers want.
         """
 
-    def gold(self, data: Any) -> Any:
+    def gold(self, data: Read) -> Compiled:
         """The correct outputs as the NamedTuple that protocol.delta knows; only feedback looks at it."""
 
-    def quality(self, problem: Problem, gold: Any, outputs: NDArray[np.int32]) -> float:
+    def quality(self, problem: Problem, gold: Compiled, outputs: NDArray[np.int32]) -> float:
         """The figure that ``scores`` leads with, quickly: it is asked for many times in a run."""
 
-    def scores(self, data: Any, outputs: NDArray[np.int32]) -> Scores:
+    def scores(self, data: Read, outputs: NDArray[np.int32]) -> Scores:
         """The whole report on the outputs of all of data's inputs, as they stand at Problem.output_start."""
 
-    def export(self, path: Path, W: NDArray[Any]) -> list[Path]:
+    def export(self, path: Path, W: AnyArray) -> list[Path]:
         """Write the weights beside the model in whatever forms other programs of the field read."""
 
     def defaults(self, rule: str, step: str, perturb: str | None) -> tuple[float, float]:
         """(h, mu) that do well for some 1M iterations when nothing else is known."""
 
-    def to_arrays(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    def to_arrays(self) -> tuple[Json, Arrays]:
         """(settings as JSON, arrays): all that ``from_arrays`` needs."""

@@ -18,7 +18,7 @@ def hash_bits() -> Any:
     )
 
 
-def check_hash_bits(bits: Any, min_count: int = 1) -> None:
+def check_hash_bits(bits: object, min_count: int = 1) -> None:
     if bits is None:
         return
     if not isinstance(bits, int) or isinstance(bits, bool) or not FEWEST <= bits <= MOST:

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Collection
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,7 +31,7 @@ def hashes_of(texts: Collection[str]) -> NDArray[np.uint64]:
 
 
 @standalone_kernel
-def fold(hashes: Any, values: Any, codes: Any) -> None:
+def fold(hashes: NDArray[np.uint64], values: NDArray[np.uint64], codes: NDArray[np.int64]) -> None:
     """Every hash with one more part: its hash is values[code]."""
     for i in range(hashes.size):
         hashes[i] = mix(hashes[i] ^ values[codes[i]])

@@ -5,17 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeGuard
+from typing import TYPE_CHECKING, TypeGuard
 
 from sparsezo.errors import UsageError
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from sparsezo.tasks.base import Task
-
-
-_MOST_DIGITS = 16
+    from sparsezo.tasks.base import AnyArray, Read, Task
 
 
 def is_number(text: str) -> bool:
@@ -25,7 +20,7 @@ def is_number(text: str) -> bool:
 
 def is_count(dev: str | None) -> TypeGuard[str]:
     """Whether ``dev`` is a number of inputs to hold out, and no file."""
-    return dev is not None and is_number(dev) and not os.path.exists(dev)
+    return dev is not None and is_number(dev) and len(dev) < 20 and not os.path.exists(dev)
 
 
 @dataclass(frozen=True)
@@ -35,13 +30,13 @@ class Files:
     train: tuple[str, ...] = ()
     dev: str | None = None
     test: str | None = None
-    options: Mapping[str, Any] = field(default_factory=dict)
+    options: Mapping[str, object] = field(default_factory=dict)
 
     def held_out(self) -> int | None:
         """``dev`` N: the number of inputs at the start of train that are the dev set."""
         if not is_count(self.dev):
             return None
-        n = int(self.dev.lstrip("0")[:_MOST_DIGITS] or "0")  # no file has more inputs than these digits can say
+        n = int(self.dev)
         if n == 0:
             raise UsageError("`dev` 0: hold out at least one input, or leave `dev` out")
         return n
@@ -56,16 +51,16 @@ class Files:
 class Data:
     """What a task's reader gave for each part; dev and test may be missing."""
 
-    train: Any
-    dev: Any = None
-    test: Any = None
+    train: Read
+    dev: Read = None
+    test: Read = None
 
 
 @dataclass(frozen=True, eq=False)
 class Loaded:
     task: Task
     data: Data
-    W: NDArray[Any] | None = None  # to start from; 0 where it is None
+    W: AnyArray | None = None  # to start from; 0 where it is None
 
 
 def refuse_held_out(files: Files, path: str) -> None:

@@ -1,9 +1,5 @@
 """Data that is never in memory as a whole: windows of inputs, read one after the other, again for every pass.
 
-    stream, dev, test = kind("chunking").stream(files, window=10_000)   # reads train once, to know what is in it
-    stream.sizes                        # inputs of each window
-    for data in stream.read(): ...      # as the task's own reader gives it
-
 The first reading finds the labels, counts the inputs, and meets whatever is wrong with the file before hours are spent
 on learning from it. Features must be hashed: a vocabulary would grow with the file.
 """
@@ -14,14 +10,14 @@ import stat
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from sparsezo.errors import DataError, UsageError
 from sparsezo.options import check_options, option
 from sparsezo.storage.files import STANDARD_INPUT
 
 if TYPE_CHECKING:
-    from sparsezo.tasks.base import Task
+    from sparsezo.tasks.base import Read, Task
 
 WINDOW = 10_000
 
@@ -48,13 +44,12 @@ class StreamOptions:
 @dataclass(frozen=True, eq=False)
 class Stream:
     task: Task
-    read: Callable[[], Iterator[Any]]  # the data of one pass, window after window
+    read: Callable[[], Iterator[Read]]  # the data of one pass, window after window
     sizes: Sequence[int]  # inputs of each window
     known_by: str  # a hash of all that is read
     name: str  # of the file, for messages
 
     def __len__(self) -> int:
-        """Inputs in all."""
         return sum(self.sizes)
 
 
@@ -63,8 +58,8 @@ class Streamed:
     """What a task makes of files that are streamed."""
 
     stream: Stream
-    dev: Any = None
-    test: Any = None
+    dev: Read = None
+    test: Read = None
 
 
 def check_streamed(paths: Sequence[str], hash_bits: int | None) -> None:

@@ -26,15 +26,15 @@ import pytest
 sys.path.append(str(Path(__file__).parents[1]))
 
 from news import made_news
-from sessions import opened
-from stand_in import StandIn
+from sessions import known, opened
+from stand_in import StandIn, spans_of
 
 from sparsezo.serve.server import Server
 from sparsezo.serve.session import Session
 from sparsezo.settings import Settings
-from sparsezo.tasks.chunking.raw import corpus_of
+from sparsezo.tasks.chunking.io.raw import corpus_of
 from sparsezo.tasks.chunking.task import Chunking
-from sparsezo.tasks.registry import kind
+from sparsezo.tasks.registry import task_spec
 
 PACKAGES = {"playwright-core": "1.65.0", "axe-core": "4.14.0"}
 DEBIAN = {"chromium": "chromium", "node": "nodejs", "npm": "npm"}  # program -> its package
@@ -73,6 +73,14 @@ SITES = {  # scenario of run.mjs -> its service
     "part": {"kinds": "chunk"},
     "span": {"kinds": "span"},
     "strangers": {},
+    "reviewMouse": {"kinds": "review"},
+    "reviewKeys": {"kinds": "review"},
+    "reviewTouch": {"kinds": "review"},
+    "reviewUndo": {"kinds": "review"},
+    "reviewDecode": {"kinds": "review"},
+    "reviewTorn": {"kinds": "review"},
+    "reviewMixed": {"kinds": "review,audit,tags,marked"},
+    "reviewOther": {"kinds": "right-to-left,many"},
 }
 SHOTS = {"kinds": "pair,tagged"}  # and a session that is taught for the pictures
 ERRORS = {"Ann": 0.03, "Bob": 0.08, "Eve": 0.2}  # of those who teach it
@@ -85,7 +93,7 @@ def lacking(what: str) -> None:
 
 
 def run(*words: str, **options) -> subprocess.CompletedProcess:
-    return subprocess.run(words, text=True, capture_output=True, timeout=300, check=False, **options)
+    return subprocess.run(words, text=True, capture_output=True, timeout=600, check=False, **options)
 
 
 @pytest.fixture(scope="module")
@@ -118,32 +126,20 @@ def modules(programs, request) -> Path:
 @pytest.fixture
 def real(tmp_path):
     with opened(tmp_path / "session") as session:
-        session.warm_up()  # a page waits for an answer to be saved, not for a compiler
+        session.model.warm_up()  # a page waits for an answer to be saved, not for a compiler
         yield session
 
 
-def truth(question: dict, spans: tuple) -> object:
-    """By somebody who knows the spans of the document."""
-    shown = question["shown"]
-    places, at = [], shown["where"]["start"]
-    for word, gap in zip(shown["words"], shown["gaps"], strict=True):
-        places.append((at, at + len(word)))
-        at += len(word) + len(gap)
-    begin, end = places[shown["first"]][0], places[shown["last"]][1]
-    found = next((span for span in spans if span.start < end and span.end > begin), None)
-    if question["kind"] == "label":
-        return "O" if found is None else ("B-" if begin <= found.start < end else "I-") + found.label
-    if found is None:
-        return "O"
-    inside = [k for k, (a, b) in enumerate(places) if a < found.end and b > found.start]
-    if (inside[0], inside[-1]) == (shown["first"], shown["last"]):
-        return "yes" if shown["tag"][2:] == found.label else found.label
-    return {"first": inside[0], "last": inside[-1], "label": found.label}
+@pytest.fixture
+def reviews(tmp_path):
+    with opened(tmp_path / "reviews", given={"rule": "review"}) as session:
+        session.model.warm_up()
+        yield session
 
 
 @contextlib.contextmanager
 def taught(folder: Path) -> Iterator[Session]:
-    """A session about made-up news in which three people, who err as they do, have given 60 answers."""
+    """A session about made-up news in which three people, who err as they do, have given 45 answers."""
     news, held = made_news(900, 7), made_news(200, 8)
     raw = corpus_of([replace(each, spans=None) for each in news], "news.txt", language="en")
     task, inputs = Chunking.fit(raw, tags="PER,LOC,ORG", split="sentences", language="en")
@@ -151,18 +147,18 @@ def taught(folder: Path) -> Iterator[Session]:
     spans = {each.id: each.spans for each in news}
     settings = Settings.complete({"rule": "span", "rater_error": "0.05"}, task.defaults)
     given = {"audit": 100, "audit_whole": 10, "overlap": 0.1, "dev": dev}
-    with Session(kind("chunking"), task, inputs, settings, folder, **given) as session:
+    with Session(task_spec("chunking"), task, inputs, settings, folder, **given) as session:
         people = {name: session.person(session.add_person(name)["token"]) for name in ERRORS}
         chance = random.Random(0)
-        for _ in range(60):
+        for _ in range(45):
             name = chance.choice(list(people))
             question = session.ask(people[name])[0]
-            answer = truth(question, spans[question["shown"]["where"]["document"]])
+            answer = known(question, spans[question["shown"]["where"]["document"]])
             if chance.random() < ERRORS[name]:
                 others = task.tags if question["kind"] == "label" else ("yes", "O")
                 answer = chance.choice([each for each in others if each != answer])
             session.tell(people[name], question["id"], answer, seconds=round(chance.uniform(0.8, 4), 1))
-        session._estimate()
+        session.estimate()
         yield session
 
 
@@ -175,7 +171,7 @@ class Managed:
 
     def start(self) -> dict:
         self.session = opened(self.folder)
-        self.session.warm_up()
+        self.session.model.warm_up()
         self.server = Server(self.session, port=self.port)
         self.port = self.server.socket.getsockname()[1]
         self.thread = threading.Thread(target=self.server.run, kwargs={"sockets": [self.server.socket]})
@@ -195,8 +191,8 @@ class Managed:
 
     def answers(self) -> dict:
         """Of each, as the log has them."""
-        told = [event.person for event, _ in self.session.log.answers()]
-        return {each.name: told.count(each.id) for each in self.session.persons.values()}
+        told = [event.person for event, _ in self.session.store.answers()]
+        return {each.name: told.count(each.id) for each in self.session.annotators.people.values()}
 
 
 @pytest.fixture
@@ -217,7 +213,7 @@ def managed(tmp_path):
     manager = http.server.HTTPServer(("127.0.0.1", 0), Handler)
     thread = threading.Thread(target=manager.serve_forever)
     thread.start()
-    links = {name.lower(): made.session.link(name)["token"] for name in ("Ann", "Bob")}
+    links = {name.lower(): made.session.annotators.link(name)["token"] for name in ("Ann", "Bob")}
     yield {"url": f"http://127.0.0.1:{manager.server_port}", **links}, made.server.url
     manager.shutdown()
     thread.join()
@@ -226,12 +222,12 @@ def managed(tmp_path):
 
 
 @pytest.fixture
-def services(real, tmp_path):
+def services(real, reviews, tmp_path):
     """scenario -> (its session, its address)"""
     with contextlib.ExitStack() as stack:
-        wanted, more = SITES, {"real": real}
+        wanted, more = SITES, {"real": real, "realReview": reviews}
         if os.environ.get("SPARSEZO_SHOTS"):
-            wanted = {**SITES, "shots": SHOTS}
+            wanted = {**SITES, "shots": SHOTS, "reviewShots": {"kinds": "review"}}
             more["taught"] = stack.enter_context(taught(tmp_path / "taught"))
         yield from serving({name: StandIn(**options) for name, options in wanted.items()} | more)
 
@@ -256,7 +252,8 @@ def links(session: Session) -> dict[str, str]:
     }
 
 
-def test_the_pages_do_what_they_should(programs, modules, services, real, managed):
+@pytest.mark.timeout(900)  # on a machine that does other things, too
+def test_the_pages_do_what_they_should(programs, modules, services, real, reviews, managed):
     shots = os.environ.get("SPARSEZO_SHOTS")
     given = {
         "modules": str(modules),
@@ -264,6 +261,7 @@ def test_the_pages_do_what_they_should(programs, modules, services, real, manage
         "sites": {name: url for name, (_, url) in services.items()} | {"restarted": managed[1]},
         "managed": managed[0],
         "token": real.add_person("Ann")["token"],
+        "reviewer": reviews.add_person("Ann")["token"],
         "taught": links(services["taught"][0]) if "taught" in services else None,
         "shots": str(Path(shots).resolve()) if shots else None,
     }
@@ -272,112 +270,128 @@ def test_the_pages_do_what_they_should(programs, modules, services, real, manage
     failed = [f"{each['name']}: {each['error']}" for each in results if each["error"]]
     assert not failed, "\n\n".join(failed)
     assert {each["name"] for each in results} == {*services, "restarted"}, done.stderr[-2000:]
-    for name, check in CHECKS.items():
-        check(services[name][0])
-    said = [each["answer"] for each in real.recent(real.persons[1]) if not each["retracted"]]
+    took = next(each["key_to_next_ms"] for each in results if each["name"] == "reviewKeys")
+    sys.stdout.write(f"{took} ms from Enter to the next sentence (median of 20)\n")
+    for name, expected in EXPECTED.items():
+        found = got(services[name][0])
+        assert {key: found[key] for key in expected} == expected, name
+    assert any("q3" in call[3] for call in services["sure"][0].calls if call[0] == "ask")
+    assert all(0 < call[4] < 60 for call in services["keys"][0].calls if call[0] == "tell")  # seconds
+    first, *others = [call[4:7:2] for call in services["reviewMixed"][0].calls if call[0] == "tell"]
+    assert 0.1 <= first[1] < first[0]  # seconds, and of these away
+    assert [away for _, away in others] == [0.0, 0.0, 0.0]
+    once, again = [call for call in services["torn"][0].calls if call[0] == "tell"][:2]
+    assert once == again  # what was torn is sent again as it was
+    said = [each["answer"] for each in real.recent(real.annotators.people[1]) if not each["retracted"]]
     assert sorted(said) == ["I-NP", "no", "no", "no", "yes"]
+    right, corrected = [
+        each["answer"] for each in reviews.recent(reviews.annotators.people[1]) if not each["retracted"]
+    ]
+    assert right == "right"
+    assert {"first": 0, "last": 1, "label": "NP"} in corrected["spans"]
+    assert corrected["corrected"][:2] == [0, 1]
+
+
+def reviewed(corrected: list[int], *spans: tuple[int, int, str]) -> dict:
+    return {"spans": spans_of(list(spans)), "corrected": corrected}
 
 
 # What the services got: scenario by scenario
 
+REVIEWED = [  # of the stand-in's sentences, put right
+    reviewed([3, 4], (3, 4, "LOC"), (6, 7, "PER"), (10, 10, "LOC")),
+    reviewed([3, 4], (0, 1, "ORG"), (3, 4, "ORG"), (6, 7, "PER")),
+    reviewed([1, 6, 7, 8], (2, 3, "PER"), (6, 6, "LOC"), (8, 8, "LOC")),
+    reviewed([3], (0, 1, "ORG"), (3, 3, "ORG"), (8, 8, "LOC")),
+    "right",
+]
+TAGGED = [(0, 0, "PRON"), (1, 1, "VERB"), (2, 2, "PART"), (3, 3, "VERB"), (4, 4, "PRON")]
 
-def answers(session: StandIn) -> dict[str, object]:
-    return {id: told["answer"] for id, told in session.told.items()}
-
-
-def keys(session: StandIn) -> None:
-    assert answers(session) == {"q1": "yes", "q2": "no", "q3": "yes", "q4": "no", "q5": "I-NP", "q9": "yes"}
-    assert session.skipped == [("q6", "skip"), ("q7", "skip"), ("q8", "cannot-tell")]
-    seconds = [call[4] for call in session.calls if call[0] == "tell"]
-    assert all(0 < each < 60 for each in seconds)
-
-
-def undo(session: StandIn) -> None:
-    assert session.retracted == ["q3", "q2", "q4", "q1"]
-    assert answers(session) == {"q1": "O", "q2": "no", "q3": "no", "q4": "no"}
-
-
-def mouse(session: StandIn) -> None:
-    assert answers(session) == {"q1": "yes", "q2": "yes", "q3": "O", "q5": "yes"}
-    assert session.skipped == [("q4", "skip"), ("q5", "cannot-tell")]
-    assert session.flags == [("q6", "<b>odd</b>")]
-    assert session.retracted == ["q5", "q2"]
-
-
-def flags(session: StandIn) -> None:
-    assert session.flags == [("q1", "two words <b>"), ("q2", "")]
-    assert session.skipped == [("q1", "skip"), ("q2", "skip")]
-    assert session.told == {}
-
-
-def settings(session: StandIn) -> None:
-    assert list(answers(session).values()) == ["yes", "no"]
-    assert session.skipped == []
-
-
-def labels(session: StandIn) -> None:
-    assert answers(session) == {"q1": "topic 07", "q2": "topic 19", "q3": "topic 12"}
-
-
-def pair(session: StandIn) -> None:
-    assert answers(session) == {"q1": "first", "q2": "second", "q3": "tie", "q4": "second"}
-
-
-def rate(session: StandIn) -> None:
-    assert list(answers(session).values()) == [1, 5, 4, 2]
-
-
-def torn(session: StandIn) -> None:
-    assert answers(session) == {"q1": "yes", "q2": "no", "q3": "yes"}
-    tells = [call[2:] for call in session.calls if call[0] == "tell"]
-    assert [each[0] for each in tells] == ["q1", "q1", "q2", "q3"]  # q1 again, as it was
-    assert tells[0] == tells[1]
-
-
-def refused(session: StandIn) -> None:
-    assert answers(session) == {"q2": "no", "q3": "no"}
-
-
-def sure(session: StandIn) -> None:
-    assert list(answers(session)) == ["q1", "q2"]
-    assert any("q3" in call[3] for call in session.calls if call[0] == "ask")
-
-
-def untouched(session: StandIn) -> None:
-    assert (session.told, session.skipped, session.flags) == ({}, [], [])
-
-
-def part(session: StandIn) -> None:
-    assert answers(session) == {"q1": "PER", "q2": "yes", "q3": "O"}
-
-
-def span(session: StandIn) -> None:
-    assert answers(session) == {
-        "q1": "yes",
-        "q2": {"first": 3, "last": 4, "label": "LOC"},
-        "q3": {"first": 2, "last": 4, "label": "PER"},
-        "q4": "O",
-        "q5": "no",
-        "q6": {"first": 2, "last": 3, "label": "LOC"},
-        "q7": "PER",
-    }
-
-
-CHECKS = {
-    "span": span,
-    "keys": keys,
-    "undo": undo,
-    "mouse": mouse,
-    "help": untouched,
-    "flags": flags,
-    "guidelines": untouched,
-    "settings": settings,
-    "labels": labels,
-    "pair": pair,
-    "rate": rate,
-    "torn": torn,
-    "refused": refused,
-    "sure": sure,
-    "part": part,
-    "strangers": untouched,
+NOTHING = {"answers": {}, "skipped": [], "flags": []}
+EXPECTED = {
+    "keys": {
+        "answers": {"q1": "yes", "q2": "no", "q3": "yes", "q4": "no", "q5": "I-NP", "q9": "yes"},
+        "skipped": [("q6", "skip"), ("q7", "skip"), ("q8", "cannot-tell")],
+    },
+    "undo": {
+        "retracted": ["q3", "q2", "q4", "q1"],
+        "answers": {"q1": "O", "q2": "no", "q3": "no", "q4": "no"},
+    },
+    "mouse": {
+        "answers": {"q1": "yes", "q2": "yes", "q3": "O", "q5": "yes"},
+        "skipped": [("q4", "skip"), ("q5", "cannot-tell")],
+        "flags": [("q6", "<b>odd</b>")],
+        "retracted": ["q5", "q2"],
+    },
+    "flags": {
+        "flags": [("q1", "two words <b>"), ("q2", "")],
+        "skipped": [("q1", "skip"), ("q2", "skip")],
+        "answers": {},
+    },
+    "settings": {"said": ["yes", "no"], "skipped": []},
+    "labels": {"answers": {"q1": "topic 07", "q2": "topic 19", "q3": "topic 12"}},
+    "pair": {"answers": {"q1": "first", "q2": "second", "q3": "tie", "q4": "second"}},
+    "rate": {"said": [1, 5, 4, 2]},
+    "torn": {"answers": {"q1": "yes", "q2": "no", "q3": "yes"}, "tells": ["q1", "q1", "q2", "q3"]},  # q1 again
+    "refused": {"answers": {"q2": "no", "q3": "no"}},
+    "sure": {"answered": ["q1", "q2"]},
+    "part": {"answers": {"q1": "PER", "q2": "yes", "q3": "O"}},
+    "span": {
+        "answers": {
+            "q1": "yes",
+            "q2": {"first": 3, "last": 4, "label": "LOC"},
+            "q3": {"first": 2, "last": 4, "label": "PER"},
+            "q4": "O",
+            "q5": "no",
+            "q6": {"first": 2, "last": 3, "label": "LOC"},
+            "q7": "PER",
+        }
+    },
+    "reviewMouse": {"answers": {f"q{k + 1}": REVIEWED[k % 5] for k in range(20)}},
+    "reviewKeys": {"answers": {f"q{k + 1}": REVIEWED[k % 5] for k in range(20)}, "skipped": []},
+    "reviewTouch": {"answers": {f"q{k + 1}": REVIEWED[k % 5] for k in range(10)}},
+    "reviewUndo": {
+        "answers": {"q1": reviewed([3], (3, 3, "PER"), (6, 7, "PER"), (10, 10, "LOC")), "q2": REVIEWED[1]},
+        "retracted": ["q1", "q1", "q3"],
+    },
+    "reviewDecode": {
+        "answers": {
+            "q1": "right",
+            "q2": REVIEWED[1],
+            "q3": reviewed([1, 6, 7, 8], (2, 3, "PER"), (6, 6, "LOC")),
+            "q4": REVIEWED[3],
+        },
+    },
+    "reviewTorn": {
+        "answers": {"q1": REVIEWED[0], "q2": reviewed([3, 4], (0, 1, "ORG"), (3, 4, "ORG"), (6, 7, "ORG"))},
+    },
+    "reviewOther": {
+        "answers": {
+            "q1": reviewed([3], (0, 1, "PER"), (3, 3, "LOC")),
+            "q2": reviewed([0, 1], (0, 0, "topic 12"), (1, 1, "topic 01")),
+        }
+    },
+    "reviewMixed": {
+        "answers": {
+            "q1": REVIEWED[0],
+            "q2": "LOC",
+            "q3": reviewed([1], *TAGGED),
+            "q4": reviewed([3], (0, 1, "NAME"), (3, 3, "NAME"), (8, 8, "NAME")),
+        }
+    },
+    "help": NOTHING,
+    "guidelines": NOTHING,
+    "strangers": NOTHING,
 }
+
+
+def got(session: StandIn) -> dict:
+    answers = {id: told["answer"] for id, told in session.told.items()}
+    tells = [call for call in session.calls if call[0] == "tell"]
+    return {
+        "answers": answers,
+        "answered": list(answers),
+        "said": list(answers.values()),
+        "tells": [call[2] for call in tells],
+        **{name: getattr(session, name) for name in ("skipped", "flags", "retracted")},
+    }

@@ -1,24 +1,23 @@
-"""AttributeIndex against a twin that builds CRF++'s strings, token by token."""
+"""Attributes against a twin that builds CRF++'s strings, token by token; the rows of C of order 1, one by one."""
 
 from __future__ import annotations
 
 import re
 import sys
 from collections import Counter
+from itertools import pairwise
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import sparsezo.tasks.chunking.attributes as attributes
+import sparsezo.tasks.chunking.features.attributes as attributes
 from sparsezo.errors import DataError, UsageError
-from sparsezo.tasks.chunking import observed, patterns
-from sparsezo.tasks.chunking.attributes import AttributeIndex
-from sparsezo.tasks.chunking.conll import Corpus, read_conll
-from sparsezo.tasks.chunking.feature_sets import built_in
-from sparsezo.tasks.chunking.generate import chunking_corpus
-from sparsezo.tasks.chunking.templates import Part, Template, parse_templates
+from sparsezo.tasks.chunking.features import templates as templates_module
+from sparsezo.tasks.chunking.features.attributes import AttributeIndex, Rows, order_1
+from sparsezo.tasks.chunking.features.templates import Part, Template, built_in, parse_templates
+from sparsezo.tasks.chunking.io.conll import Corpus, read_conll
 
 TEMPLATES = parse_templates(
     ["U0:%x[0,0]", "U1:%x[-1,0]/%x[0,0]", "U2:%x[2,1]/%x[-3,0]/%x[0,1]/%x[1,0]", "U3:%x[-2,1]q", "U4:"], "test"
@@ -33,14 +32,8 @@ SHARING = parse_templates(  # repeated, unnamed, of several columns and macros; 
 )
 MACROS = parse_templates(
     [
-        *(
-            "u:%X[0,0]",
-            'u:p=%m[-1,0,"^.?"]',
-            'u:s=%m[1,0,".?$"]/%x[0,1]',
-            r'u:u=%t[0,0,"^\u"]',
-            "u:%S[2,1]",
-            "*:%s[0,0]",
-        ),
+        *("u:%X[0,0]", 'u:p=%m[-1,0,"^.?"]', 'u:s=%m[1,0,".?$"]/%x[0,1]', r'u:u=%t[0,0,"^\u"]'),
+        *("u:%S[2,1]", "*:%s[0,0]"),
         *("u:f=%x[@1,0]", "u:l=%x[@-1,1]", "u:2=%x[@2,0]/%X[@-3,1]", r'u:n=%m[0,0,"\d\d*$"]'),
     ],
     "test",
@@ -112,54 +105,31 @@ def test_against_strings(limit, templates, train, test, min_count):
             with pytest.raises(DataError, match="no attribute occurs"):
                 AttributeIndex.fit(train, templates, min_count)
             return
-        index, fitted = AttributeIndex.fit_transform(train, templates, min_count)
+        index = AttributeIndex.fit(train, templates, min_count)
         names = index.names()
         assert len(index) == len(names) == len(kept)
         assert set(names) == kept
         assert [counts[name] for name in names] == sorted((counts[name] for name in kept), reverse=True)
         number = {name: i for i, name in enumerate(names)}
-        assert fitted.tolist() == [[number.get(name, -1) for name in row] for row in train_names]
-        assert index.transform(train).tolist() == fitted.tolist()
+        expected = [[number.get(name, -1) for name in row] for row in train_names]
+        assert index.transform(train).tolist() == expected
+        assert index.rows(test).columns.tolist() == [
+            number[name] for row in test_names for name in row if name in number
+        ]
+        rows = index.rows(train)  # which fit has ready
+        assert rows.columns.tolist() == [i for row in expected for i in row if i >= 0]
+        assert rows.lengths.tolist() == [sum(i >= 0 for i in row) for row in expected]
         assert index.transform(test).tolist() == [[number.get(name, -1) for name in row] for row in test_names]
         restored = AttributeIndex.from_arrays(templates, index.to_arrays())
         assert restored.names() == names
         assert restored.transform(test).tolist() == index.transform(test).tolist()
 
 
-def test_a_bag_of_words():
-    """CRF++'s way to say that it does not matter where a word stands: templates without names."""
-    corpus = corpus_of([[("a", "x"), ("b", "x"), ("a", "b")]])
-    index, C = AttributeIndex.fit_transform(corpus, parse_templates(["U:%x[-1,0]", "U:%x[0,0]", "U:%x[0,1]"], "t"))
-    assert index.names() == ["U:a", "U:b", "U:x", "U:_B-1"]
-    assert C.tolist() == [[3, 0, 2], [0, 1, 2], [1, 0, 1]]
-    rows = index.rows(corpus)
-    assert rows.columns.tolist() == [3, 0, 2, 0, 1, 2, 1, 0, 1]  # b twice at the last token: it counts twice
-    assert (rows.lengths.tolist(), rows.values) == ([3, 3, 3], None)
-    restored = AttributeIndex.from_arrays(index.templates, index.to_arrays())
-    assert restored.transform(corpus).tolist() == C.tolist()
-
-
-def test_a_template_that_is_there_twice_counts_twice():
-    corpus = corpus_of([[("a", "x"), ("b", "x")]])
-    index, C = AttributeIndex.fit_transform(corpus, parse_templates(["U0:%x[0,0]", "U0:%x[0,0]"], "t"))
-    assert index.names() == ["U0:a", "U0:b"]
-    assert C.tolist() == [[0, 0], [1, 1]]
-    assert len(AttributeIndex.fit(corpus, index.templates, 2)) == 2  # as CRF++ counts
-
-
-def test_an_affix_of_a_word_that_training_lacks():
-    train, test = corpus_of([[("walking", "x")]]), corpus_of([[("talking", "x"), ("", "x")]])
-    index = AttributeIndex.fit(train, parse_templates(['u:s=%m[0,0,".?.?.?$"]', 'u:n=%m[0,0,"\\d"]', "u:%x[0,0]"], "t"))
-    assert index.names() == ["u:s=ing", "u:n=", "u:walking"]
-    restored = AttributeIndex.from_arrays(index.templates, index.to_arrays())  # with a vocabulary of one empty value
-    assert restored.names() == index.names()
-    assert index.transform(test).tolist() == restored.transform(test).tolist() == [[0, 1, -1], [-1, 1, -1]]
-
-
 def test_types_and_ties():
     corpus = corpus_of([[("a", "x"), ("b", "x")]])
-    index, C = AttributeIndex.fit_transform(corpus, parse_templates(["U0:%x[0,0]", "U1:%x[0,1]", "U2:%x[1,0]"], "t"))
-    assert C.dtype == index.transform(corpus).dtype == np.int32
+    index = AttributeIndex.fit(corpus, parse_templates(["U0:%x[0,0]", "U1:%x[0,1]", "U2:%x[1,0]"], "t"))
+    C = index.transform(corpus)
+    assert C.dtype == np.int32
     assert index.names() == ["U1:x", "U0:a", "U0:b", "U2:_B+1", "U2:b"]  # by count, then template, then code
     assert C.tolist() == [[1, 0, 4], [2, 0, 3]]
 
@@ -171,11 +141,10 @@ def test_keys_past_int64_are_ranked():
     corpus = corpus_of([sentence, sentence[:50]])
     text = "U0:" + "/".join(f"%x[{row},0]" for row in range(-5, 5))
     templates = parse_templates([text], "test")
-    index, C = AttributeIndex.fit_transform(corpus, templates)
+    index = AttributeIndex.fit(corpus, templates)
     assert index.to_arrays()["n_ranks"].tolist() == [1]
     names = index.names()
-    assert [[names[i] for i in row] for row in C.tolist()] == strings(corpus, templates)
-    assert (index.transform(corpus) == C).all()
+    assert [[names[i] for i in row] for row in index.transform(corpus).tolist()] == strings(corpus, templates)
     other = corpus_of([[*sentence[:20], ("new", "x"), *sentence[21:40]]])
     number = {name: i for i, name in enumerate(names)}
     assert index.transform(other).ravel().tolist() == [number.get(row[0], -1) for row in strings(other, templates)]
@@ -183,9 +152,9 @@ def test_keys_past_int64_are_ranked():
 
 def test_a_slash_in_a_word_mixes_nothing_up():
     corpus = corpus_of([[("a/b", "c"), ("a", "b/c")]])
-    index, C = AttributeIndex.fit_transform(corpus, parse_templates(["U0:%x[0,0]/%x[0,1]"], "t"))
+    index = AttributeIndex.fit(corpus, parse_templates(["U0:%x[0,0]/%x[0,1]"], "t"))
     assert len(index) == 2
-    assert len(np.unique(C)) == 2
+    assert len(np.unique(index.transform(corpus))) == 2
 
 
 def test_unused_columns_take_no_room():
@@ -195,25 +164,12 @@ def test_unused_columns_take_no_room():
     assert AttributeIndex.from_arrays(index.templates, arrays).names() == ["U0:x"]
 
 
-def test_survives_npz_without_pickle(tmp_path):
-    corpus = corpus_of([[("é", "x"), ("b\u2028", "y")]])
-    index = AttributeIndex.fit(corpus, TEMPLATES)
-    np.savez(tmp_path / "index.npz", **index.to_arrays())
-    with np.load(tmp_path / "index.npz", allow_pickle=False) as arrays:
-        assert AttributeIndex.from_arrays(TEMPLATES, arrays).names() == index.names()
-
-
 def test_refusals():
     corpus = corpus_of([[("a", "x")]])
-    index = AttributeIndex.fit(corpus, TEMPLATES)
-    with pytest.raises(UsageError, match="smallest count of an attribute is 0; give 1 or more"):
-        AttributeIndex.fit(corpus, TEMPLATES, 0)
     with pytest.raises(DataError, match=r"^f.txt: no attribute occurs 2 times"):
         AttributeIndex.fit(corpus, TEMPLATES, 2)
     with pytest.raises(DataError, match=r"^test:3: %x\[2,1\] reads column 1, but f.txt has 1 before the tag"):
         AttributeIndex.fit(corpus_of([[("a",)]], 1), TEMPLATES)
-    with pytest.raises(DataError, match=r"^f.txt: columns before the tag: 1, in the training data: 2"):
-        index.transform(corpus_of([[("a",)]], 1))
     with pytest.raises(UsageError, match="column 0 holds a word with a line end in it; it cannot be saved"):
         AttributeIndex.fit(corpus_of([[("a\nb", "x")]]), TEMPLATES).to_arrays()
 
@@ -230,6 +186,7 @@ def test_refusals():
         ("key_stops", lambda a: a[::-1], "key_stops does not fit the keys"),
         ("n_ranks", lambda a: a + 1, "n_ranks is not as the templates want it"),
         ("n_ranks", lambda a: np.array([1, -1, *a[2:]]), "n_ranks is not as the templates want it"),
+        ("n_ranks", lambda a: np.full_like(a, 2**63 - 1), "n_ranks is not as the templates want it"),
         ("vocabulary_0", lambda a: np.frombuffer(b"a\na", np.uint8), "a word of vocabulary_0 is there twice"),
     ],
 )
@@ -241,12 +198,12 @@ def test_arrays_that_are_no_index(name, change, said):
 
 
 def lines_run(call) -> int:
-    """How many lines of attributes.py, observed.py and patterns.py a call goes through."""
+    """How many lines of attributes.py and templates.py a call goes through."""
     count = 0
 
     def trace(frame, event, _):
         nonlocal count
-        if frame.f_code.co_filename not in (attributes.__file__, observed.__file__, patterns.__file__):
+        if frame.f_code.co_filename not in (attributes.__file__, templates_module.__file__):
             return None
         count += event == "line"
         return trace
@@ -267,30 +224,9 @@ def test_no_loop_goes_over_tokens(features):
     few, many = corpus_of([sentence] * 3), corpus_of([sentence] * 30)
     templates = built_in(features, 2)
     index = AttributeIndex.fit(few, templates)
-    for call in (lambda corpus: AttributeIndex.fit_transform(corpus, templates), index.transform):
+    for call in (lambda corpus: AttributeIndex.fit(corpus, templates), index.transform):
         counts = [lines_run(lambda corpus=corpus, call=call: call(corpus)) for corpus in (few, many)]
         assert counts[0] == counts[1] > 50
-
-
-def test_windows_stop_at_sentences_and_padding_tells_how_far():
-    corpus = corpus_of([[("a", "x"), ("b", "y")], [("c", "z")]])
-    index, C = AttributeIndex.fit_transform(corpus, parse_templates(["U0:%x[-2,0]", "U1:%x[1,1]", "U2:%x[2,0]"], "t"))
-    names = index.names()
-    assert [[names[i] for i in row] for row in C.tolist()] == [
-        ["U0:_B-2", "U1:y", "U2:_B+1"],
-        ["U0:_B-1", "U1:_B+1", "U2:_B+2"],
-        ["U0:_B-2", "U1:_B+1", "U2:_B+2"],
-    ]
-
-
-def test_an_attribute_as_frequent_as_the_smallest_count_is_kept():
-    corpus = corpus_of([[("a", "x"), ("b", "x"), ("a", "x"), ("c", "x"), ("b", "x"), ("a", "x")]])
-    templates = parse_templates(["U0:%x[0,0]"], "t")
-    assert AttributeIndex.fit(corpus, templates).names() == ["U0:a", "U0:b", "U0:c"]
-    index, C = AttributeIndex.fit_transform(corpus, templates, 2)
-    assert index.names() == ["U0:a", "U0:b"]
-    assert C.ravel().tolist() == index.transform(corpus).ravel().tolist() == [0, 1, 0, -1, 1, 0]
-    assert AttributeIndex.fit(corpus, templates, 3).names() == ["U0:a"]
 
 
 @pytest.mark.data
@@ -298,23 +234,60 @@ def test_conll2000(real_data):
     corpus = read_conll(real_data / "conll2000" / "train.txt.gz")
     templates = built_in("chunking", 2)
     dev, train = corpus[:1000], corpus[1000:]
-    index, C = AttributeIndex.fit_transform(train, templates)
+    index = AttributeIndex.fit(train, templates)
     D = index.transform(dev)
     assert len(index) == 312_522
-    assert C.min() == 0
     number = {name: i for i, name in enumerate(index.names())}
     few = dev[:50]
     expected = [[number.get(name, -1) for name in row] for row in strings(few, templates)]
     assert D[: few.n_tokens].tolist() == expected
 
 
-def test_rows_that_fit_has_ready_are_those_of_transform():
-    templates = parse_templates(["U0:%x[-1,0]", "U1:%x[0,0]/%x[0,1]"], "t")
-    train, other = chunking_corpus(30, 1), chunking_corpus(30, 2)
-    index = AttributeIndex.fit(train, templates, 2)
-    of_other = index.rows(other)  # of another corpus: nothing is ready
-    ready, anew = index.rows(train), index.rows(train)
-    for got, want in ((ready, anew), (of_other, index.rows(other))):
-        np.testing.assert_array_equal(got.columns, want.columns)
-        np.testing.assert_array_equal(got.row_ptr(), want.row_ptr())
-    assert len(ready.columns) != len(of_other.columns)
+def rows_of(*rows: list[tuple[int, float]]) -> Rows:
+    entries = [entry for row in rows for entry in row]
+    values = np.array([value for _, value in entries], np.float32)
+    columns = np.array([column for column, _ in entries], np.int32)
+    return Rows(columns, np.array([*map(len, rows)], np.int64), None if (values == 1).all() else values)
+
+
+def dense(rows: Rows, n_columns: int) -> np.ndarray:
+    """C itself; a column that a row has twice counts twice."""
+    C = np.zeros((len(rows.lengths), n_columns))
+    owner = np.repeat(np.arange(len(rows.lengths)), rows.lengths)
+    np.add.at(C, (owner, rows.columns), 1.0 if rows.values is None else rows.values)
+    return C
+
+
+def literal(tokens, bigrams, offsets, n_attributes, n_bigrams, K, start):
+    """The docstring's page, row by row."""
+    n_columns = n_attributes + K + K * n_bigrams
+    C, starts = [], [0]
+    for begin, end in pairwise(offsets):
+        for i in range(begin, end):
+            C.append(np.r_[tokens[i], np.zeros(n_columns - n_attributes)])
+        C += [np.eye(n_columns)[n_attributes + a] for a in range(K)]
+        for a in range(K if bigrams is not None else 0):
+            for i in range(begin, end):
+                row = np.zeros(n_columns)
+                for j in range(n_bigrams):
+                    row[n_attributes + K + j * K + a] = bigrams[i][j] * (i > begin or a == start)
+                C.append(row)
+        starts.append(len(C))
+    return np.array(C), starts
+
+
+@pytest.mark.parametrize("with_bigrams", [False, True])
+@pytest.mark.parametrize("value", [1.0, 0.5])
+def test_order_1(with_bigrams, value):
+    offsets = np.array([0, 2, 3, 6])
+    tokens = rows_of([(0, 1), (2, value)], [(1, 1)], [], [(0, 1), (0, 1)], [(2, 1)], [(1, value)])
+    bigrams = rows_of([(0, 1)], [(1, 1), (1, 1)], [(0, 1), (1, 1)], [], [(0, 1)], [(1, 1)]) if with_bigrams else None
+    for K, start in ((3, 2), (2, 0)):
+        rows, row_start = order_1(tokens, bigrams, offsets, 3, K, start)
+        n_bigrams = 2 if with_bigrams else 0
+        by_token = dense(bigrams, 2) if with_bigrams else None
+        C, starts = literal(dense(tokens, 3), by_token, offsets, 3, n_bigrams, K, start)
+        np.testing.assert_array_equal(dense(rows, C.shape[1]), C)
+        assert row_start.tolist() == starts
+        assert rows.row_ptr()[-1] == len(rows.columns)
+        assert (rows.columns.dtype, rows.values is None) == (np.int32, value == 1)

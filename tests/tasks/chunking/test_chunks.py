@@ -10,8 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sparsezo.errors import UsageError
-from sparsezo.tasks.chunking.conll import read_conll
-from sparsezo.tasks.chunking.metric import ChunkCounts, chunks, score_chunks, score_tags
+from sparsezo.tasks.chunking.metric import chunks, score_chunks
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
@@ -64,29 +63,6 @@ def test_scores_are_seqevals(sentences):
     assert np.array(ours) == pytest.approx(per_type)  # both in order of the types' names
 
 
-@settings(deadline=None)
-@given(tagged)
-def test_types_add_up(sentences):
-    gold, predicted, offsets = both(sentences)
-    scores = score_chunks(flat(gold), flat(predicted), offsets)
-    parts = scores.per_type.values()
-    assert scores.correct == sum(s.correct for s in parts)
-    assert scores.predicted == sum(s.predicted for s in parts)
-    assert scores.gold == sum(s.gold for s in parts)
-
-
-def test_by_hand():
-    gold = ["B-NP", "I-NP", "O", "B-NP", "B-VP"]
-    predicted = ["B-NP", "I-NP", "I-NP", "I-NP", "I-VP"]
-    whole = score_chunks(gold, predicted, np.array([0, 5]))
-    assert (whole.correct, whole.predicted, whole.gold) == (1, 2, 3)
-    assert (whole.precision, whole.recall, whole.f1) == (1 / 2, 1 / 3, 2 / 5)
-    assert whole.accuracy == 2 / 5
-    assert whole.per_type == {"NP": ChunkCounts(0, 1, 2), "VP": ChunkCounts(1, 1, 1)}
-    # Cut after the second token, no chunk crosses: the first two tokens are now right.
-    assert score_chunks(gold, predicted, np.array([0, 2, 5])).per_type["NP"] == ChunkCounts(1, 2, 2)
-
-
 def test_plain_tags_and_empty_sentences():
     assert chunks(["B", "I", "I", "O"], np.array([0, 2, 2, 4, 4])) == [(0, 2, ""), (2, 3, "")]
     assert chunks([], np.array([0])) == []
@@ -103,18 +79,3 @@ def test_refusals():
         score_chunks(["O", "O"], ["O"], np.array([0, 2]))
     with pytest.raises(UsageError, match="tag 'X-NP' is no chunk tag"):
         score_chunks(["O"], ["X-NP"], np.array([0, 1]))
-
-
-def test_tags_that_are_no_chunks():
-    scores = score_tags(["N", "V", "N", "X"], ["N", "N", "N", "V"])
-    assert (scores.accuracy, scores.correct_tokens, scores.tokens) == (0.5, 2, 4)
-    assert scores.per_type == {"N": ChunkCounts(2, 3, 2), "V": ChunkCounts(0, 1, 1), "X": ChunkCounts(0, 0, 1)}
-    assert scores.per_type["N"].as_dict() == {"f1": 4 / 5, "precision": 2 / 3, "recall": 1.0, "gold": 2}
-
-
-@pytest.mark.data
-def test_conll2000(real_data):
-    test = read_conll(real_data / "conll2000" / "test.txt.gz")
-    scores = score_chunks(test.tags, test.tags, test.offsets)
-    assert (scores.gold, scores.f1, scores.accuracy) == (23852, 1.0, 1.0)  # the shared task's own count
-    assert scores.per_type["NP"].gold == 12422

@@ -4,27 +4,23 @@ from __future__ import annotations
 
 import gzip
 import json
-import lzma
 import types
 from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from sparsezo import Learner, Settings, load_model, notes, predict, warm_start
+from sparsezo import Learner, Settings, load_model, messages, training
 from sparsezo.errors import DamagedError, DataError, NotInstalledError, UsageError
 from sparsezo.model import Model
-from sparsezo.tasks.chunking import cluster_learning, clusters, column_choice
-from sparsezo.tasks.chunking.cluster_learning import learned
-from sparsezo.tasks.chunking.clusters import Clusters, packaged, read_clusters
-from sparsezo.tasks.chunking.column_choice import chosen_columns
-from sparsezo.tasks.chunking.columns import Columns
-from sparsezo.tasks.chunking.conll import Corpus
-from sparsezo.tasks.chunking.gazetteer import Gazetteer
+from sparsezo.tasks.chunking.features import clusters
+from sparsezo.tasks.chunking.features import columns as columns_module
+from sparsezo.tasks.chunking.features.clusters import Clusters, learned, packaged, read_clusters
+from sparsezo.tasks.chunking.features.columns import Columns, chosen_columns
+from sparsezo.tasks.chunking.features.gazetteer import Gazetteer
+from sparsezo.tasks.chunking.features.templates import parse_templates
+from sparsezo.tasks.chunking.io.conll import Corpus
 from sparsezo.tasks.chunking.task import Chunking
-from sparsezo.tasks.chunking.templates import parse_templates
 
 TABLE = {"dog": "0010", "cat": "0011", "Oslo": "1100", "Rome": "1101", "Lima": "111", "the": "01"}
 
@@ -37,14 +33,6 @@ def corpus_of(sentences: list[str], tags: list[str] | None = None) -> Corpus:
 
 
 # Words to paths
-
-
-def test_paths_of_words():
-    found = Clusters.of(TABLE)
-    assert len(found) == 6
-    words = ["dog", "Oslo", "the", "dog", "mouse"]
-    assert found.paths_of(words) == ["0010", "1100", "01", "0010", ""]
-    assert found.paths_of([]) == []
 
 
 @pytest.mark.parametrize(
@@ -84,10 +72,9 @@ def test_arrays_come_back_and_others_are_refused():
 
 
 @pytest.mark.parametrize("ending", ["", ".gz", ".xz"])
-def test_a_file_of_paths(tmp_path, ending):
-    path = tmp_path / f"paths{ending}"
-    text = "0010\tdog\t17\n0011\tcat\n\n1\tsan\u00a0jos\u00e9\t3\n"
-    path.write_bytes({"": bytes, ".gz": gzip.compress, ".xz": lzma.compress}[ending](text.encode()))
+def test_a_file_of_paths(put, ending):
+    text = "0010\tdog\t17\n0011\tcat\n\n1\tsan\u00a0jos\u00e9\t3\n0010\tdog\n"
+    path = put(f"paths{ending}", text)
     assert read_clusters(path).paths_of(["dog", "cat", "san\u00a0jos\u00e9", "17"]) == ["0010", "0011", "1", ""]
 
 
@@ -101,33 +88,11 @@ def test_a_file_of_paths(tmp_path, ending):
         ("\n", ": holds no word; expected lines such as 0110 TAB word"),
     ],
 )
-def test_files_that_are_no_paths(tmp_path, text, message):
-    path = tmp_path / "paths"
-    path.write_text(text)
+def test_files_that_are_no_paths(put, text, message):
+    path = put("paths", text)
     with pytest.raises(DataError) as error:
         read_clusters(path)
     assert str(error.value) == f"{path}{message}"
-
-
-LINES = st.tuples(st.sampled_from(["0", "01", "110", "2", ""]), st.sampled_from("\t "), st.text("ab\u00e9", max_size=2))
-
-
-@settings(max_examples=150, deadline=None)
-@given(st.lists(LINES, max_size=6), st.sampled_from(["\n", "\r\n"]))
-def test_any_file_is_read_as_a_plain_reader_reads_it_or_refused_in_one_line(tmp_path_factory, lines, end):
-    path = tmp_path_factory.mktemp("any") / "paths"
-    path.write_bytes("".join("".join(line) + end for line in lines).encode())
-    table: dict[str, str] = {}
-    fits = True
-    for bits, gap, word in lines:
-        if (bits + gap + word).strip():
-            fits &= bits in ("0", "01", "110") and gap == "\t" and word != "" and table.setdefault(word, bits) == bits
-    if fits and table:
-        assert read_clusters(path).paths_of([*table]) == [*table.values()]
-    else:
-        with pytest.raises(DataError) as error:
-            read_clusters(path)
-        assert "\n" not in str(error.value)
 
 
 def test_the_packages_table(tmp_path, monkeypatch):
@@ -200,7 +165,7 @@ def test_learned_clusters_are_the_same_for_a_seed():
 
 def test_rare_words_are_left_out():
     corpus = corpus_of([*made_text(2, 300), *["rare often"] * 4, "often"])
-    assert cluster_learning.LEAST == 5
+    assert clusters.LEAST == 5
     rare, often = learned(corpus).paths_of(["rare", "often"])
     assert (rare, bool(often)) == ("", True)
 
@@ -268,13 +233,6 @@ def test_a_model_whose_columns_are_missing_is_damaged(tmp_path):
         load_model(tmp_path / "m.szo")
 
 
-def test_the_first_rows_are_those_of_a_second_time():
-    """What fit has at hand, and what is made anew."""
-    task, train = Chunking.fit(TRAIN, columns=COLUMNS)
-    first, second = (task.problem(train).inputs for _ in range(2))
-    np.testing.assert_array_equal(first.columns, second.columns)
-
-
 def test_clusters_are_names_of_features():
     names = Chunking.fit(TRAIN, columns=COLUMNS)[0].feature_names()
     assert {"u:cluster4=1100", "u:cluster4-1=01", "u:list=B-LOC", "u:list=O"} <= set(names)
@@ -285,10 +243,10 @@ def test_a_start_from_a_model_with_other_clusters_is_refused():
     model = trained(columns=COLUMNS)
     same, other = Columns(Clusters.of(TABLE)), Columns(Clusters.of({**TABLE, "dog": "0011"}))
     task, _ = Chunking.fit(TRAIN, columns=same)
-    assert warm_start.joined(model, task).features == len(task.feature_names())
-    warm_start.joined(model, Chunking.fit(TRAIN)[0])
+    assert training.joined(model, task).features == len(task.feature_names())
+    training.joined(model, Chunking.fit(TRAIN)[0])
     with pytest.raises(UsageError, match="the model to start from has other clusters of words"):
-        warm_start.joined(model, Chunking.fit(TRAIN, columns=other)[0])
+        training.joined(model, Chunking.fit(TRAIN, columns=other)[0])
 
 
 # Which ones
@@ -299,14 +257,14 @@ LATIN = ["lorem ipsum dolor sit amet consectetur"]
 
 
 def said(*how, **more) -> tuple[Columns, list[str]]:
-    with notes.gathered() as remarks:
+    with messages.gathered() as remarks:
         columns = chosen_columns(*how, **more)
     return columns, remarks
 
 
 def test_auto_takes_the_languages_table(monkeypatch):
     asked: list[str] = []
-    monkeypatch.setattr(column_choice, "packaged", lambda language: asked.append(language) or Clusters.of(TABLE))
+    monkeypatch.setattr(columns_module, "packaged", lambda language: asked.append(language) or Clusters.of(TABLE))
     corpus = corpus_of(SPANISH * 20)
     columns, remarks = said(corpus, "auto", None)
     assert (asked, columns.names) == (["es"], ("cluster",))
@@ -325,7 +283,7 @@ def test_auto_says_what_the_package_would_bring(monkeypatch):
     columns, (remark,) = said(corpus_of(SPANISH * 20), "auto", None)
     assert columns.names == ()
     assert remark.startswith("f.txt: no `clusters`; those of es, the text's language, bring ")
-    assert remark.endswith(": pip install spacy-lookups-data scipy")
+    assert remark.endswith(": pip install spacy-lookups-data")
 
 
 def test_auto_learns_nothing_by_itself():
@@ -369,49 +327,26 @@ def test_nothing_is_learned_from_a_beginning():
 
 
 def test_without_the_package(monkeypatch):
-    monkeypatch.setattr("sparsezo.extras.find_spec", lambda name: None)
+    monkeypatch.setattr("sparsezo.errors.find_spec", lambda name: None)
     with pytest.raises(NotInstalledError) as error:
         packaged("es")
     assert str(error.value) == "this needs spacy-lookups-data; install with: pip install spacy-lookups-data"
-    with pytest.raises(NotInstalledError, match="this needs scipy; install with"):
-        learned(corpus_of(LATIN * 100))
 
 
 # Words alone
 
 
 def test_words_alone_get_the_features_for_names():
-    with notes.gathered() as remarks:
+    with messages.gathered() as remarks:
         task, _ = Chunking.fit(TRAIN)
     assert any(str(template).startswith("u:suffix3=") for template in task.index.templates)
     assert remarks == ["f.txt: words alone, so `features` ner is the default: affixes and shapes of words, too"]
     two = Corpus("f.txt", (*TRAIN.columns, TRAIN.columns[0]), TRAIN.tags, TRAIN.offsets)
     for corpus, how in ((two, {}), (TRAIN, {"features": "chunking"})):
-        with notes.gathered() as remarks:
+        with messages.gathered() as remarks:
             task, _ = Chunking.fit(corpus, **how)
         assert all(str(template).startswith("U") for template in task.index.templates)
         assert remarks == []
 
 
 # Real data
-
-
-@pytest.mark.data
-def test_clusters_help_with_names(real_data):
-    """CoNLL-2002, words alone, 300 sentences with labels: 0.60 without, 0.65 with the Spanish table."""
-    from sparsezo.tasks.chunking.conll import read_conll
-
-    train, dev = (read_conll(real_data / "conll2002" / f"esp.{part}.gz") for part in ("train", "testa"))
-    train, dev = (replace(each, columns=each.columns[:1]) for each in (train, dev))
-    some = train.take(np.random.default_rng(0).permutation(len(train))[:300])
-    columns, remarks = said(train, "auto", None)
-    assert remarks[0].startswith(f"{train.path}: `clusters` es, by the text's language: 4")
-    found = {}
-    for name, each in (("without", Columns()), ("with", columns)):
-        task, data = Chunking.fit(some, columns=each)
-        learner = Learner(task.problem(data), Settings("supervised", perturb=None, mu=None, step="adagrad", h=0.1))
-        learner.run(task.gold(data), 3000)
-        test = task.seen(dev)
-        found[name] = task.scores(test, predict(task.problem(test, learn=False), learner.weights())).value
-    assert 0.56 < found["without"] < 0.63
-    assert found["with"] > found["without"] + 0.03

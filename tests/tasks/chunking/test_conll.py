@@ -1,10 +1,8 @@
-"""Column files: what is read back is what was written, and every bad file is named with its line."""
+"""Column files, and CoNLL-U among them."""
 
 from __future__ import annotations
 
-import gzip
 import io
-import lzma
 from pathlib import Path
 
 import numpy as np
@@ -14,19 +12,15 @@ from hypothesis import strategies as st
 
 from sparsezo.errors import DataError, UsageError
 from sparsezo.storage import limits
-from sparsezo.tasks.chunking.conll import Corpus, read_conll, write_conll
+from sparsezo.tasks.chunking.io.conll import CONLLU_NAMES as NAMES
+from sparsezo.tasks.chunking.io.conll import Corpus, filled, read_conll, write_conll
 
 TWO_SENTENCES = "The DT B-NP\ndog NN I-NP\nbarks VBZ O\n\nIt PRP B-NP\n"
 
 
 @pytest.fixture
-def write(tmp_path: Path):
-    def _write(text: str, name: str = "train.txt") -> Path:
-        path = tmp_path / name
-        path.write_bytes(text.encode("utf-8"))
-        return path
-
-    return _write
+def write(put):
+    return lambda text, name="train.txt": put(name, text)
 
 
 def message(path: Path, **options: object) -> str:
@@ -74,27 +68,18 @@ def test_a_no_break_space_stays_inside_its_token(write):
     assert read_conll(write("a\u00a0b NN O\n")).columns[0] == ["a\u00a0b"]
 
 
-@pytest.mark.parametrize(("name", "compress"), [("t.gz", gzip.compress), ("t.xz", lzma.compress)])
-def test_compressed(tmp_path, name, compress):
-    (tmp_path / name).write_bytes(compress(TWO_SENTENCES.encode()))
-    assert read_conll(tmp_path / name).n_tokens == 4
-
-
 def test_document_starts_are_left_out_only_where_alone(write):
     path = write("-DOCSTART- O\n\n" + TWO_SENTENCES + "\n-DOCSTART- -X- O\n\n-DOCSTART- NN O\nhere RB O\n")
     assert read_conll(path).columns[0] == ["The", "dog", "barks", "It", "-DOCSTART-", "here"]
 
 
 def test_ragged(write):
+    path = write(TWO_SENTENCES + "\nnow RB O x\n")
+    assert message(path).startswith(f"{path}:7: has 4 columns where line 1 has 3;")
     path = write("\nThe DT B-NP\ndog I-NP\n")
     assert message(path) == (
         f"{path}:3: has 2 columns where line 2 has 3; every token needs the same columns, separated by spaces or tabs"
     )
-
-
-def test_ragged_in_a_later_sentence(write):
-    path = write(TWO_SENTENCES + "\nnow RB O x\n")
-    assert message(path).startswith(f"{path}:7: has 4 columns where line 1 has 3;")
 
 
 @pytest.mark.parametrize("text", ["", "\n \n\n", "-DOCSTART- -X- O\n"])
@@ -106,19 +91,6 @@ def test_no_token(write, text):
 def test_one_column_has_no_tag(write):
     path = write("The\ndog\n")
     assert message(path) == f"{path}:1: has 1 column where at least 2 are needed; the last one must be the tag"
-
-
-def test_cut_off_and_missing_files(tmp_path):
-    cut = tmp_path / "cut.gz"
-    cut.write_bytes(gzip.compress(TWO_SENTENCES.encode())[:-12])
-    assert "is the file cut off?" in message(cut)
-    assert "no such file" in message(tmp_path / "none.txt")
-
-
-def test_not_utf8(tmp_path):
-    path = tmp_path / "latin1.txt"
-    path.write_bytes(b"The DT O\ncaf\xe9 NN O\n")
-    assert message(path).startswith(f"{path}:2: is not UTF-8 text")
 
 
 def test_input_for_prediction(write):
@@ -170,11 +142,6 @@ def test_a_sentence_without_end_is_refused_at_its_first_line(write, monkeypatch)
     assert read_conll(write(TWO_SENTENCES)).n_tokens == 4
 
 
-def test_a_file_without_blank_lines(write):
-    path = write("so RB O\n" * 20_000)
-    assert message(path).startswith(f"{path}:1: more than 10,000 tokens in one sentence: is a blank line missing?")
-
-
 def test_parts(write):
     corpus = read_conll(write(TWO_SENTENCES + "\nnow RB O\nthen RB O\n"))
     part = corpus[1:]
@@ -182,11 +149,14 @@ def test_parts(write):
     assert part.tags == ["B-NP", "O", "O"]
     assert part.offsets.tolist() == [0, 1, 3]
     assert part.lines.tolist() == [5, 7, 8]
-    assert corpus[:2].columns[0] == corpus.part(0, 2).columns[0] == ["The", "dog", "barks", "It"]
+    assert corpus[:2].columns[0] == ["The", "dog", "barks", "It"]
     assert corpus[-1:].columns[0] == ["now", "then"]
-    assert len(corpus.part(2, 99)) == 1
+    assert len(corpus[2:99]) == 1
     assert len(corpus[3:]) == 0
     assert corpus[3:].n_tokens == 0
+    some = corpus.take([2, 0])
+    assert (some.columns[0], some.tags) == (["now", "then", "The", "dog", "barks"], ["O", "O", "B-NP", "I-NP", "O"])
+    assert (some.offsets.tolist(), some.lines.tolist()) == ([0, 2, 5], [7, 8, 1, 2, 3])
     with pytest.raises(UsageError, match="step 2; use step 1"):
         corpus[::2]
 
@@ -200,17 +170,11 @@ def test_writes_what_conlleval_reads(write, tmp_path):
     for name in ("out.txt", "out.gz", "out.xz"):
         write_conll(tmp_path / name, corpus, predicted)
         assert read_conll(tmp_path / name).tags == predicted
-
-
-def test_writes_without_gold(write):
-    stream = io.StringIO()
-    write_conll(stream, read_conll(write("The DT\n"), tagged=False), ["O"])
-    assert stream.getvalue() == "The DT O\n\n"
-
-
-def test_one_predicted_tag_a_token(write):
+    without = io.StringIO()
+    write_conll(without, read_conll(write("The DT\n"), tagged=False), ["O"])
+    assert without.getvalue() == "The DT O\n\n"
     with pytest.raises(UsageError, match="1 predicted tags for 4 tokens; give one a token"):
-        write_conll(io.StringIO(), read_conll(write(TWO_SENTENCES)), ["O"])
+        write_conll(io.StringIO(), corpus, ["O"])
 
 
 # Anything but what separates columns and lines; \ufeff alone would be taken for a byte order mark.
@@ -240,3 +204,133 @@ def test_conll2000(real_data):
     train, test = read_conll(folder / "train.txt.gz"), read_conll(folder / "test.txt.gz")
     assert (len(train), train.n_tokens) == (8936, 211727)
     assert (len(test), test.n_tokens) == (2012, 47377)
+
+
+TEXT = """\
+# sent_id = 1
+# text = Vámonos al mar
+1-2	Vámonos	_	_	_	_	_	_	_	_
+1	Vamos	ir	VERB	V	Mood=Imp	0	root	0:root	_
+2	nos	nosotros	PRON	P	_	1	obj	_	NE=O
+3-4	al	_	_	_	_	_	_	_	_
+3	a	a	ADP	E	_	5	case	_	_
+4	el	el	DET	D	_	5	det	_	_
+5	mar azul	mar	NOUN	S	Number=Sing	1	obl	_	SpaceAfter=No
+
+# sent_id = 2
+1	Sí	sí	INTJ	I	_	0	root	_	_
+1.1	voy	ir	VERB	V	_	_	_	0:root	_
+
+"""
+
+
+@pytest.fixture
+def write_u(write):
+    return lambda text, name="train.conllu": write(text, name)
+
+
+def test_words_and_their_lines(write_u):
+    corpus = read_conll(write_u(TEXT))
+    assert corpus.columns == (["Vamos", "nos", "a", "el", "mar azul", "Sí"],)
+    assert corpus.tags == ["VERB", "PRON", "ADP", "DET", "NOUN", "INTJ"]
+    assert corpus.offsets.tolist() == [0, 5, 6]
+    assert corpus.lines.tolist() == [4, 5, 7, 8, 9, 12]
+    assert (corpus.column, corpus.text) == ("UPOS", None)
+    assert corpus[1:].column == "UPOS"
+
+
+@pytest.mark.parametrize(
+    ("column", "name", "observed", "first"),
+    [
+        (None, "UPOS", ["FORM"], "VERB"),
+        ("UPOS", "UPOS", ["FORM"], "VERB"),
+        ("upos", "UPOS", ["FORM"], "VERB"),
+        ("4", "UPOS", ["FORM"], "VERB"),
+        ("XPOS", "XPOS", ["FORM"], "V"),
+        ("LEMMA", "LEMMA", ["FORM"], "ir"),
+        ("FEATS", "FEATS", ["FORM"], "Mood=Imp"),
+        ("DEPREL", "DEPREL", ["FORM", "UPOS"], "root"),
+        ("10", "MISC", ["FORM", "UPOS"], "_"),
+    ],
+)
+def test_the_tag_and_what_is_observed(write_u, column, name, observed, first):
+    corpus = read_conll(write_u(TEXT), column=column)
+    assert (corpus.column, corpus.tags[0]) == (name, first)
+    cells = TEXT.splitlines()[3].split("\t")
+    assert [words[0] for words in corpus.columns] == [cells[NAMES.index(each)] for each in observed]
+
+
+@pytest.mark.parametrize(
+    ("column", "message"),
+    [
+        ("POS", "`column` POS: choose from ID, FORM, LEMMA, UPOS, XPOS, FEATS, HEAD, DEPREL, DEPS, MISC, or 1 to 10"),
+        ("11", "`column` 11: choose from ID, FORM,"),
+        ("²", "`column` ²: choose from ID, FORM,"),
+        ("FORM", "`column` FORM: tags are told from FORM; choose another column"),
+        ("1", "`column` 1: tags are told from ID; choose another column"),
+    ],
+)
+def test_other_columns_are_refused(write_u, column, message):
+    with pytest.raises(UsageError) as error:
+        read_conll(write_u(TEXT), column=column)
+    assert str(error.value).startswith(message)
+
+
+def test_by_the_name_or_by_the_content(write_u):
+    assert read_conll(write_u(TEXT, "words.txt")).column == "UPOS"
+    assert read_conll(write_u(TEXT, "a.conllu.gz")).tags[0] == "VERB"
+    # the word '#', and ten columns of which the first is no number, are no CoNLL-U
+    assert read_conll(write_u("# # O\na b O\n", "a")).columns[0] == ["#", "a"]
+    ten = "\t".join(["word", *"bcdefghij"])
+    assert read_conll(write_u(f"{ten}\n", "b")).tags == ["j"]
+    no_head = "\t".join(["1", *"bcdefghij"])
+    assert read_conll(write_u(f"{no_head}\n", "c")).tags == ["j"]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda text: text.replace("\tADP\t", " ADP "), ":7: has 8 columns with tabs between them; CoNLL-U has 10"),
+        (lambda text: text.replace("\n3\ta\t", "\n3\t\t"), ":7: FORM is empty; CoNLL-U has _ for that"),
+        (lambda text: text.replace("\n3\t", "\nx\t"), ":7: ID 'x' is none; give 1, 1-2 or 1.1"),
+        (lambda text: "# nothing\n\n", ": holds no token; expected one token a line"),
+    ],
+)
+def test_what_is_wrong_is_said_with_its_place(write_u, change, message):
+    path = write_u(change(TEXT))
+    with pytest.raises(DataError) as error:
+        read_conll(path)
+    assert str(error.value).startswith(f"{path}{message}")
+
+
+def test_a_column_that_is_empty_throughout_has_no_tags(write_u):
+    path = write_u(TEXT)
+    with pytest.raises(DataError) as error:
+        read_conll(write_u("1\ta\t_\t_\t_\t_\t0\t_\t_\t_\n", "empty.conllu"))
+    assert str(error.value).endswith("empty.conllu: column UPOS is _ throughout; choose another with `column`")
+    assert read_conll(path.with_name("empty.conllu"), tagged=False).tags is None
+
+
+def test_the_file_with_its_column_filled(write_u):
+    corpus = read_conll(write_u(TEXT), tagged=False, n_columns=1)
+    written = "".join(filled(corpus.text, corpus.lines.tolist(), ["A", "B", "C", "D", "E", "F"], corpus.column))
+    expected = TEXT
+    for tag, new in zip(corpus.tags, "ABCDEF", strict=True):
+        expected = expected.replace(f"\t{tag}\t", f"\t{new}\t", 1)
+    assert written == expected
+    assert written.count("\tVERB\t") == 1  # of the empty node
+
+
+def test_a_model_of_other_columns(write_u):
+    with pytest.raises(DataError, match=r"train.conllu: has FORM before UPOS; expected 2 columns before the tag"):
+        read_conll(write_u(TEXT), tagged=False, n_columns=2)
+    assert len(read_conll(write_u(TEXT), tagged=False, n_columns=2, column="DEPREL").columns) == 2
+
+
+def test_the_training_files_column_counts_in_a_file_of_its_kind(write_u):
+    path, columns = write_u(TEXT), write_u("a N 1 O\n", "columns")
+    assert read_conll(path, trained_column="XPOS").column == "XPOS"
+    assert read_conll(path, column="UPOS", trained_column="XPOS").column == "UPOS"
+    assert read_conll(path, trained_column="3").column == "UPOS"
+    assert read_conll(columns, trained_column="3").tags == ["1"]
+    assert read_conll(columns, trained_column="XPOS").tags == ["O"]

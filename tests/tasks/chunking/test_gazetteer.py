@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
-import lzma
 import re
 
 import numpy as np
@@ -12,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sparsezo.errors import DataError, UsageError
-from sparsezo.tasks.chunking.conll import Corpus
-from sparsezo.tasks.chunking.gazetteer import Gazetteer, read_gazetteer
+from sparsezo.tasks.chunking.features.gazetteer import Gazetteer, read_gazetteer
+from sparsezo.tasks.chunking.io.conll import Corpus
 
 
 def corpus_of(*sentences: str) -> Corpus:
@@ -23,11 +21,6 @@ def corpus_of(*sentences: str) -> Corpus:
 
 def found(lists: dict[str, list[str]], *sentences: str) -> str:
     return " ".join(Gazetteer.of(lists).column(corpus_of(*sentences)))
-
-
-def test_entries_of_one_and_more_words():
-    lists = {"LOC": ["Lima", "New York City", "New York"], "PER": ["Ann Lee"]}
-    assert found(lists, "Ann Lee left New York City for Lima .") == "B-PER I-PER O B-LOC I-LOC I-LOC O B-LOC O"
 
 
 @pytest.mark.parametrize(
@@ -50,22 +43,6 @@ def test_entries_of_one_and_more_words():
 )
 def test_case(entry, text, fits):
     assert found({"LOC": [entry]}, text) == ("B-LOC" if fits else "O")
-
-
-def test_the_longest_from_left_to_right():
-    lists = {"LOC": ["a b", "b c d", "c", "b"]}
-    assert found(lists, "a b c d") == "B-LOC I-LOC B-LOC O"
-    assert found(lists, "x b c d b") == "O B-LOC I-LOC I-LOC B-LOC"
-
-
-def test_no_entry_crosses_a_sentence():
-    lists = {"LOC": ["New York"]}
-    assert found(lists, "New", "York New York") == "O O B-LOC I-LOC"
-
-
-def test_names_of_several_types():
-    lists = {"ORG": ["Chelsea", "Real Madrid"], "LOC": ["Madrid", "chelsea"]}
-    assert found(lists, "Chelsea Madrid chelsea Real Madrid") == "B-ORG|LOC B-LOC B-LOC B-ORG I-ORG"
 
 
 @pytest.mark.parametrize(
@@ -128,12 +105,10 @@ def test_like_a_slow_search(one, other, sentences):
     assert Gazetteer.from_arrays(gazetteer.to_arrays()).column(corpus) == plain(lists, sentences)
 
 
-def test_files(tmp_path):
-    (tmp_path / "cities.txt").write_text("# Lima\n\nLima\tPeru\t10\n  San José  \n", encoding="utf-8")
-    (tmp_path / "more.gz").write_bytes(gzip.compress(b"Quito\n"))
-    (tmp_path / "clubs.xz").write_bytes(lzma.compress(b"Lima Norte\n"))
-    named = [f"LOC={tmp_path}/cities.txt", f"LOC={tmp_path}/more.gz", f"ORG={tmp_path}/clubs.xz"]
-    gazetteer = read_gazetteer(named)
+def test_files(put):
+    cities = put("cities.txt", "# Lima\n\nLima\tPeru\t10\n  San José  \n")
+    more, clubs = put("more.gz", "Quito\n"), put("clubs.xz", "Lima Norte\n")
+    gazetteer = read_gazetteer([f"LOC={cities}", f"LOC={more}", f"ORG={clubs}"])
     assert (gazetteer.types, len(gazetteer)) == (("LOC", "ORG"), 5)
     column = gazetteer.column(corpus_of("Lima Norte , Lima , Quito , San José , Peru , # Lima"))
     expected = "B-ORG I-ORG O B-LOC O B-LOC O B-LOC I-LOC O O O B-LOC I-LOC"
@@ -152,9 +127,8 @@ def test_types_that_cannot_be():
         Gazetteer.of({"A|B": ["x"]})
 
 
-def test_files_without_entries(tmp_path):
-    path = tmp_path / "empty.txt"
-    path.write_text("\n \n")
+def test_files_without_entries(tmp_path, put):
+    path = put("empty.txt", "\n \n")
     with pytest.raises(DataError) as error:
         read_gazetteer([f"LOC={path}"])
     assert str(error.value) == f"{path}: holds no entry; expected one name a line"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sparsezo.tasks.chunking.languages import guess_language
+from sparsezo.tasks.chunking.io.languages import guess_language
 
 TEXTS = {
     "en": "The mayor of the town said on Monday that they would not close the school , but the parents were not sure "
@@ -73,7 +73,7 @@ def test_much_of_the_text_must_be_of_the_language():
 @pytest.mark.data
 @pytest.mark.parametrize(("path", "language"), [("conll2002/esp.train.gz", "es"), ("conll2000/train.txt.gz", "en")])
 def test_of_real_text(real_data, path, language):
-    from sparsezo.tasks.chunking.conll import read_conll
+    from sparsezo.tasks.chunking.io.conll import read_conll
 
     words = read_conll(real_data / path).columns[0]
     assert guess_language(words) == language

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import itertools
 import json
 from dataclasses import replace
 
@@ -10,16 +11,18 @@ import numpy as np
 import pytest
 
 from sparsezo.errors import DataError, UsageError
+from sparsezo.kernels import protocol
+from sparsezo.kernels.jit import allocating_kernel as kernel
 from sparsezo.learner import Learner
 from sparsezo.model import Model, load_model
 from sparsezo.settings import Settings
-from sparsezo.tasks.chunking.documents import Document, Span, pasted
-from sparsezo.tasks.chunking.formats import read_documents, write_documents
-from sparsezo.tasks.chunking.labels import placed_spans
-from sparsezo.tasks.chunking.raw import MISSING_TAG, corpus_of, read_raw, tagged_documents
+from sparsezo.tasks.chunking.io.documents import Document, Span, pasted, spans_of
+from sparsezo.tasks.chunking.io.formats import read_documents, write_documents
+from sparsezo.tasks.chunking.io.raw import MISSING_TAG, corpus_of, read_raw, tagged_documents
+from sparsezo.tasks.chunking.start import placed_spans
 from sparsezo.tasks.chunking.task import Chunking
 from sparsezo.tasks.loading import Files
-from sparsezo.tasks.registry import kind
+from sparsezo.tasks.registry import task_spec
 
 PLACES = ["Madrid", "San Sebastián", "Łódź", "New York", "Zürich"]
 PEOPLE = ["Ana Botín", "José García", "O'Brien", "Jean-Luc Godard"]
@@ -40,12 +43,17 @@ def made_texts(n, seed=0):
     return found
 
 
+@kernel
+def scores_of(inputs, W, S):
+    protocol.scores(inputs, 0, W, S)
+
+
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory):
     """(a model of raw text that knows its spans, its path)"""
     path = tmp_path_factory.mktemp("raw") / "train.jsonl"
     write_documents(made_texts(40), "jsonl", path)
-    loaded = kind("chunking").load(Files((str(path),), options={"clusters": "none"}))
+    loaded = task_spec("chunking").load(Files((str(path),), options={"clusters": "none"}))
     settings = Settings.complete({"rule": "supervised", "step": "adagrad"}, loaded.task.defaults)
     learner = Learner(loaded.task.problem(loaded.data.train), settings)
     learner.run(loaded.task.gold(loaded.data.train), steps=800)
@@ -110,21 +118,18 @@ def test_tokens_of_rows_stay_what_they_are(cuts):
     assert corpus.tags == ["B-ORG", "O", "O", "O"]
 
 
-def test_a_text_file_is_one_document_or_one_a_line(tmp_path):
-    lines = tmp_path / "lines.txt"
-    lines.write_bytes("Ana lives in Łódź.\r\nJosé does not.\r\nNobody \u2028else does.\r\n".encode())
+def test_a_text_file_is_one_document_or_one_a_line(tmp_path, put):
+    lines = put("lines.txt", "Ana lives in Łódź.\r\nJosé does not.\r\nNobody \u2028else does.\r\n".encode())
     assert [(each.id, each.text) for each in read_raw([str(lines)])] == [
         ("1", "Ana lives in Łódź."),
         ("2", "José does not."),
         ("3", "Nobody \u2028else does."),
     ]
-    whole = tmp_path / "whole.txt"
-    whole.write_text("One paragraph. It has two.\n\nAnother one.\n\nA third, at the end.\n", "utf-8")
+    whole = put("whole.txt", "One paragraph. It has two.\n\nAnother one.\n\nA third, at the end.\n")
     (found,) = read_raw([str(whole)])
     assert (found.id, found.text) == ("whole.txt", whole.read_text("utf-8"))
     assert [each.id for each in read_raw([str(tmp_path)])] == ["lines.txt", "whole.txt"]
-    rows = tmp_path / "rows.jsonl"
-    rows.write_text('{"id": 7, "text": "Ana.", "user": "x"}\n{"text": "José."}\n', "utf-8")
+    rows = put("rows.jsonl", '{"id": 7, "text": "Ana.", "user": "x"}\n{"text": "José."}\n')
     assert [(each.text, dict(each.meta)) for each in read_raw([str(rows)])] == [("Ana.", {"user": "x"}), ("José.", {})]
 
 
@@ -136,18 +141,10 @@ def test_a_text_file_is_one_document_or_one_a_line(tmp_path):
         ("empty.txt", b"  \n\n ", "holds no word"),
     ],
 )
-def test_what_cannot_be_read_is_said(tmp_path, name, content, said):
-    path = tmp_path / name
-    path.write_bytes(content)
+def test_what_cannot_be_read_is_said(put, name, content, said):
+    path = put(name, content)
     with pytest.raises(DataError, match=said):
-        kind("chunking").load(Files((str(path),), options={"tags": "PER"}))
-
-
-def test_running_text_without_tags_is_noticed(tmp_path):
-    path = tmp_path / "raw.txt"
-    path.write_text("Ana went to Madrid yesterday and stayed there.\nNobody else in town did that, as far as I know.\n")
-    with pytest.raises(DataError, match=r"looks like running text.*`tags`"):
-        kind("chunking").load(Files((str(path),)))
+        task_spec("chunking").load(Files((str(path),), options={"tags": "PER"}))
 
 
 def test_a_model_of_raw_text_gives_spans(trained):
@@ -166,11 +163,66 @@ def test_a_model_of_raw_text_gives_spans(trained):
         list(model.tag(["x"], threshold=1.5))
 
 
+def named(spans):
+    return [(span.start, span.end, span.label) for span in spans]
+
+
+def test_what_is_fixed_stays_and_the_rest_is_decoded_around_it(trained):
+    model, _ = trained
+    text = "Yesterday Ana Botín went to Madrid, they said."
+    person, place = (10, 19, "PER"), (28, 34, "LOC")
+    assert named(model.tag(text)) == [person, place]
+    assert named(model.tag(text, fixed=[])) == [person, place]
+    assert named(model.tag(text, fixed=[(28, 34, "PER")])) == [person, (28, 34, "PER")]
+    assert named(model.tag(text, fixed=[Span(10, 19, "O")])) == [place]
+    fixed = model.tag(text, threshold=1.0, fixed=[(10, 13, "LOC")])  # shorter than the one that the model has there
+    assert named(fixed) == [(10, 13, "LOC")]
+    assert fixed[0].probability == 1.0
+    assert named(model.tag(text, fixed=[(0, 12, "LOC")]))[0] == (0, 12, "LOC"), "also inside of a token"
+    assert (12, 19, "LOC") not in named(model.tag(text, fixed=[(0, 12, "LOC")])), "it ends where it was set to end"
+    many = [named(each) for each in model.tag([text, text], fixed=[[], [(28, 34, "O")]])]
+    assert many == [[person, place], [person]]
+
+
+@pytest.mark.parametrize(
+    ("fixed", "said"),
+    [
+        ([(28, 34, "GENE")], "a span with the label GENE; this model has LOC, PER, and O for none"),
+        ([(30, 99, "LOC")], "a span from 30 to 99; the text has 46 characters"),
+        ([(5, 5, "LOC")], "a span from 5 to 5"),
+    ],
+)
+def test_what_cannot_be_fixed_is_refused(trained, fixed, said):
+    with pytest.raises(UsageError, match=said):
+        trained[0].tag("Yesterday Ana Botín went to Madrid, they said.", fixed=fixed)
+
+
+def test_a_correction_mends_its_neighbours():
+    """By enumeration: the best of all paths that have what is fixed."""
+    task, _ = Chunking.fit(corpus_of(made_texts(6), "made", labelled=True), order=1)
+    W = np.random.default_rng(4).normal(0, 1, (task.n_features, task.n_labels)).astype(np.float32)
+    model, text = Model(task, W, {}, {}), "Ana Botín went to"
+    tokens = [(0, 3), (4, 9), (10, 14), (15, 17)]
+    before, after = (named(model.tag(text, fixed=fixed)) for fixed in ([], [(4, 9, "LOC")]))
+    assert (4, 9, "LOC") not in before
+    problem = task.problem(corpus_of([Document(text)], "x"), learn=False)
+    S = np.zeros((problem.max_rows, task.n_labels), np.float32)
+    scores_of(*problem.private()[:1], W, S)
+    best, most = None, -np.inf
+    for path in itertools.product(range(len(task.tags)), repeat=4):
+        tags = [task.tags[k] for k in path]
+        if tags[1] == "B-LOC" and tags[2] != "I-LOC":
+            before = [len(task.tags) - 1, *path]
+            score = sum(S[i, b] + S[4 + a, b] for i, (a, b) in enumerate(itertools.pairwise(before)))
+            best, most = (tags, score) if score > most else (best, most)
+    assert after == named(spans_of(tokens, best))
+
+
 def test_tagging_goes_batch_by_batch(trained, monkeypatch):
     model, _ = trained
     texts = [document.text for document in made_texts(30, seed=2)]
     at_once = list(model.tag(texts))
-    monkeypatch.setattr("sparsezo.tasks.chunking.raw._BATCH_CHARACTERS", 200)
+    monkeypatch.setattr("sparsezo.tasks.chunking.io.raw._BATCH_CHARACTERS", 200)
     read = []
     stream = (read.append(k) or text for k, text in enumerate(texts))
     found = model.tag(stream)
@@ -191,7 +243,7 @@ def test_documents_keep_what_they_came_with(trained):
 
 
 def test_a_model_that_wants_more_than_words_says_so():
-    from sparsezo.tasks.chunking.generate import chunking_corpus
+    from sparsezo.tasks.chunking.synthetic import chunking_corpus
 
     task, _ = Chunking.fit(chunking_corpus(20, 1), only="NP")
     with pytest.raises(UsageError, match="more than words"):
@@ -205,7 +257,7 @@ def test_predict_writes_what_others_read(trained, tmp_path, format):
     unseen = [replace(document, spans=None) for document in made_texts(6, seed=9)]
     write_documents(unseen, "jsonl", path)
     target = tmp_path / ("out.zip" if format == "brat" else "out")
-    assert kind("chunking").predict_spans(model, str(path), {"format": format}, target)
+    assert task_spec("chunking").predict_spans(model, str(path), {"format": format}, target)
     found = list(read_documents(target, format))
     spans = [span for each in found for span in (each.suggested or each.spans or ())]
     texts = [each.text for each in found]
@@ -222,7 +274,7 @@ def test_evaluate_counts_spans_by_characters(trained, tmp_path):
     right = made_texts(10, seed=3)
     wrong = replace(right[0], spans=(Span(0, 3, "LOC"),))  # "Yes" of "Yesterday": no token
     write_documents([wrong, *right[1:]], "jsonl", path)
-    data = kind("chunking").read(model.task, str(path), {})
+    data = task_spec("chunking").read(model.task, str(path), {})
     report = model.task.scores(data, model.predict(data)).report
     assert report["chunks"] == {"gold": 19, "predicted": 20, "correct": 18}
 
@@ -235,13 +287,13 @@ def test_labels_to_start_from(trained, tmp_path):
     write_documents([*labelled, no], "prodigy", path)
     raw.write_text("".join(f"{document.text}\n" for document in made_texts(30, seed=8)), "utf-8")
     options = {"tags": "PER,LOC", "clusters": "none", "init_labels": str(path)}
-    loaded = kind("chunking").load(Files((str(raw),), options=options))
+    loaded = task_spec("chunking").load(Files((str(raw),), options=options))
     texts = [document.text for document in made_texts(10, seed=4)]
     found = Model(loaded.task, loaded.W, {}, {}).tag(texts)
     names = [{text[span.start : span.end] for span in spans} for text, spans in zip(texts, found, strict=True)]
     assert sum(len(each & {*PEOPLE, *PLACES}) for each in names) >= 16  # of 20
     with pytest.raises(DataError, match=r"not labelled throughout.*`init_labels`"):
-        kind("chunking").load(Files((str(path),)))
+        task_spec("chunking").load(Files((str(path),)))
 
 
 def test_where_suggested_spans_stand():
@@ -261,17 +313,10 @@ def test_what_types_are_called(tmp_path):
     assert load_model(tmp_path / "m.szo").task.type_words == {"PER": "somebody"}
 
 
-def test_predict_streams_json_lines(trained, tmp_path):
-    model, _ = trained
-    raw = tmp_path / "raw.txt"
-    texts = [document.text for document in made_texts(3, seed=1)]
-    raw.write_text("".join(f"{text}\n" for text in texts), "utf-8")
-    out = io.BytesIO()
-    assert kind("chunking").predict_spans(model, str(raw), {}, out)
-    rows = [json.loads(line) for line in out.getvalue().decode().splitlines()]
-    assert [row["text"] for row in rows] == texts
-    for row in rows:
-        for span in row["spans"]:
-            assert row["text"][span["start"] : span["end"]] in (*PEOPLE, *PLACES)
+def test_brat_is_no_stream(trained, tmp_path):
+    model, raw, out = trained[0], tmp_path / "raw.txt", io.BytesIO()
+    raw.write_text("Ana went home.\nNobody did.\n")
+    assert task_spec("chunking").predict_spans(model, str(raw), {}, out)
+    assert [json.loads(line)["text"] for line in out.getvalue().splitlines()] == raw.read_text().splitlines()
     with pytest.raises(UsageError, match="brat is a folder"):
-        kind("chunking").predict_spans(model, str(raw), {"format": "brat"}, out)
+        task_spec("chunking").predict_spans(model, str(raw), {"format": "brat"}, out)

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from sparsezo.errors import UsageError
 from sparsezo.storage import limits
-from sparsezo.tasks.chunking.segmentation import SPLITS, Segments, documents_of, looks_wrapped, segment
+from sparsezo.tasks.chunking.io.segmentation import SPLITS, Segments, documents_of, looks_wrapped, segment
 
 
 def shown(text: str, **options: object) -> list[str]:
@@ -253,15 +253,8 @@ def test_lines_that_are_units(lines: list[str]) -> None:
 def test_what_is_one_document() -> None:
     wrapped = "\n".join(textwrap.wrap(PROSE, 70))
     assert looks_wrapped(wrapped)
-    for text in (
-        "",
-        "\n\n",
-        PROSE,
-        PROSE + "\n",
-        wrapped,
-        wrapped + "\n\n" + wrapped,
-        f"{PROSE}\n\n{PROSE}\n\n\n{PROSE}\n",
-    ):
+    paragraphs = f"{PROSE}\n\n{PROSE}\n\n\n{PROSE}\n"
+    for text in ("", "\n\n", PROSE, PROSE + "\n", wrapped, wrapped + "\n\n" + wrapped, paragraphs):
         assert documents_of(text) == "file"
     # a blank line now and then does not make a book of two thousand news
     assert documents_of("\n".join([PROSE] * 20 + [""] + [PROSE] * 20)) == "lines"
@@ -307,14 +300,7 @@ def test_what_is_refused() -> None:
         segment("abc", spans=[(0, 5)])
 
 
-@pytest.mark.parametrize(
-    ("text", "cut_at"),
-    [
-        ("a, b; c " * 5000, ";"),
-        ("a, b c " * 5000, ","),
-        ("a " * 20_001, "a"),
-    ],
-)
+@pytest.mark.parametrize(("text", "cut_at"), [("a, b; c " * 5000, ";"), ("a, b c " * 5000, ","), ("a " * 20_001, "a")])
 def test_a_sentence_that_is_too_long_is_cut_at_a_good_place(text: str, cut_at: str) -> None:
     for split in SPLITS[:2]:
         found = segment(text, split=split)
@@ -424,25 +410,7 @@ def test_a_blank_line_parts_sentences(first: str, second: str) -> None:
 
 def test_time_is_linear() -> None:
     """Long runs of one thing, which a careless pattern takes hours for."""
-    for piece in (
-        "a",
-        "a.",
-        ".",
-        "-",
-        "'",
-        "1,",
-        "@",
-        "a@",
-        "http://",
-        "n't",
-        '"',
-        "\u0301",
-        "👩\u200d",
-        "\n",
-        "(",
-        "A. ",
-        "z\xad",
-    ):
+    for piece in (*"a.-'@\"\u0301\n(", "a.", "1,", "a@", "http://", "n't", "👩\u200d", "A. ", "z\xad"):
         text = piece * (200_000 // len(piece))
         _check_shape(text, segment(text))
 

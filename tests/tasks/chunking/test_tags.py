@@ -10,12 +10,12 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from sparsezo import notes
+from sparsezo import messages
 from sparsezo.errors import DataError, UsageError
-from sparsezo.tasks.chunking.conll import Corpus, read_conll
+from sparsezo.tasks.chunking.io.conll import Corpus, read_conll
 from sparsezo.tasks.chunking.metric import chunks, score_chunks
-from sparsezo.tasks.chunking.options import AUTO, PLAIN, SCHEMES
-from sparsezo.tasks.chunking.tags import _LETTERS, chunks_of, in_iob2, keep_only, require_chunks, spelled, understood
+from sparsezo.tasks.chunking.options import PLAIN, SCHEMES
+from sparsezo.tasks.chunking.tags import chunks_of, in_iob2, keep_only, require_chunks, spelled, understood
 
 
 def corpus_of(*sentences: str) -> Corpus:
@@ -53,12 +53,8 @@ def to_iob2(corpus: Corpus) -> Corpus:
     ],
 )
 def test_scheme(sentences, name):
-    with notes.gathered():
+    with messages.gathered():
         assert scheme_of(*sentences) == name
-
-
-def test_every_scheme_has_its_letters():
-    assert (AUTO, *sorted(_LETTERS), PLAIN) == (AUTO, *sorted(SCHEMES[1:-1]), PLAIN)
 
 
 @pytest.mark.parametrize("tag", ["NN", "b-NP", "o", "B-", "I-", "B_NP", "BNP", "-NP", "X-NP", "OO", "W"])
@@ -75,7 +71,7 @@ def test_what_is_no_chunk_tag_is_refused_among_chunk_tags(tag):
 
 def test_where_most_tags_are_no_chunk_tags_they_are_plain():
     corpus = corpus_of("NN B-NP VB", "O NN")
-    with notes.gathered() as said:
+    with messages.gathered() as said:
         assert understood(corpus) == ("plain", corpus)
     assert said == [
         "f.txt: tags such as 'NN' are no chunks: learned as plain tags, measured by accuracy (`scheme` says otherwise)"
@@ -85,7 +81,7 @@ def test_where_most_tags_are_no_chunk_tags_they_are_plain():
     mixed = corpus_of("B-NP NN", "O O")  # half, and not most
     with pytest.raises(DataError, match=r"f.txt:2: tag 'NN' is no chunk tag"):
         understood(mixed)
-    with notes.gathered() as said:
+    with messages.gathered() as said:
         assert understood(mixed, "plain") == ("plain", mixed)
     assert said == []
 
@@ -120,37 +116,24 @@ def test_where_most_tags_are_no_chunk_tags_they_are_plain():
     ],
 )
 def test_what_breaks_the_scheme_is_mended_and_said(sentences, scheme, remark, iob2):
-    with notes.gathered() as said:
+    with messages.gathered() as said:
         name, corpus = understood(corpus_of(*sentences))
     assert (name, corpus.tags, said) == (scheme, iob2.split(), [remark])
-    with notes.gathered() as said:
+    with messages.gathered() as said:
         assert understood(corpus)[1].tags == corpus.tags
     assert said == []
 
 
 def test_what_a_person_says_is_what_it_is():
-    with notes.gathered() as said:
+    with messages.gathered() as said:
         scheme, corpus = understood(corpus_of("B-NP I-NP O B-NP"), "bioes")
     assert (scheme, said) == ("bioes", [])
     assert spelled(corpus.tags, corpus.offsets, scheme) == ["B-NP", "E-NP", "O", "S-NP"]
 
 
-def test_to_iob2():
-    corpus = corpus_of("I-NP I-NP B-NP I-VP O", "I-VP I I")
-    assert to_iob2(corpus).tags == ["B-NP", "I-NP", "B-NP", "B-VP", "O", "B-VP", "B", "I"]
-    assert corpus.tags == ["I-NP", "I-NP", "B-NP", "I-VP", "O", "I-VP", "I", "I"]
-
-
 def test_keep_only():
-    assert keep_only(corpus_of("I-NP I-NP B-NP I-VP O", "I-VP I-NP"), "NP").tags == [
-        "B-NP",
-        "I-NP",
-        "B-NP",
-        "O",
-        "O",
-        "O",
-        "B-NP",
-    ]
+    kept = keep_only(corpus_of("I-NP I-NP B-NP I-VP O", "I-VP I-NP"), "NP")
+    assert kept.tags == ["B-NP", "I-NP", "B-NP", "O", "O", "O", "B-NP"]
     assert keep_only(corpus_of("B I O B-NP"), "").tags == ["B", "I", "O", "O"]
     assert keep_only(corpus_of("B-A-B I-A-B"), "A-B").tags == ["B-A-B", "I-A-B"]
 
@@ -208,7 +191,7 @@ def spell(sentences: list[list[tuple[str | None, int]]], scheme: str) -> list[st
 def test_every_scheme_has_the_same_chunks_and_is_found_and_written_back(sentences, scheme):
     assume(any(kind is not None for sentence in sentences for kind, _ in sentence))
     corpus, iob2 = corpus_of(*spell(sentences, scheme)), corpus_of(*spell(sentences, "iob2"))
-    with notes.gathered() as said:
+    with messages.gathered() as said:
         found, seen = understood(corpus)
     assume(found != PLAIN)  # S and U alone
     assert seen.tags == iob2.tags
@@ -228,7 +211,7 @@ def test_every_scheme_has_the_same_chunks_and_is_found_and_written_back(sentence
 )
 def test_any_tags_are_read_as_conlleval_reads_them(sentences):
     corpus = corpus_of(*map(" ".join, sentences))
-    with notes.gathered() as said:
+    with messages.gathered() as said:
         scheme, seen = understood(corpus)
     assert scheme in ("iob1", "iob2")
     assert chunks(seen.tags, seen.offsets) == chunks(corpus.tags, corpus.offsets) == conlleval_chunks(sentences)
@@ -287,7 +270,7 @@ def test_conll2002_as_published(real_data, name, line, tag, gold):
     """One tag of each file breaks IOB2; counts of gold and of a guess are those of the plain reference."""
     path = real_data / "conll2002" / name
     corpus = read_conll(path)
-    with notes.gathered() as said:
+    with messages.gathered() as said:
         scheme, seen = understood(corpus)
     assert scheme == "iob2"
     assert said == [f"{path}:{line}: tag '{tag}' breaks IOB2; read as conlleval reads it"]

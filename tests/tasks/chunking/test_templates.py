@@ -1,14 +1,29 @@
-"""Template files in CRF++'s and Wapiti's notation: what they mean, and what is refused."""
+"""Template files in CRF++'s and Wapiti's notation: what they mean, what is refused, and what patterns match."""
 
 from __future__ import annotations
 
+import random
+import re
+
 import pytest
 
-from sparsezo import notes
+from sparsezo import messages
 from sparsezo.errors import DataError
-from sparsezo.tasks.chunking.columns import NAMES
-from sparsezo.tasks.chunking.feature_sets import CHUNKING, NER, built_in
-from sparsezo.tasks.chunking.templates import Part, Source, Template, check_columns, parse_templates, read_templates
+from sparsezo.tasks.chunking.features.columns import NAMES
+from sparsezo.tasks.chunking.features.templates import (
+    CHUNKING,
+    NER,
+    Part,
+    Pattern,
+    Source,
+    Template,
+    built_in,
+    check_columns,
+    parse_templates,
+    read_templates,
+    shape,
+    values_of,
+)
 
 
 def plain(*places: tuple[int, int]) -> tuple[Part, ...]:
@@ -42,9 +57,8 @@ def test_default_templates():
     assert all(t.line.partition(":")[2] == "/".join(map(str, t.parts)) for t in templates)
 
 
-def test_parses_names_texts_and_parts(tmp_path):
-    path = tmp_path / "my.template"
-    path.write_text("# comment\n\nU00:%x[-2,0]\n  U05:%x[-1,0]/%x[0,10] \nB\nU12:%x[0,1]q\nU99:\n")
+def test_parses_names_texts_and_parts(put):
+    path = put("my.template", "# comment\n\nU00:%x[-2,0]\n  U05:%x[-1,0]/%x[0,10] \nB\nU12:%x[0,1]q\nU99:\n")
     templates = read_templates(path)
     assert templates == (
         Template("U00:%x[-2,0]", plain((-2, 0))),
@@ -62,7 +76,7 @@ def test_lines_come_back():
     for name, text in (("chunking", CHUNKING), ("ner", NER)):
         templates = built_in(name, 3, NAMES)
         assert parse_templates(map(str, templates), "again") == templates
-        assert [str(t) for t in templates] == [x for x in text.splitlines() if x and x[0] in "Uu"]
+        assert [str(t) for t in templates] == text
 
 
 # Derived columns
@@ -142,15 +156,14 @@ def test_a_comment_is_a_whole_line_in_crfpp_and_the_rest_of_one_in_wapiti():
     assert lines(*again) == again  # as a model keeps it
 
 
-def test_a_comment_that_is_none_is_remarked_on(tmp_path):
-    path = tmp_path / "t"
-    path.write_text("U00:%x[0,0] # word\nU01:%x[0,0]#word\n")
-    with notes.gathered() as said:
+def test_a_comment_that_is_none_is_remarked_on(put):
+    path = put("t", "U00:%x[0,0] # word\nU01:%x[0,0]#word\n")
+    with messages.gathered() as said:
         read_templates(path)
     what = "is part of its text, as CRF++ has it; put comments on lines of their own"
     assert said == [f"{path}:1: what follows # in a template {what}"]
     path.write_text("u:%x[0,0] # word\n# U00:%x[0,0] # word\n")
-    with notes.gathered() as said:
+    with messages.gathered() as said:
         read_templates(path)
     assert said == []
 
@@ -194,40 +207,15 @@ def test_wapitis_macros():
     assert [str(part) for part in parts[6]] == ["%x[@1,0]", '%m[@-2,1,"a"]']
 
 
-def test_wapitis_own_pattern_files():
-    """Lines of dat/pattern.txt and dat/nppattern.txt as they are distributed."""
-    assert len(lines("# Unigram", "*1:%x[-2,0]", "*3:%x[ 0,0]", "", "# Bigram", "*6:%x[-1,0]/%x[0,0]")) == 3
-    given = [
-        "*",
-        "U:wrd-1LL=%X[-2,0]",
-        "*:Pos-1RR=%x[ 2,1]",
-        r'*:AllC? X=%t[ 0,0,"^\u*$"]',
-        r'*:InsP? X=%t[ 0,0,".\p."]',
-    ]
-    assert lines(*given) == given
-
-
 # What is refused
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        "U1:%x[0]",
-        "U1:%x[0,]",
-        "U1:%x[a,0]",
-        "U1:%x[0,-1]",
-        "U1:%y[0,0]",
-        "U1:x[0,0]",
-        "U1:%x[0,0",
-        "U1:%x[0 0]",
-        "U1:%x[- 1,0]",
-        'u:%m[0,0,"a]',
-        "u:%m[0,0,a]",
-        "U1:%",
-    ],
-)
-def test_malformed_macros(line):
+MALFORMED = ["%x[0]", "%x[0,]", "%x[a,0]", "%x[0,-1]", "%y[0,0]", "x[0,0]", "%x[0,0", "%m[0,0,a]", "%"]
+
+
+@pytest.mark.parametrize("macro", [*MALFORMED, "%x[0 0]", "%x[- 1,0]", '%m[0,0,"a]'])
+def test_malformed_macros(macro):
+    line = f"U1:{macro}"
     assert refused("# first", line) == (
         f"my.template:2: '{line}' has a malformed macro, which is %x[row,column] in whole numbers, or "
         '%m[row,column,"pattern"]; write it like U05:%x[-1,0]/%x[0,0]'
@@ -292,3 +280,94 @@ def test_built_in_sets_read_the_columns_that_are_there():
     macros = {part.source.macro for template in built_in("ner", 1) for part in template.parts}
     assert macros == {"x", "X", "m", "s", "S", "t"}
     assert [str(each) for each in {*built_in("ner", 1, order=2)} - {*built_in("ner", 1)}] == ["u:bias="]
+
+
+@pytest.mark.parametrize(
+    ("pattern", "word", "matched"),
+    [
+        ("^.?.?.?.?", "Wapiti", "Wapi"),  # the manual's own: a prefix of at most four characters
+        ("^.?.?.?.?", "Wa", "Wa"),
+        (".?.?$", "Wapiti", "ti"),
+        ("", "Wapiti", ""),
+        ("a*", "aaa", ""),  # a star takes as little as it can
+        ("a?a", "aa", "aa"),  # a question mark takes what it can
+        ("a^b$c", "xa^b$cx", "a^b$c"),  # in the middle they are characters
+        ("^$", "", ""),
+        ("^$", "a", None),
+        (r"\*\?\\", r"x*?\y", r"*?" + "\\"),
+        (r"\"", 'say"', '"'),
+        (r"\n", "lan\n", "n"),  # no class: the character itself
+        (r"\u\u", "McDONALD", "DO"),
+        (r"\l", "ABcD", "c"),
+        (r"\p.", "re-do", "-d"),
+        (r"\p", "5€", "€"),
+        (r"\a\d\w\s", "é7Ñ ", "é7Ñ "),
+        (r"\A\D\L\U\P\S\W", "7a7a7a-", "7a7a7a-"),
+        (r"\W", "a_b", "_"),
+        ("^..", "éß", "éß"),  # characters, not bytes
+    ],
+)
+def test_matches(pattern, word, matched):
+    compiled = Pattern.compile(pattern)
+    assert compiled.first(word) == (matched or "")
+    assert (compiled.search(word) is None) == (matched is None)
+    assert values_of("m", pattern)(word) == (matched or "")
+    assert values_of("M", pattern)(word) == (matched or "").lower()
+    for macro in "tT":
+        assert values_of(macro, pattern)(word) == ("false" if matched is None else "true")
+
+
+@pytest.mark.parametrize(
+    ("pattern", "said"),
+    [
+        ("*a", r"* stands after no character; write \* for the character itself"),
+        ("^?", r"? stands after no character; write \? for the character itself"),
+        ("a**", r"* stands after no character; write \* for the character itself"),
+        ("ab\\", "ends in a single backslash"),
+    ],
+)
+def test_what_is_no_pattern(pattern, said):
+    with pytest.raises(ValueError) as caught:
+        values_of("m", pattern)
+    assert str(caught.value) == said
+
+
+ITEMS = {".": ".", "a": "a", "b": "b", r"\d": "[0-9]", r"\D": "[^0-9]", r"\.": r"\.", r"\a": "[a-zA-Z]", r"\u": "[A-Z]"}
+
+
+def test_against_pythons_own():
+    """Where the characters are ASCII: ? is Python's ?, * its *?."""
+    draw = random.Random(1)
+    found = 0
+    for _ in range(5000):
+        chosen = [(draw.choice(sorted(ITEMS)), draw.choice(["", "?", "*"])) for _ in range(draw.randrange(7))]
+        start, end = draw.random() < 0.5, draw.random() < 0.5
+        word = "".join(draw.choices("abA1.", k=draw.randrange(9)))
+        pattern = "^" * start + "".join(item + often for item, often in chosen) + "$" * end
+        python = "^" * start + "".join(ITEMS[item] + {"*": "*?"}.get(often, often) for item, often in chosen)
+        expected = re.search(python + r"\Z" * end, word)
+        found += expected is not None
+        assert Pattern.compile(pattern).search(word) == (expected.span() if expected else None), (pattern, word)
+        assert values_of("m", pattern)(word) == (expected[0] if expected else ""), (pattern, word)
+    assert 1000 < found < 4000
+
+
+def test_no_pattern_takes_long():
+    """These take other matchers years: 2^40 ways to leave characters out, n^9 ways to share them."""
+    for pattern in (".?" * 40 + r"\d", "a*" * 9 + r"\d", ".*" * 9 + "x$"):
+        assert values_of("t", pattern)("a" * 200) == "false"
+
+
+def test_shapes_and_cases():
+    assert shape("McDonald's-747é") == "XxXxxxxx'x-dddx"
+    assert values_of("s")("U.S.") == "X.X."
+    assert values_of("S")("McDonald's--747") == "XxXx'x-d"
+    assert values_of("S")("") == ""
+    assert values_of("x")("Éa") == "Éa"
+    assert values_of("X")("ÉA-b") == "éa-b"
+
+
+def test_words_are_for_names_without_the_other_columns():
+    for order in (1, 2):
+        words, names = (built_in(name, n, NAMES, order) for name, n in (("words", 3), ("ner", 1)))
+        assert [each.line for each in words] == [each.line for each in names]

@@ -3,30 +3,22 @@
 from __future__ import annotations
 
 import gzip
-import lzma
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from sparsezo.errors import DataError
 from sparsezo.storage import limits
-from sparsezo.tasks.rerank.nbest import NBestList, read_nbest, without_marks
+from sparsezo.tasks.rerank.io.nbest import NBestList, read_nbest, without_marks
 
 Write = Callable[[str], Path]
 
 
 @pytest.fixture
-def write(tmp_path: Path) -> Write:
-    def write(text: str) -> Path:
-        path = tmp_path / "x.nbest"
-        path.write_bytes(text.encode("utf-8"))
-        return path
-
-    return write
+def write(put: Callable[[str, str], Path]) -> Write:
+    return lambda text: put("x.nbest", text)
 
 
 def columns(nbest: NBestList) -> dict[str, list[float]]:
@@ -72,26 +64,6 @@ def test_spellings(write: Write, features: str, expected: dict[str, list[float]]
         assert nbest.hypotheses == ["x y"]
 
 
-def test_spacing_may_change_within_a_list(write: Write) -> None:
-    (nbest,) = read_nbest(write("0 ||| x ||| A=1 ||| 0\n0||| y|||A=2|||0\n"))
-    assert columns(nbest) == {"A": [1, 2]}
-
-
-@pytest.mark.parametrize("opener", [gzip.open, lzma.open])
-def test_compressed(tmp_path: Path, opener: Callable[..., object]) -> None:
-    path = tmp_path / ("x.nbest.gz" if opener is gzip.open else "x.nbest.xz")
-    lines = "".join(f"{i} ||| é {j} ||| A={i} B={j} ||| 0\n" for i in range(300) for j in range(5))
-    with opener(path, "wb") as out:  # type: ignore[attr-defined]
-        out.write(("\ufeff" + lines).encode())
-    lists = list(read_nbest(path))
-    assert [nbest.id for nbest in lists] == list(range(300))
-    assert lists[7].hypotheses == [f"é {j}" for j in range(5)]
-    assert columns(lists[7]) == {"A": [7] * 5, "B": [0, 1, 2, 3, 4]}
-    path.write_bytes(path.read_bytes()[:-30])
-    with pytest.raises(DataError, match=r"x\.nbest\.[gx]z:\d+: cannot be read on \(.*\); is the file cut off\?"):
-        list(read_nbest(path))
-
-
 @pytest.mark.parametrize(
     ("hypothesis", "words"),
     [
@@ -127,33 +99,6 @@ def test_marks_are_found_in_one_go() -> None:
         "|" + "1" * 300_000,
     ):
         assert without_marks(text) == text
-
-
-names = st.text(st.characters(codec="ascii", categories=["L", "N"]), min_size=1, max_size=4)
-values = st.floats(width=32, allow_nan=False, allow_infinity=False)
-candidates = st.tuples(
-    st.lists(st.sampled_from(["a", "é", "日"]), max_size=4), st.dictionaries(names, values, max_size=5)
-)
-
-
-@settings(max_examples=80, deadline=None)
-@given(st.lists(st.lists(candidates, min_size=1, max_size=4), min_size=1, max_size=4), st.sampled_from([" ", ""]))
-def test_what_is_written_is_read(tmp_path_factory: pytest.TempPathFactory, lists: list, space: str) -> None:
-    bar = f"{space}|||{space}"
-    path = tmp_path_factory.mktemp("nbest") / "x.nbest"
-    rows = [
-        bar.join([str(i), " ".join(tokens), " ".join(f"{k}={v!r}" for k, v in features.items()), "0"])
-        for i, nbest in enumerate(lists)
-        for tokens, features in nbest
-    ]
-    path.write_text("".join(row + "\n" for row in rows), encoding="utf-8")
-    read = list(read_nbest(path))
-    assert len(read) == len(lists)
-    for nbest, expected in zip(read, lists, strict=True):
-        assert nbest.hypotheses == [" ".join(tokens) for tokens, _ in expected]
-        for row, (_, features) in zip(nbest.features, expected, strict=True):
-            named = dict(zip(nbest.names, row.tolist(), strict=True))
-            assert named == {name: np.float32(features.get(name, 0.0)) for name in nbest.names}
 
 
 GOOD = "0 ||| the cat ||| A=1 B=2 ||| -3\n"
@@ -213,9 +158,8 @@ def test_bad_input(write: Write, text: str, message: str) -> None:
     assert "\n" not in str(caught.value)
 
 
-def test_not_utf8_and_not_there(tmp_path: Path) -> None:
-    path = tmp_path / "x.nbest"
-    path.write_bytes(GOOD.encode() + b"0 ||| caf\xe9 ||| A=1 ||| 0\n")
+def test_not_utf8_and_not_there(tmp_path: Path, put) -> None:
+    path = put("x.nbest", GOOD.encode() + b"0 ||| caf\xe9 ||| A=1 ||| 0\n")
     with pytest.raises(DataError, match=r"x\.nbest:2: is not UTF-8 text"):
         list(read_nbest(path))
     with pytest.raises(DataError, match=r"y\.nbest: no such file"):
@@ -229,7 +173,7 @@ def test_lists_before_a_bad_line_are_given(write: Write) -> None:
         next(lists)
 
 
-def test_a_line_or_a_list_without_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_line_or_a_list_without_end(tmp_path: Path, put, monkeypatch: pytest.MonkeyPatch) -> None:
     """Refused before it is all in memory; whoever insists gets it."""
     path = tmp_path / "x.nbest.gz"
     with gzip.open(path, "wb") as out:
@@ -241,8 +185,7 @@ def test_a_line_or_a_list_without_end(tmp_path: Path, monkeypatch: pytest.Monkey
         list(read_nbest(path))
     with limits.insisting():
         assert [len(nbest.hypotheses[0]) for nbest in read_nbest(path)] == [1 << 20]
-    path = tmp_path / "y.nbest"
-    path.write_text("0 ||| a ||| A=1 ||| 0\n" * 1000 + "1 ||| a ||| A=1 ||| 0\n")
+    path = put("y.nbest", "0 ||| a ||| A=1 ||| 0\n" * 1000 + "1 ||| a ||| A=1 ||| 0\n")
     monkeypatch.setattr(limits, "LIST", 10_000)
     with pytest.raises(DataError, match=r"y\.nbest:455: list 0 has more than 0 MB: does its sentence's id begin each"):
         list(read_nbest(path))
@@ -257,12 +200,3 @@ def test_too_many_features_for_a_list(write: Write, monkeypatch: pytest.MonkeyPa
         list(read_nbest(path))
     with limits.insisting():
         assert next(read_nbest(path)).features.sum() == 200
-
-
-def test_old_moses_lists(write: Write) -> None:
-    line = (
-        "15 ||| which date ? ||| d: 0 -1.1 0 0 -0.9 0 0 lm: -52.0956 tm: -1.9 -5.1 w: -5 ||| -309.857 ||| 0=0 1-4=1-4\n"
-    )
-    (nbest,) = read_nbest(write(line))
-    assert nbest.names == (*(f"d_{k}" for k in range(1, 8)), "lm", "tm_1", "tm_2", "w")
-    assert nbest.features[0, [1, 7, 9, 10]].tolist() == np.float32([-1.1, -52.0956, -5.1, -5]).tolist()

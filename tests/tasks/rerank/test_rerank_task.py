@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from sparsezo.errors import SparsezoError, UsageError
+from sparsezo.errors import DivergedError, SparsezoError, UsageError
 from sparsezo.kernels import loop
 from sparsezo.learner import Learner, predict
 from sparsezo.settings import Settings
-from sparsezo.tasks.rerank.decoder_weights import read_weights
-from sparsezo.tasks.rerank.importing import import_nbest
+from sparsezo.tasks.rerank.io.decoder_weights import read_weights
+from sparsezo.tasks.rerank.io.importing import import_nbest
+from sparsezo.tasks.rerank.io.nbest import NBestList, read_nbest
 from sparsezo.tasks.rerank.metric import corpus_bleu
-from sparsezo.tasks.rerank.nbest import NBestList, read_nbest
 from sparsezo.tasks.rerank.task import Reranking
 
 NAMES = [f"F{k}" for k in range(9)] + ["Late"]
@@ -148,6 +147,8 @@ def test_save_and_load(task):
     assert (again.n_features, again.n_labels) == (10, 1)
     assert again.init == (-1.0, 0.5, *[0.0] * 7, 0.25)
     assert (again.name, again.metric) == ("rerank", "bleu")
+    assert task.feature_names() == tuple(NAMES)
+    assert len(task.label_names()) == task.n_labels == 1
 
 
 def test_gold_is_each_candidate_s_loss(store, task):
@@ -171,110 +172,6 @@ def test_weights_go_back_to_the_decoder(tmp_path, task):
 
 
 # ---- learning ----
-
-ZEROTH = ["two-point", "symmetric", "comparison", "preference", "baseline"]
-COMBINATIONS = [
-    *((rule, perturb, step) for rule in ZEROTH for perturb in ("active", "score") for step in ("constant", "adagrad")),
-    *((rule, "all", "constant") for rule in ZEROTH),
-    ("first-order", None, "constant"),
-    ("first-order", None, "adagrad"),
-]
-
-
-def settings_of(rule, perturb, step):
-    return {"rule": rule, "perturb": perturb, "step": step, "h": 0.05, "mu": 0.5 if perturb else None, "seed": 4}
-
-
-@pytest.mark.parametrize(("rule", "perturb", "step"), COMBINATIONS)
-def test_ask_and_tell_is_run(store, task, rule, perturb, step):
-    problem, gold = task.problem(store), task.gold(store)
-    steps = 60
-    one, other = (start(task, problem, **settings_of(rule, perturb, step)) for _ in range(2))
-    one.run(gold, answers=steps)  # nobody is asked about two equal outputs
-    for _ in range(steps):
-        proposal = other.ask()
-        first = gold.offsets[proposal.x]
-        loss = float(gold.losses[first + proposal.candidate[0]])
-        if proposal.incumbent is None:
-            other.tell(proposal, loss)
-        else:
-            other.tell(proposal, (loss, float(gold.losses[first + proposal.incumbent[0]])))
-    assert one.updates == other.updates > 0
-    np.testing.assert_array_equal(one.weights(), other.weights())
-    assert np.isfinite(one.weights()).all()
-
-
-def moves_of(task, problem, perturb, x, seeds):
-    """(w - w0) / c after one answer about list x, for each seed."""
-    moves = []
-    for seed in range(seeds):
-        learner = start(task, problem, rule="baseline", perturb=perturb, h=1.0, mu=0.5, seed=seed)
-        learner.tell(learner.ask(1), 0.5)  # a mean to compare with; it moves nothing
-        before = learner.weights()
-        c = learner.tell(learner.ask(x), 1.0).c
-        moves.append((learner.weights() - before)[:, 0] / c)
-    return np.array(moves)
-
-
-@pytest.mark.parametrize("perturb", ["all", "active"])
-def test_u_is_normal_on_all_weights_or_on_those_of_the_lists_features(store, task, perturb):
-    """By mean and covariance, to 5 standard errors; list 0 has no Late, list 3 has."""
-    problem, seeds = task.problem(store), 600
-    for x in (0, 3):
-        u = moves_of(task, problem, perturb, x, seeds)
-        present = (list_features(store, x) != 0).any(axis=0)
-        assert present.sum() == (9 if x == 0 else 10)
-        wanted = np.ones(10) if perturb == "all" else present.astype(float)
-        assert (u[:, wanted == 0] == 0).all()
-        assert (np.abs(u.mean(axis=0)) < 5 / np.sqrt(seeds)).all()
-        off = 5 * np.sqrt((1 + np.eye(10)) / seeds)
-        assert (np.abs(u.T @ u / seeds - np.diag(wanted)) < off).all()
-
-
-def test_a_weight_that_sleeps_is_paid_what_it_missed(store, task):
-    """all: after lists without Late its weight has the variance of all their steps; active leaves it alone."""
-    problem = task.problem(store)
-    paid = []
-    for seed in range(600):
-        learner = start(task, problem, rule="baseline", perturb="all", h=1.0, mu=0.5, seed=seed)
-        learner.tell(learner.ask(1), 0.5)
-        c = [learner.tell(learner.ask(x), loss).c for x, loss in ((0, 1.0), (2, 0.1), (0, 0.9))]
-        assert learner.state.W[9, 0] == 0.25  # not yet
-        paid.append((learner.weights()[9, 0] - 0.25) / np.sqrt(np.sum(np.square(c))))
-    paid = np.array(paid)
-    assert abs(paid.mean()) < 5 / np.sqrt(600)
-    assert abs((paid**2).mean() - 1) < 5 * np.sqrt(2 / 600)
-    active = start(task, problem, rule="baseline", perturb="active", h=1.0, mu=0.5)
-    for x, loss in ((1, 0.5), (0, 1.0), (2, 0.1)):
-        active.tell(active.ask(x), loss)
-    assert active.weights()[9, 0] == 0.25
-
-
-def test_all_and_active_are_one_where_every_list_has_every_feature(folder):
-    names = NAMES[:9]
-    full = import_nbest(write_lists(folder, "full", names=names, seed=4), store_dir=folder / "stores")
-    whole = Reranking.fit(full)
-    problem, gold = whole.problem(full), whole.gold(full)
-    one, other = (start(whole, problem, **settings_of("two-point", p, "constant")) for p in ("all", "active"))
-    one.run(gold, 300)
-    other.run(gold, 300)
-    np.testing.assert_array_equal(one.weights(), other.weights())
-
-
-def test_score_leaves_out_what_a_list_does_not_see(store, task):
-    """One step on each list; what differs from ACTIVE is orthogonal to the list's features."""
-    problem, seen = task.problem(store), 0
-    for x in range(len(problem)):
-        moves = []
-        for perturb in ("active", "score"):
-            learner = start(task, problem, **settings_of("two-point", perturb, "constant"))
-            with contextlib.suppress(UsageError):  # a list whose best candidate no perturbation changes
-                learner.tell(learner.ask(x), (0.2, 0.7))
-            moves.append(learner.weights() - task.initial_weights())
-        seen += bool(moves[0].any())
-        C = store.features[store.list(x)].astype(float)
-        np.testing.assert_allclose(moves[1], np.linalg.pinv(C, rcond=1e-9) @ C @ moves[0], atol=1e-9)
-    assert seen > 2
 
 
 @pytest.mark.parametrize(
@@ -340,109 +237,71 @@ def test_reranked_lists(tmp_path, folder, store, task):
         assert sorted(nbest.hypotheses) == sorted(store.hypothesis(j) for j in range(rows.start, rows.stop))
 
 
-def test_order_of_a_list_as_it_was_read(folder, store, task):
-    """Without a store: the names may stand otherwise and others may be among them; the first of equals comes first."""
-    W = np.linspace(-1, 1, 10).reshape(10, 1)
-    best = predict(task.problem(store, learn=False), W)
-    for nbest in read_nbest(folder / "train.nbest"):
-        order, totals = task.order(nbest, W)
-        assert order[0] == best[nbest.id]
-        assert sorted(order.tolist()) == list(range(len(nbest)))
-        w = [W[NAMES.index(name), 0] for name in nbest.names]
-        np.testing.assert_allclose(totals, nbest.features.astype(float) @ w, rtol=0, atol=1e-12)
-        assert (np.diff(totals[order]) <= 0).all()
-    equal = NBestList(0, 1, ("Other", "F9", "F0"), list("abc"), np.array([[1, 2, 1], [9, 9, 1], [0, 0, 1]], np.float32))
-    assert task.order(equal, W)[0].tolist() == [0, 1, 2]
+def test_of_equal_candidates_the_first_comes_first(task):
+    """The names may stand otherwise, and others may be among them."""
+    features = np.array([[1, 2, 1], [9, 9, 1], [0, 0, 1]], np.float32)
+    equal = NBestList(0, 1, ("Other", "F9", "F0"), list("abc"), features)
+    assert task.order(equal, np.linspace(-1, 1, 10).reshape(10, 1))[0].tolist() == [0, 1, 2]
 
 
-def test_defaults(task):
-    """Each is what Settings takes: the paper's largest mu, and small steps from weights that are good already."""
-    for rule, perturb, step in COMBINATIONS:
-        h, mu = task.defaults(rule, step, perturb)
-        if rule == "first-order":
-            wanted = 0.01 if step == "adagrad" else 0.001
-        elif step == "adagrad":
-            wanted = 0.1
-        else:
-            wanted = {"two-point": 1e-4, "symmetric": 1e-4}.get(rule, 1e-5)
-        assert (h, mu) == (wanted, 0.01)
-        assert Settings(rule, perturb, h, mu if perturb else None, step).h == wanted
-    assert task.defaults("supervised", "constant", None) == task.defaults("supervised", "adagrad", None) == (0.01, 0.01)
+# ---- what it does not take ----
 
 
-# ---- a step on one list, in plain NumPy ----
+def nbest(i, names):
+    return NBestList(i, i + 1, tuple(names), ["x"], np.ones((1, len(names)), np.float32))
 
 
-def list_features(store, x):
-    return store.features[store.list(x)].astype(float)
+def test_lists_are_held_back_until_one_has_a_known_feature(task):
+    lists = [nbest(0, []), nbest(1, ["X"]), nbest(2, ["X", "F3"]), nbest(3, ["X", "F3"])]
+    assert [each.id for each in task.known("here", lists)] == [0, 1, 2, 3]
+    read = iter(nbest(i, ["X"]) for i in range(5000))
+    with pytest.raises(SparsezoError, match=r"^here: its lists have X, none of"):
+        next(task.known("here", read))
+    assert 1000 <= next(read).id < 2000  # not all of a long file is kept in memory
+    with pytest.raises(SparsezoError, match=r"^here: its lists have no features, none of"):
+        next(task.known("here", [nbest(0, [])]))
 
 
-@pytest.mark.parametrize("perturb", ["all", "active", "score"])
-@pytest.mark.parametrize("rule", ZEROTH)
-def test_outputs_are_the_best_candidates_where_the_step_goes(store, task, rule, perturb):
-    """u is what the step then moves by; lists with fewer candidates than features, and with more."""
-    problem, w = task.problem(store), task.initial_weights()[:, 0]
-    differ = 0
-    for seed in range(4):
-        for x in (0, 2, 3, 4, 5):
-            learner = start(task, problem, rule=rule, perturb=perturb, h=1.0, mu=0.5, seed=seed)
-            if rule == "baseline":
-                learner.tell(learner.ask(1), 1.0)
-            proposal = learner.ask(x)
-            before = learner.weights()[:, 0].copy()
-            c = learner.tell(proposal, 0.0 if rule == "baseline" else (0.0, 1.0)).c
-            u = (learner.weights()[:, 0] - before) / c
-            C = list_features(store, x)
-            assert proposal.candidate.tolist() == [np.argmax(C @ (w + 0.5 * u))]
-            if rule == "baseline":
-                assert proposal.incumbent is None
-            else:
-                assert proposal.incumbent.tolist() == [np.argmax(C @ (w - 0.5 * u if rule == "symmetric" else w))]
-            differ += np.argmax(C @ w) != proposal.candidate[0]
-    assert differ > 5
+CRAFTED = [
+    ({"names": ["A", "A"]}, np.zeros(2)),
+    ({"names": ["A", 1]}, np.zeros(2)),
+    ({"names": "AB"}, np.zeros(2)),
+    ({"names": []}, np.zeros(0)),
+    ({"names": ["A", "B"]}, np.zeros(3)),
+    ({"names": ["A", "B"]}, np.zeros((2, 1))),
+    ({"names": ["A", "B"]}, np.array([0, np.nan])),
+    ({"names": ["A", "B"]}, np.zeros(2, complex)),
+    ({"names": ["A", "B"]}, np.array(["0", "1"])),
+    ({}, np.zeros(2)),
+]
 
 
-def test_a_first_order_step_is_the_gradient_of_log_p(store, task):
-    """d log p(y) / dw = C' (onehot(y) - p)."""
-    problem, w = task.problem(store), task.initial_weights()[:, 0]
-    learner = start(task, problem, rule="first-order", perturb=None, mu=None, h=0.5)
-    for x in (3, 0, 1):
-        proposal = learner.ask(x)
-        C = list_features(store, x)
-        p = np.exp(C @ w - np.max(C @ w))
-        p /= p.sum()
-        learner.tell(proposal, 0.25)
-        w = w - 0.125 * C.T @ (np.eye(len(C))[proposal.candidate[0]] - p)
-        np.testing.assert_allclose(learner.weights()[:, 0], w, atol=1e-6)
-    assert proposal.incumbent is None
+@pytest.mark.parametrize(("settings", "init"), CRAFTED)
+def test_a_model_that_was_made_up(settings, init):
+    with pytest.raises((ValueError, TypeError, KeyError)):
+        Reranking.from_arrays(settings, {"init": init})
 
 
-def test_predict_refuses_scores_that_are_not_finite(store, task):
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf, 1e308])
+def test_an_order_by_scores_that_are_not_finite_is_refused(task, bad):
+    """Also where the list at hand does not have the feature, unless only its scores would overflow."""
     W = task.initial_weights()
-    W[9] = np.inf  # Late: no earlier list has it
-    with pytest.raises(SparsezoError, match="scores that are not finite"):
-        predict(task.problem(store, learn=False), W)
+    W[9] = bad
+    with pytest.raises(DivergedError, match="scores that are not finite"):
+        task.order(NBestList(0, 1, ("F0", "Late"), ["x"], np.array([[1, 1e10]], np.float32)), W)
+    if bad != 1e308:
+        with pytest.raises(DivergedError, match="scores that are not finite"):
+            task.order(nbest(0, ["F0"]), W)
+    with pytest.raises(UsageError, match="3 weights for 10 features; give one for each"):
+        task.order(nbest(0, ["F0"]), np.zeros(3))
 
 
-@pytest.mark.data
-def test_real_lists(real_data, tmp_path):
-    """The decoder's own weights choose what the data's notes say, and a short run at the defaults adapts others."""
-    smt = real_data / "smt"
-    store = import_nbest(smt / "ep-dev.nbest.xz", store_dir=tmp_path)
-    task = Reranking.fit(store, read_weights(smt / "weights.out-of-domain"))
-    problem, gold = task.problem(store), task.gold(store)
-    y = predict(problem, task.initial_weights())
-    result = task.scores(store, y)
-    assert (round(result.value, 4), round(result.report["length_ratio"], 3)) == (0.2962, 0.990)
-    assert task.quality(problem, gold, y) == pytest.approx(result.value, abs=1e-12)
-    assert problem.n_score.max() <= 14 < problem.max_rows
-    task = Reranking.fit(store, read_weights(smt / "weights.in-domain"))  # here the other domain's
-    h, mu = task.defaults("two-point", "constant", "score")
-    learner = start(task, problem, h=h, mu=mu)
-
-    def loss():
-        return gold.losses[gold.offsets[:-1] + predict(problem, learner.weights())].mean()
-
-    before = loss()
-    learner.run(gold, 100_000)
-    assert loss() < before - 0.004
+def test_features_without_an_initial_weight_are_named(store, said):
+    Reranking.fit(store, dict.fromkeys(NAMES[:9], 1.0))
+    Reranking.fit(store, {"F1": 1.0})
+    Reranking.fit(store, dict.fromkeys(NAMES, 1.0))
+    Reranking.fit(store)
+    assert said == [
+        f"{store.source}: Late has no initial weight and starts at 0",
+        f"{store.source}: F0, F2, F3, ... have no initial weight and start at 0",
+    ]

@@ -4,45 +4,29 @@ from __future__ import annotations
 
 import gzip
 import tracemalloc
-from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.sparse import csr_array
 
-from sparsezo import notes
 from sparsezo.errors import DataError, UsageError
-from sparsezo.storage import limits
-from sparsezo.tasks.text import svmlight as svmlight_module
-from sparsezo.tasks.text.documents import detect_format, read_documents
-from sparsezo.tasks.text.svmlight import Vectors, parse_line, read_svmlight, write_svmlight
-from sparsezo.tasks.text.tables import Columns
+from sparsezo.storage import files, limits
+from sparsezo.tasks.text.io.documents import detect_format, read_documents
+from sparsezo.tasks.text.io.svmlight import MAX_INDEX, read_svmlight, write_svmlight
+from sparsezo.tasks.text.io.tables import Columns
 
 SVMLIGHT = "# made by hand\n1 1:0.5 3:-2e-1 # first\n\n-1\t7:1 2:.5 4:0\r\n"
-
-
-def put(folder: Path, name: str, text: str | bytes) -> Path:
-    path = folder / name
-    content = text.encode() if isinstance(text, str) else text
-    path.write_bytes(gzip.compress(content) if path.suffix == ".gz" else content)
-    return path
 
 
 def detected(text: str) -> str:
     return detect_format("a", text.encode(), Columns())
 
 
-@pytest.fixture
-def said(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    told: list[str] = []
-    monkeypatch.setattr(notes, "_sayer", told.append)
-    return told
-
-
-def test_svmlight(tmp_path: Path) -> None:
-    path = put(tmp_path, "a.dat.gz", "\ufeff" + SVMLIGHT)
-    documents = read_documents([path, put(tmp_path, "b.dat", "2 1:1")])
+def test_svmlight(put):
+    path = put("a.dat.gz", "\ufeff" + SVMLIGHT)
+    documents = read_documents([path, put("b.dat", "2 1:1")])
     assert detected("\ufeff" + SVMLIGHT) == "svmlight"
     assert documents.kind == "vectors"
     assert documents.labels == ["1", "-1", "2"]
@@ -51,7 +35,7 @@ def test_svmlight(tmp_path: Path) -> None:
     assert vectors is not None
     assert vectors.indptr.tolist() == [0, 2, 4, 5]
     assert vectors.indices.tolist() == [1, 3, 2, 7, 1]  # as they are written; a value of zero is not there
-    assert vectors.values.tolist() == np.array([0.5, -0.2, 0.5, 1, 1], np.float32).tolist()
+    assert vectors.data.tolist() == np.array([0.5, -0.2, 0.5, 1, 1], np.float32).tolist()
     assert vectors.indices.dtype == np.int32
     last = documents.take([2, 0]).vectors
     assert last is not None
@@ -85,84 +69,42 @@ def test_svmlight(tmp_path: Path) -> None:
         (f"1 1:{'9' * 5000}", f"value {'9' * 40}... of index 1 is too large for float32"),
     ],
 )
-def test_bad_svmlight(tmp_path: Path, line: str, what: str) -> None:
-    path = put(tmp_path, "a.dat", f"1 1:1\n2 2:1 # fine\n{line}\n1 1:1\n")
+def test_bad_svmlight(put, line, what):
+    path = put("a.dat", f"1 1:1\n2 2:1 # fine\n{line}\n1 1:1\n")
     assert detected(path.read_text()) == "svmlight"
     with pytest.raises(DataError) as caught:
         read_documents(path)
     assert str(caught.value).startswith(f"{path}:3: {what}")
 
 
-def test_detection_sees_svmlight_even_when_its_only_line_is_wrong() -> None:
+def test_detection_sees_svmlight_even_when_its_only_line_is_wrong():
     for line in ("1 0:0.5", "1,2 3:0.5", "3:0.5 4:1", "1 3:nan", "1 1:0.5 2", "1 qid:7 3:1"):
         assert detected(line) == "svmlight"
     assert detected("rec\t12:30\nrec\tat noon\nsci\tat 12:30\n") == "tsv"
 
 
-def test_empty_vectors_and_labels_that_are_not_text(tmp_path: Path) -> None:
-    path = put(tmp_path, "a.dat", "1 1:1\n2\n1 4:0\n")
+def test_empty_vectors_and_labels_that_are_not_text(put):
+    path = put("a.dat", "1 1:1\n2\n1 4:0\n")
     documents = read_documents(path)
     assert documents.vectors is not None
     assert (documents.vectors.indptr.tolist(), documents.labels) == ([0, 1, 1, 1], ["1", "2", "1"])
     with pytest.raises(DataError, match=r"a.dat:2: label '.*' is not UTF-8"):
-        read_documents(put(tmp_path, "a.dat", b"1 1:1\n\xff 1:1\n"))
+        read_documents(put("a.dat", b"1 1:1\n\xff 1:1\n"))
     with pytest.raises(DataError, match=r"a.dat: is empty; an svmlight file"):
-        read_documents(put(tmp_path, "a.dat", "# nothing\n"), "svmlight")
+        read_documents(put("a.dat", "# nothing\n"), "svmlight")
 
 
-def test_lines_are_counted_across_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_lines_are_counted_across_blocks(put, tmp_path, monkeypatch):
     lines = [f"{k % 3} {k + 1}:{k}.25 {k + 9}:1\n" for k in range(100)]
-    whole = read_svmlight(put(tmp_path, "a.dat", "".join(lines)))
-    monkeypatch.setattr(svmlight_module, "_BLOCK", 50)
+    whole = read_svmlight(put("a.dat", "".join(lines)))
+    monkeypatch.setattr(files, "_BLOCK", 50)
     parts = read_svmlight(tmp_path / "a.dat")
-    for name in ("indptr", "indices", "values"):
+    for name in ("indptr", "indices", "data"):
         np.testing.assert_array_equal(getattr(whole.vectors, name), getattr(parts.vectors, name))
     assert (whole.labels, whole.lines.tolist()) == (parts.labels, parts.lines.tolist())
-    path = put(tmp_path, "b.dat", "".join([*lines, "1 -2:1\n"]))
+    path = put("b.dat", "".join([*lines, "1 -2:1\n"]))
     with pytest.raises(DataError, match=r"b.dat:101: index -2"):
         read_svmlight(path)
-
-
-def test_the_plain_parser() -> None:
-    assert parse_line(b"-1 7:1 2:.5 4:0 # c\r\n") == (b"-1", [(2, 0.5), (7, 1.0)])
-    assert parse_line(b"-1 qid:7 0:1 0002:3") == (b"-1", [(0, 1.0), (2, 3.0)])
-    assert parse_line(b" # nothing\n") is None
-    with pytest.raises(ValueError, match="index 3 is there twice"):
-        parse_line(b"1 3:1 3:1")
-
-
-FIELD = st.one_of(
-    st.from_regex(r"[0-9]{1,3}:[+-]?([0-9]{1,4}\.?[0-9]{0,9}|\.[0-9]{1,9})([eE][+-]?[0-9]{1,2})?", fullmatch=True),
-    st.sampled_from(["#", "# 1:2", "3:nan", "0:1", "x", "1:", ":1", "2:1#", "\t", "\r", "1:1e400", "1:1e-400"]),
-    st.sampled_from(["qid:1", "qid:12#", "qid:", "qid:1:2", "qi", "999999999999999999:1", "00000000000000000000007:1"]),
-)
-LINE = st.builds(
-    lambda label, fields: " ".join([label, *fields]), st.sampled_from(["1", "-1", "", "a,b", "é"]), st.lists(FIELD)
-)
-
-
-@settings(max_examples=300, deadline=None)
-@given(line=LINE)
-def test_compiled_parser_is_the_plain_one(tmp_path_factory: pytest.TempPathFactory, line: str) -> None:
-    path = tmp_path_factory.getbasetemp() / "twin.dat"
-    path.write_bytes(b"7 1:1\n" + line.encode())
-    plain, message = None, ""
-    try:
-        plain = parse_line(line.encode())
-    except ValueError as error:
-        message = str(error)
-    if message:
-        with pytest.raises(DataError) as caught:
-            read_svmlight(path)
-        assert str(caught.value) == f"{path}:2: {message}"
-        return
-    file = read_svmlight(path)
-    assert len(file.labels) == (1 if plain is None else 2)
-    if plain is not None:
-        assert file.labels[1] == plain[0].decode()
-        assert file.vectors.indices[1:].tolist() == [index for index, _ in plain[1]]
-        expected = np.array([value for _, value in plain[1]], np.float32)
-        np.testing.assert_allclose(file.vectors.values[1:], expected, rtol=1.2e-7)
 
 
 ROW = st.dictionaries(
@@ -174,59 +116,55 @@ ROW = st.dictionaries(
 
 @settings(max_examples=200, deadline=None)
 @given(rows=st.lists(ROW, min_size=1, max_size=6), ending=st.sampled_from(["", ".gz", ".xz"]))
-def test_writing_and_reading_give_the_same_vectors(
-    tmp_path_factory: pytest.TempPathFactory, rows: list[dict[int, float]], ending: str
-) -> None:
+def test_writing_and_reading_give_the_same_vectors(tmp_path_factory, rows, ending):
     path = tmp_path_factory.getbasetemp() / f"round.dat{ending}"
     pairs = [sorted(row.items()) for row in rows]
-    vectors = Vectors(
-        np.cumsum([0, *map(len, pairs)]),
-        np.array([index for row in pairs for index, _ in row], np.int64),
-        np.array([value for row in pairs for _, value in row], np.float32),
-    )
+    indices = np.array([index for row in pairs for index, _ in row], np.int64)
+    values = np.array([value for row in pairs for _, value in row], np.float32)
+    vectors = csr_array((values, indices, np.cumsum([0, *map(len, pairs)])), (len(rows), MAX_INDEX + 1))
     labels = ["é" if k % 2 else "+1" for k in range(len(rows))]
-    write_svmlight(path, vectors, labels, rows=2)
+    write_svmlight(path, vectors, labels)
     file = read_svmlight(path)
     assert file.labels == labels
     np.testing.assert_array_equal(file.vectors.indptr, vectors.indptr)
     np.testing.assert_array_equal(file.vectors.indices, vectors.indices)
-    np.testing.assert_array_equal(file.vectors.values, vectors.values)
+    np.testing.assert_array_equal(file.vectors.data, vectors.data)
 
 
-def test_scikit_learn_reads_what_is_written(tmp_path: Path) -> None:
+def test_scikit_learn_reads_what_is_written(tmp_path):
     datasets = pytest.importorskip("sklearn.datasets")
     rng = np.random.default_rng(3)
     values = (rng.normal(size=3000) * 10.0 ** rng.integers(-30, 30, 3000)).astype(np.float32)
     indices = np.tile(np.arange(1, 901, 3, dtype=np.int32), 10)
-    write_svmlight(tmp_path / "a.dat", Vectors(np.arange(0, 3001, 300), indices, values), ["1", "2"] * 5)
+    write_svmlight(tmp_path / "a.dat", csr_array((values, indices, np.arange(0, 3001, 300))), ["1", "2"] * 5)
     X, y = datasets.load_svmlight_file(str(tmp_path / "a.dat"), dtype=np.float32, zero_based=False)
     assert y.tolist() == [1, 2] * 5
     np.testing.assert_array_equal(X.indices, indices - 1)
     np.testing.assert_array_equal(X.data, values)
 
 
-def test_what_cannot_be_written(tmp_path: Path) -> None:
-    vectors = Vectors(np.array([0, 1]), np.array([0], np.int32), np.array([1], np.float32))
+def test_what_cannot_be_written(tmp_path):
+    vectors = csr_array(np.ones((1, 1), np.float32))
     with pytest.raises(UsageError, match=r"label 'a b' cannot stand in an svmlight file"):
         write_svmlight(tmp_path / "a.dat", vectors, ["a b"])
     with pytest.raises(UsageError, match=r"2 labels for 1 documents"):
         write_svmlight(tmp_path / "a.dat", vectors, ["a", "b"])
     with pytest.raises(UsageError, match=r"not finite"):
-        write_svmlight(tmp_path / "a.dat", Vectors(vectors.indptr, vectors.indices, vectors.values * np.inf), ["a"])
+        write_svmlight(tmp_path / "a.dat", vectors * np.inf, ["a"])
     assert list(tmp_path.iterdir()) == []
 
 
-def test_qid_is_passed_over_and_said_once_for_a_file(tmp_path: Path, said: list[str]) -> None:
+def test_qid_is_passed_over_and_said_once_for_a_file(put, said):
     """LETOR's and SVM-rank's files have it after the label."""
-    path = put(tmp_path, "a.dat", "2 qid:10 1:0.5 3:1\n1 qid:10 # nothing\n1\tqid:0011\t2:1\r\n1 2:1\n")
+    path = put("a.dat", "2 qid:10 1:0.5 3:1\n1 qid:10 # nothing\n1\tqid:0011\t2:1\r\n1 2:1\n")
     vectors = read_documents(path).vectors
     assert vectors is not None
     assert (vectors.indptr.tolist(), vectors.indices.tolist()) == ([0, 2, 2, 3, 4], [1, 3, 2, 2])
     assert said == [f"{path}: qid: of 3 documents is passed over; each document is classified by itself"]
 
 
-def test_huge_indices_cost_what_small_ones_do(tmp_path: Path) -> None:
-    path = put(tmp_path, "a.dat", "1 1000000000:1 999999999999999999:2\n2 3:1\n")
+def test_huge_indices_cost_what_small_ones_do(put):
+    path = put("a.dat", "1 1000000000:1 999999999999999999:2\n2 3:1\n")
     tracemalloc.start()
     vectors = read_svmlight(path).vectors
     peak = tracemalloc.get_traced_memory()[1]
@@ -235,15 +173,12 @@ def test_huge_indices_cost_what_small_ones_do(tmp_path: Path) -> None:
     assert peak < 50 << 20  # a block of the file, and no table of a billion
 
 
-def test_a_line_without_an_end_is_refused_before_it_fills_memory(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_line_without_an_end_is_refused_before_it_fills_memory(tmp_path):
     path = tmp_path / "a.dat.gz"
     with gzip.open(path, "wb", compresslevel=1) as stream:
         stream.write(b"1 1:1\n")
         for _ in range(40):
             stream.write(b"1" * (1 << 20))
-    monkeypatch.setattr(svmlight_module, "_BLOCK", 1 << 19)
     for format in (None, "svmlight"):
         with pytest.raises(DataError, match=r"a.dat.gz:2: a line of more than 16 MB: is this a text file\?"):
             read_documents(path, format)

@@ -9,19 +9,16 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from sparsezo import extras, notes
+from sparsezo import messages
 from sparsezo.errors import DataError, UsageError
-from sparsezo.learner import Learner, predict
+from sparsezo.learner import predict
 from sparsezo.model import Model, load_model
-from sparsezo.settings import Settings
 from sparsezo.tasks.loading import Files
-from sparsezo.tasks.registry import kind
-from sparsezo.tasks.text import vectors as vectors_module
-from sparsezo.tasks.text.documents import read_documents
+from sparsezo.tasks.registry import task_spec
+from sparsezo.tasks.text.features import word_vectors as vectors_module
+from sparsezo.tasks.text.features.word_vectors import RARE, SCALE, WithVectors
+from sparsezo.tasks.text.io.documents import read_documents
 from sparsezo.tasks.text.task import TextClassification
-from sparsezo.tasks.text.vectors import RARE, SCALE, WithVectors
-from sparsezo.tasks.text.word_vectors import read_vectors
-from sparsezo.warm_start import joined
 
 TABLE = "orbit 1 0 0.5\nmoon 0.75 0.25 0.5\nlaw -1 0.5 0.5\ncourt -0.75 -0.5 0.5\nthe 0.125 0.125 0.5\n"
 TRAIN = "sci\tThe orbit of the moon\ntalk\tThe law, the court!\nsci\tmoon moon xx\ntalk\tzz yy\nsci\torbit\n"
@@ -126,29 +123,12 @@ def test_names_of_columns(files):
     assert not set(other.feature_names()[-3:]) & set(names[-3:])  # other vectors are other features
 
 
-def test_to_start_from_a_model(files):
-    task, _ = fitted(files)
-    W = np.arange(task.n_features * 2, dtype=np.float32).reshape(-1, 2)
-    plain, _ = TextClassification.fit(read_documents(files / "train.tsv"))
-    start = joined(Model(task, W, {}, {}), plain)
-    np.testing.assert_array_equal(start.W, W[:-3])
-    np.testing.assert_array_equal(joined(Model(plain, start.W, {}, {}), task).W[-3:], 0)
-    np.testing.assert_array_equal(joined(Model(task, W, {}, {}), task).W, W)
-
-
-def test_vectors_that_are_read_already(files):
-    given = read_vectors(str(files / "v.txt"), True, ())
-    _, train = TextClassification.fit(read_documents(files / "train.tsv"), vectors=given)
-    _, expected = fitted(files)
-    assert (train.matrix != expected.matrix).nnz == 0
-
-
 # Who gets them
 
 
 def loaded(files, train="train.tsv", **options):
-    with notes.gathered() as said:
-        found = kind("text").load(Files((str(files / train),), None, None, options))
+    with messages.gathered() as said:
+        found = task_spec("text").load(Files((str(files / train),), None, None, options))
     return found, [each for each in said if "vectors" in each]
 
 
@@ -164,7 +144,7 @@ def test_labelled_documents_have_none_by_default(files):
 
 
 def test_documents_that_people_are_asked_about_have_them(files):
-    assert kind("text").serve_defaults == {"vectors": "auto"}
+    assert (task_spec("text").serve_defaults, task_spec("text").asks[0]) == ({"vectors": "auto"}, "label")
     found, said = loaded(files, "raw.txt", classes="sci,talk", vectors="auto")
     assert with_vectors(found)
     assert len(said) == 1
@@ -175,12 +155,12 @@ def test_documents_that_people_are_asked_about_have_them(files):
 
 
 def test_where_it_is_not_installed(files, monkeypatch):
-    monkeypatch.setattr(vectors_module, "installed", lambda: False)
+    monkeypatch.setattr(vectors_module, "find_spec", lambda name: None)
     found, said = loaded(files, "raw.txt", classes="sci,talk", vectors="auto")
     assert not with_vectors(found)
     assert len(said) == 1
     assert "pip install wordllama" in said[0]
-    monkeypatch.setattr(extras, "find_spec", lambda name: None)
+    monkeypatch.setattr("sparsezo.errors.find_spec", lambda name: None if name == "wordllama" else name)
     with pytest.raises(UsageError, match="pip install wordllama"):
         loaded(files, vectors="wordllama")
 
@@ -209,24 +189,8 @@ def test_vectors_of_other_words(files):
 def test_a_stream_has_none(files):
     options = {"hash_bits": 10, "vectors": "wordllama"}
     with pytest.raises(UsageError, match=r"`vectors` wordllama: a `stream` has columns of words alone"):
-        kind("text").stream(Files((str(files / "train.tsv"),), None, None, options), 2)
-    kind("text").stream(Files((str(files / "train.tsv"),), None, None, options | {"vectors": "none"}), 2)
-
-
-def test_serve_asks_for_classes_and_has_vectors_by_default(program):
-    code, out, _ = program("serve", "text", "--help")
-    shown = " ".join(out.split())
-    assert code == 0
-    assert kind("text").asks[0] == "label"
-    assert "wordllama|auto|none|FILE" in shown
-    assert kind("text").serve_defaults == {"vectors": "auto"}
-
-
-def test_not_fitted():
-    from sparsezo.tasks.text.tfidf import TextVectoriser
-
-    with pytest.raises(UsageError, match="not fitted"):
-        _ = WithVectors(TextVectoriser(), "wordllama").n_features
+        task_spec("text").stream(Files((str(files / "train.tsv"),), None, None, options), 2)
+    task_spec("text").stream(Files((str(files / "train.tsv"),), None, None, options | {"vectors": "none"}), 2)
 
 
 # What a saved one may claim
@@ -240,9 +204,11 @@ def test_arrays_that_cannot_be(files):
     for wrong in (
         {"vectors.weights": weights[:-1]},
         {"vectors.weights": weights * 0},
+        {"vectors.weights": weights + np.float32(1e30)},
         {"vectors.weights": weights.astype(np.float64)},
         {"vectors.centre": centre * np.float32(np.nan)},
         {"vectors.centre": centre[:-1]},
+        {"vectors.centre": centre + np.float32(3e38)},
         {"vectors.table": arrays["vectors.table"][:, :-1]},
     ):
         with pytest.raises(ValueError):
@@ -254,27 +220,3 @@ def test_arrays_that_cannot_be(files):
 
 
 # What they are for
-
-
-@pytest.mark.data
-def test_newsgroups_from_few_answers(real_data):
-    """As serve asks and learns, three seeds: at least 0.80, 0.85 and 0.885, and nothing to pay for it later."""
-    folder = real_data / "text"
-    train, test = (read_documents(folder / f"20news4.{part}.tsv.gz") for part in ("train", "test"))
-    found = {}
-    for vectors in ("none", "wordllama"):
-        task, data = TextClassification.fit(train, vectors=vectors)
-        unseen = task.problem(task.seen(test), learn=False)
-        gold, right = task.gold(data), task.gold(test).labels
-        runs = []
-        for seed in (1, 2, 3):
-            values = {"rule": "label", "rater_error": "0.05", "rehearse": 0, "seed": seed}
-            learner = Learner(task.problem(data, asks=True), Settings.complete(values, task.defaults, "adagrad"))
-            runs.append([])
-            for answers in (100, 300, 1000, 3000, 10_000):
-                learner.run(gold, answers=answers)
-                runs[-1].append(np.mean(predict(unseen, learner.weights()) == right))
-        found[vectors] = np.mean(runs, axis=0)
-    assert (found["wordllama"][:3] > [0.785, 0.85, 0.895]).all(), found
-    assert (found["wordllama"][:3] > found["none"][:3] + np.array([0.04, 0.015, 0.002])).all(), found
-    assert (found["wordllama"][3:] > found["none"][3:] - 0.005).all(), found

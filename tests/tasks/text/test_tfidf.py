@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 import json
-import sys
+from collections import Counter
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.sparse import csr_array
 
-from sparsezo import notes
 from sparsezo.errors import DataError, UsageError
-from sparsezo.tasks.text.documents import Documents, read_documents
-from sparsezo.tasks.text.svmlight import Vectors
+from sparsezo.tasks.text.features import tfidf
+from sparsezo.tasks.text.features.tfidf import TextVectoriser, columns_of, kept_indices
+from sparsezo.tasks.text.io.documents import Documents
 from sparsezo.tasks.text.task import TextClassification
-from sparsezo.tasks.text.tfidf import TextVectoriser
 
 sklearn_text = pytest.importorskip("sklearn.feature_extraction.text")
 TRAIN = ["The puck, the goal and a puck", "A cell in Space", "the goal of a cell; the END", "Ünïcode puck"]
@@ -31,12 +30,9 @@ def words(texts: list[str], tokenised: bool = False) -> Documents:
 
 
 def vectors(rows: list[dict[int, float]]) -> Documents:
-    held = Vectors(
-        np.cumsum([0, *map(len, rows)]),
-        np.array([index for row in rows for index in sorted(row)], np.int64),
-        np.array([row[index] for row in rows for index in sorted(row)], np.float32),
-    )
-    n = len(rows)
+    n, indices = len(rows), [index for row in rows for index in sorted(row)]
+    values = np.array([row[index] for row in rows for index in sorted(row)], np.float32)
+    held = csr_array((values, indices, np.cumsum([0, *map(len, rows)])), (n, max(indices, default=0) + 1))
     return Documents(("a.dat",), np.zeros(n, np.int32), np.arange(1, n + 1), None, vectors=held)
 
 
@@ -71,30 +67,6 @@ def test_text_is_scikit_learns_tfidf(options: dict[str, Any], theirs: dict[str, 
         assert_same(one.transform(words(TEST)), reference.transform(TEST))
         assert one.settings == vectoriser.settings
     assert np.diff(vectoriser.transform(words(TEST)).indptr)[1] == 0  # no word shared with train: zeros
-
-
-@pytest.mark.parametrize("sublinear_tf", [True, False])
-def test_a_weight_is_its_formula(sublinear_tf: bool) -> None:
-    """(1 + ln tf) or tf, times idf = 1 + ln((1 + documents) / (1 + documents with the word)), scaled to length 1."""
-    texts = ["aa aa aa bb", "bb cc cc", "bb dd"]
-    vectoriser = TextVectoriser(sublinear_tf=sublinear_tf)
-    X = vectoriser.fit_transform(words(texts)).toarray()
-    assert vectoriser.vocabulary == ["aa", "bb", "cc", "dd"]
-    counts = np.array([[3, 1, 0, 0], [0, 1, 2, 0], [0, 1, 0, 1]], float)
-    tf = np.where(counts > 0, 1 + np.log(np.maximum(counts, 1)), 0) if sublinear_tf else counts
-    idf = 1 + np.log((1 + 3) / (1 + np.array([1, 3, 1, 1])))
-    expected = tf * idf
-    expected /= np.sqrt((expected**2).sum(axis=1, keepdims=True))
-    np.testing.assert_allclose(X, expected, rtol=1e-6)
-    np.testing.assert_allclose(vectoriser.to_arrays()["idf"], idf, rtol=1e-6)
-
-
-def test_a_word_of_as_many_documents_as_the_smallest_count_is_kept() -> None:
-    texts = ["aa aa bb", "aa cc", "aa bb dd dd"]
-    assert [TextVectoriser(min_count=count).fit_transform(words(texts)).shape[1] for count in (1, 2, 3)] == [4, 2, 1]
-    vectoriser = TextVectoriser(min_count=2)
-    vectoriser.fit_transform(words(texts))
-    assert vectoriser.vocabulary == ["aa", "bb"]  # documents are counted: dd is in one, though twice
 
 
 def test_the_task_passes_its_options_on() -> None:
@@ -147,10 +119,8 @@ def test_an_older_model_of_vectors_is_read() -> None:
     np.testing.assert_array_equal(restored(old).to_arrays()["seen"], arrays["seen"])
 
 
-def test_files_that_count_from_0(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_files_that_count_from_0(said: list[str]) -> None:
     """An index is a name, so nothing moves; what looks like two ways of counting is said."""
-    said: list[str] = []
-    monkeypatch.setattr(notes, "_sayer", said.append)
     vectoriser = TextVectoriser()
     vectoriser.fit_transform(vectors([{0: 1.0, 2: 1.0}, {1: 1.0}]))
     assert said.pop() == "a.dat: has an index 0, so features are counted from 0, not from 1"
@@ -164,17 +134,6 @@ def test_files_that_count_from_0(monkeypatch: pytest.MonkeyPatch) -> None:
         "a.dat: has an index 0, which the training documents do not have; are its features counted from 0, "
         "and theirs from 1?"
     ]
-
-
-WORDS = st.lists(st.text("abßé' _1", max_size=12), min_size=1, max_size=6)
-
-
-@settings(max_examples=60, deadline=None)
-@given(train=WORDS, test=WORDS)
-def test_saving_changes_nothing(train: list[str], test: list[str]) -> None:
-    vectoriser = TextVectoriser()
-    vectoriser.fit_transform(words([text + " word" for text in train]))
-    assert_same(restored(vectoriser).transform(words(test)), vectoriser.transform(words(test)))
 
 
 def test_documents_without_words() -> None:
@@ -218,21 +177,18 @@ def test_wrong_calls() -> None:
         lines.to_arrays()
 
 
-def test_without_scikit_learn(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "sklearn.feature_extraction.text", None)
-    with pytest.raises(UsageError, match=r"needs scikit-learn; install it with: pip install scipy scikit-learn"):
-        TextVectoriser().fit_transform(words(TRAIN))
-    monkeypatch.setitem(sys.modules, "scipy.sparse", None)
-    with pytest.raises(UsageError, match=r"pip install scipy scikit-learn"):
-        TextVectoriser().fit_transform(vectors([{0: 1.0}]))
+INDICES = st.lists(st.one_of(st.integers(0, 12), st.sampled_from([10**9, 2**40, 10**18 - 1])), max_size=40)
 
 
-@pytest.mark.data
-def test_twenty_newsgroups_has_93k_words(real_data: Path) -> None:
-    folder = real_data / "text"
-    vectoriser = TextVectoriser()
-    X = vectoriser.fit_transform(read_documents(folder / "20news4.train.tsv.gz"))
-    assert X.shape == (9650, 93371)
-    np.testing.assert_allclose(X.multiply(X).sum(axis=1), 1, rtol=1e-5)
-    test = read_documents(folder / "20news4.test.tsv.gz").take(slice(0, 500))
-    assert_same(restored(vectoriser).transform(test), vectoriser.transform(test))
+@pytest.mark.parametrize("small", [0, 1 << 22])
+@settings(max_examples=100, deadline=None)
+@given(train=INDICES, test=INDICES, least=st.integers(1, 3))
+def test_indices_are_kept_as_a_dictionary_would(small: int, train: list[int], test: list[int], least: int) -> None:
+    """Small ones by a table, huge ones by sorting."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(tfidf, "_SMALL", small)
+        features = kept_indices(np.array(train, np.int64), least)
+        assert features.tolist() == sorted(index for index, n in Counter(train).items() if n >= least)
+        place = {index: column for column, index in enumerate(features.tolist())}
+        columns = columns_of(np.array(test, np.int64), features)
+        assert (columns.tolist(), columns.dtype) == ([place.get(index, -1) for index in test], np.int32)

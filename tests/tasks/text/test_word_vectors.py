@@ -10,12 +10,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from sparsezo.errors import DataError, NotInstalledError
-from sparsezo.tasks.text import word_vectors
-from sparsezo.tasks.text.word_vectors import WordVectors, read_tensor, read_vectors, wordllama
+from sparsezo.errors import DataError
+from sparsezo.tasks.text.features import word_vectors
+from sparsezo.tasks.text.features.word_vectors import WordVectors, read_tensor, read_vectors, wordllama
 
 FOLDER = Path(find_spec("wordllama").submodule_search_locations[0])
 WEIGHTS = FOLDER / "weights/l2_supercat_256.safetensors"
@@ -41,21 +39,6 @@ def test_the_means_that_its_own_library_has():
     assert words.table.shape == (32_000, 256)
     assert words.source.startswith("wordllama 0.")
     assert 17 < words.megabytes < 18
-
-
-def test_saved_and_read_again():
-    words = wordllama()
-    again = WordVectors.from_arrays(words.to_arrays(), words.source)
-    assert again.known_by == words.known_by
-    assert (again.counts(TEXTS, str.split) != words.counts(TEXTS, str.split)).nnz == 0
-
-
-def test_not_installed(monkeypatch):
-    from sparsezo import extras
-
-    monkeypatch.setattr(extras, "find_spec", lambda name: None)
-    with pytest.raises(NotInstalledError, match=r"wordllama.*pip install wordllama"):
-        wordllama()
 
 
 def test_a_package_without_its_files(monkeypatch, tmp_path):
@@ -157,26 +140,6 @@ def test_nothing_but_zeros(tmp_path):
 def test_files_with_mistakes(tmp_path, text, message):
     with pytest.raises(DataError, match=message):
         read_vectors(written(tmp_path, text), False, ())
-
-
-def test_no_such_file(tmp_path):
-    with pytest.raises(DataError, match="no such file"):
-        read_vectors(str(tmp_path / "no.txt"), False, ())
-
-
-WORD = st.text(st.characters(exclude_categories=["Cs", "Cc", "Z"]), min_size=1, max_size=6).filter(str.strip)
-
-
-@given(st.dictionaries(WORD, st.tuples(*[st.floats(-8, 8, width=16)] * 3), min_size=1, max_size=8), st.booleans())
-def test_whatever_the_words_are(tmp_path_factory, table, header):
-    lines = [f"{word} {' '.join(map(str, row))}" for word, row in table.items()]
-    first = [f"{len(table)} 3"] if header else []
-    path = written(tmp_path_factory.mktemp("x"), "\n".join([*first, *lines]))
-    found = read_vectors(path, False, ())
-    assert list(found.names) == list(table)
-    largest = np.abs(list(table.values())).max()
-    scale = 1 if largest == 0 else 2.0 ** (4 - np.frexp(largest)[1])
-    np.testing.assert_array_equal(found.table, (np.array(list(table.values())) * scale).astype(np.float16))
 
 
 def test_arrays_that_cannot_be(tmp_path):

@@ -1,4 +1,4 @@
-"""Dense inputs with few columns and many rows: n-best lists, S = C W with C candidates x features (DESIGN 1 and 2.1).
+"""Dense inputs with few columns and many rows: n-best lists, S = C W with C candidates x features (design 1 and 2.1).
 
 R > M here, so u itself is drawn, all M of it: Z holds u, and V = C u is computed beside S = C W in one pass over C.
 A feature is active in a list where some candidate has it other than 0. V does not see the others: ACTIVE leaves their
@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sparsezo import bounds
+from sparsezo import validation
 from sparsezo.kernels import protocol
 from sparsezo.kernels.adagrad import adagrad
 from sparsezo.kernels.jit import allocating_kernel, kernel
@@ -53,10 +53,10 @@ class DenseInputs(NamedTuple):
     def check(self, problem: Any) -> None:
         """``dense_inputs`` has looked at the arrays; whether the problem has room for them."""
         M = self.features.shape[1]
-        bounds.offsets("offsets", self.offsets, n=len(problem), end=len(self.features))
-        bounds.at_least("n_features", problem.n_features, M)
-        bounds.at_least("max_rows", problem.max_rows, int(np.diff(self.offsets).max(initial=0)))
-        bounds.at_least("max_columns", problem.max_columns, M)
+        validation.offsets("offsets", self.offsets, n=len(problem), end=len(self.features))
+        validation.at_least("n_features", problem.n_features, M)
+        validation.at_least("max_rows", problem.max_rows, int(np.diff(self.offsets).max(initial=0)))
+        validation.at_least("max_columns", problem.max_columns, M)
 
 
 # ---- S = C W: eight rows at a time ----
@@ -129,12 +129,6 @@ def _scores_with(inputs: Any, x: Any, W: Any, Z: Any, S: Any, V: Any) -> None:
         V[j, 0] = in_order(features[first + j], u)
 
 
-@implements(protocol.spread, DenseInputs)
-def _spread(inputs: Any, x: Any, Z: Any, V: Any) -> None:
-    protocol.scores(inputs, x, Z, V)
-
-
-@implements(protocol.prefetch_move, DenseInputs)
 @implements(protocol.prefetch, DenseInputs)
 def _prefetch(inputs: Any, soon: Any, later: Any, W: Any) -> None:
     M = inputs.features.shape[1]
@@ -290,9 +284,9 @@ def dense_inputs(
     ``scaled``: steps along C' D as if every feature had spread 1 within lists.
     """
     features, offsets = read_only(features), np.ascontiguousarray(offsets, np.int64)
-    bounds.array("features", features, "f", (None, None))
-    bounds.offsets("offsets", offsets, end=len(features))
-    bounds.finite("features", features)
+    validation.array("features", features, "f", (None, None))
+    validation.offsets("offsets", offsets, end=len(features))
+    validation.finite("features", features)
     N, M = offsets.size - 1 if learn else 0, features.shape[1]
     ranks, basis, solve = np.zeros(N, np.int64), np.zeros((N, M), np.int32), np.zeros((N, M, M))
     active = np.zeros((N, M), np.bool_)

@@ -1,8 +1,8 @@
 """One input of anybody's: the weights that it shows, and through which directions of theirs the loss sees them.
 
 For ``Optimizer``, where the loss is a black box and no scores are computed: S is the active weights themselves and V
-is u, drawn directly, as where R > M (DESIGN 2.1). Under score the loss reads w through C w alone, and u is projected
-onto the rows of C (DESIGN 2.3): P u = Q Q' u, with Q the orthonormal columns of ``basis``.
+is u, drawn directly, as where R > M (design 2.1). Under score the loss reads w through C w alone, and u is projected
+onto the rows of C (design 2.3): P u = Q Q' u, with Q the orthonormal columns of ``basis``.
 """
 
 from __future__ import annotations
@@ -61,11 +61,6 @@ def _draw(inputs: Any, x: Any, key: Any, step: Any, Z: Any) -> None:
 @implements(protocol.scores_with, OneInput)
 def _scores_with(inputs: Any, x: Any, W: Any, Z: Any, S: Any, V: Any) -> None:
     protocol.scores(inputs, x, W, S)
-    protocol.spread(inputs, x, Z, V)
-
-
-@implements(protocol.spread, OneInput)
-def _spread(inputs: Any, x: Any, Z: Any, V: Any) -> None:
     _seen(inputs, Z, V)
 
 

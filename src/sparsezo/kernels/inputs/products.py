@@ -1,4 +1,4 @@
-"""Products with an input's sparse C: C times a table, and its transpose's scatter (DESIGN 1)."""
+"""Products with an input's sparse C: C times a table, and its transpose's scatter (design 1)."""
 
 from __future__ import annotations
 

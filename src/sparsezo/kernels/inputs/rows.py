@@ -1,4 +1,4 @@
-"""Inputs of one row, such as documents (R = 1, DESIGN 1): S = x W, and all of DESIGN 2 with a number in place of G.
+"""Inputs of one row, such as documents (R = 1, design 1): S = x W, and all of design 2 with a number in place of G.
 
 C is one sparse row x, so G = C C' = ||x||^2 and its factor is K = ||x||. What ``sparse`` does by triangular solves is
 here a multiplication, and as the columns of a row are distinct (``row_inputs`` checks), an entry is its own slot:
@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sparsezo import bounds
+from sparsezo import validation
 from sparsezo.errors import UsageError
 from sparsezo.kernels import protocol
 from sparsezo.kernels.adagrad import adagrad
@@ -39,10 +39,10 @@ class RowInputs(NamedTuple):
 
     def check(self, problem: Any) -> None:
         """``row_inputs`` has looked at the arrays; whether the problem has room for them."""
-        bounds.offsets("indptr", self.indptr, n=len(problem), end=self.columns.size)
-        bounds.below("columns", self.columns, problem.n_features)
-        bounds.at_least("max_rows", problem.max_rows, 1)
-        bounds.at_least("max_columns", problem.max_columns, int(np.diff(self.indptr).max(initial=0)))
+        validation.offsets("indptr", self.indptr, n=len(problem), end=self.columns.size)
+        validation.below("columns", self.columns, problem.n_features)
+        validation.at_least("max_rows", problem.max_rows, 1)
+        validation.at_least("max_columns", problem.max_columns, int(np.diff(self.indptr).max(initial=0)))
 
 
 @implements(protocol.rows, RowInputs)
@@ -59,7 +59,6 @@ def _scores(inputs: Any, x: Any, W: Any, S: Any) -> None:
         combine(W, inputs.columns, inputs.values, begin, end, S[0])
 
 
-@implements(protocol.prefetch_move, RowInputs)
 @implements(protocol.prefetch, RowInputs)
 def _prefetch(inputs: Any, soon: Any, later: Any, W: Any) -> None:
     """Where ``later`` begins, and (as that is known by now) the entries of ``soon``, 64 bytes at a time.
@@ -81,11 +80,6 @@ def _draw(inputs: Any, x: Any, key: Any, step: Any, Z: Any) -> None:
 @implements(protocol.scores_with, RowInputs)
 def _scores_with(inputs: Any, x: Any, W: Any, Z: Any, S: Any, V: Any) -> None:
     protocol.scores(inputs, x, W, S)
-    protocol.spread(inputs, x, Z, V)
-
-
-@implements(protocol.spread, RowInputs)
-def _spread(inputs: Any, x: Any, Z: Any, V: Any) -> None:
     K = inputs.norm[x]
     for l in range(Z.shape[1]):
         V[0, l] = K * Z[0, l]  # ~ N(0, ||x||^2)
@@ -213,8 +207,8 @@ def row_inputs(X: Any) -> RowInputs:
         np.ascontiguousarray(X.data, np.float32),
         norm,
     )
-    bounds.offsets("indptr", inputs.indptr, n=X.shape[0], end=inputs.columns.size)
-    bounds.array("values", inputs.values, "f", (inputs.columns.size,))
+    validation.offsets("indptr", inputs.indptr, n=X.shape[0], end=inputs.columns.size)
+    validation.array("values", inputs.values, "f", (inputs.columns.size,))
     names, numbers = in_use(inputs.columns, X.shape[1])
     size = X.shape[1] if names is None else names.size
     wrong = _measure(inputs.indptr, numbers, inputs.values, size, norm)

@@ -1,4 +1,4 @@
-"""Sparse inputs: gather S = C W, perturb in score space, scatter W += c C' D (DESIGN 1 and 2).
+"""Sparse inputs: gather S = C W, perturb in score space, scatter W += c C' D (design 1 and 2).
 
 Nearly all of it is one operation, ``combine``: a weighted sum of rows of a table. C W, K Z and K^-T Z are of that form.
 
@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sparsezo import bounds
+from sparsezo import validation
 from sparsezo.kernels import protocol
 from sparsezo.kernels.adagrad import adagrad
 from sparsezo.kernels.inputs.columns import in_use
@@ -52,10 +52,10 @@ class SparseInputs(NamedTuple):
 
     def check(self, problem: Any) -> None:
         """``sparse_inputs`` has looked at the arrays; whether the problem has room for them."""
-        bounds.offsets("row_start", self.row_start, n=len(problem))
-        bounds.below("columns", self.columns, problem.n_features)
-        bounds.at_least("max_rows", problem.max_rows, int(np.diff(self.row_start).max(initial=0)))
-        bounds.at_least("max_columns", problem.max_columns, int(np.diff(self.col_start).max(initial=0)))
+        validation.offsets("row_start", self.row_start, n=len(problem))
+        validation.below("columns", self.columns, problem.n_features)
+        validation.at_least("max_rows", problem.max_rows, int(np.diff(self.row_start).max(initial=0)))
+        validation.at_least("max_columns", problem.max_columns, int(np.diff(self.col_start).max(initial=0)))
 
 
 @kernel
@@ -75,16 +75,6 @@ def _scores(inputs: Any, x: Any, W: Any, S: Any) -> None:
 
 @implements(protocol.prefetch, SparseInputs)
 def _prefetch(inputs: Any, soon: Any, later: Any, W: Any) -> None:
-    _ask_memory(inputs, inputs.chol, soon, later, W)
-
-
-@implements(protocol.prefetch_move, SparseInputs)
-def _prefetch_move(inputs: Any, soon: Any, later: Any, W: Any) -> None:
-    _ask_memory(inputs, inputs.inverse, soon, later, W)
-
-
-@kernel
-def _ask_memory(inputs: Any, K: Any, soon: Any, later: Any, W: Any) -> None:
     """C and K of ``later``, and (as its C is here by now) the weights of ``soon``: 64 bytes, 16 numbers, at a time."""
     L = W.shape[1]
     for e in range(inputs.row_ptr[inputs.row_start[soon]], inputs.row_ptr[inputs.row_start[soon + 1]]):
@@ -93,7 +83,7 @@ def _ask_memory(inputs: Any, K: Any, soon: Any, later: Any, W: Any) -> None:
     for e in range(inputs.row_ptr[inputs.row_start[later]], inputs.row_ptr[inputs.row_start[later + 1]], 16):
         prefetch_element(inputs.columns, e)
     for j in range(inputs.chol_start[later], inputs.chol_start[later + 1], 16):
-        prefetch_element(K, j)
+        prefetch_element(inputs.chol, j)
 
 
 @implements(protocol.draw, SparseInputs)
@@ -106,11 +96,6 @@ def _draw(inputs: Any, x: Any, key: Any, step: Any, Z: Any) -> None:
 @implements(protocol.scores_with, SparseInputs)
 def _scores_with(inputs: Any, x: Any, W: Any, Z: Any, S: Any, V: Any) -> None:
     protocol.scores(inputs, x, W, S)
-    protocol.spread(inputs, x, Z, V)
-
-
-@implements(protocol.spread, SparseInputs)
-def _spread(inputs: Any, x: Any, Z: Any, V: Any) -> None:
     if not _is_factored(inputs, x):
         gather(inputs, x, inputs.slots, Z, V)  # V = C u
         return
@@ -149,7 +134,7 @@ def _draw_complement(inputs: Any, x: Any, key: Any, step: Any, Z: Any, D: Any, U
         pivot = inputs.chol[first + i]
         d, z = D[i], Z[i]
         combine(D, None, inputs.chol, first, first + i, row)  # D[i] = (K^-1 C U0)[i], from those above it
-        # a zero pivot: this row follows from earlier ones, and the solves pass it over (DESIGN 2.1)
+        # a zero pivot: this row follows from earlier ones, and the solves pass it over (design 2.1)
         scale = _ONE / pivot if pivot != 0 else _ZERO
         for l in range(L):
             d[l] = (d[l] - row[l]) * scale
@@ -323,13 +308,13 @@ def sparse_inputs(
 
     ``factor_up_to``: inputs with more rows are learned from without K.
     """
-    bounds.offsets("row_start", row_start, end=row_ptr.size - 1)
-    bounds.offsets("row_ptr", row_ptr, end=columns.size)
-    bounds.array("columns", columns, "iu", (None,))
-    bounds.below("columns", columns, n_cols)
+    validation.offsets("row_start", row_start, end=row_ptr.size - 1)
+    validation.offsets("row_ptr", row_ptr, end=columns.size)
+    validation.array("columns", columns, "iu", (None,))
+    validation.below("columns", columns, n_cols)
     if values is not None:
-        bounds.array("values", values, "f", (columns.size,))
-        bounds.finite("values", values)
+        validation.array("values", values, "f", (columns.size,))
+        validation.finite("values", values)
     names, numbers = in_use(columns, n_cols)
     slots, col_start, cols = distinct(row_start, row_ptr, numbers, n_cols if names is None else names.size)
     cols = cols if names is None else names[cols]

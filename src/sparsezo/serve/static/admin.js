@@ -1,7 +1,7 @@
 // The administrator's page: people, the learning curve, pause, exports.
 import { Api, takeToken } from "./api.js";
 import { $, el, short } from "./dom.js";
-import { auditLine, forecastLine, plot } from "./plot.js";
+import { auditLine, forecastLine, plot, scatter, secondsLine } from "./plot.js";
 
 const EVERY_MS = 5000;
 const api = new Api(takeToken());
@@ -13,8 +13,9 @@ const COLUMNS = [
   ["answers", "Answers", count],
   ["per_minute", "A minute", (value) => value.toFixed(1)],
   ["agreement", "Agreement", share],
-  ["e0", "Yes to wrong", share],
-  ["e1", "No to right", share],
+  ["overlooked", "Overlooked", ({ value, low, high }) => (value == null ? "–" : `${share(value)} (${share(low)} to ${share(high)})`)],
+  ["e0", "Yes to wrong", share, "Left, wrong"],
+  ["e1", "No to right", share, "Set, wrong"],
   ["link_made", "Link made", (value) => new Date(typeof value === "number" ? value * 1000 : value).toLocaleString()],
 ];
 
@@ -34,10 +35,22 @@ function failed(error) {
 
 function people(rows) {
   const columns = COLUMNS.filter(([key]) => rows.some((row) => row[key] != null));
-  $("people-head").replaceChildren(...columns.map(([, words]) => el("th", { scope: "col" }, words)));
+  const reviews = rows.some((row) => row.seconds?.points.length); // where errors are of tags, left standing or set by hand
+  $("people-head").replaceChildren(...columns.map(([, words, , ofReviews]) => el("th", { scope: "col" }, reviews && ofReviews ? ofReviews : words)));
   $("people").replaceChildren(
     ...rows.map((row) =>
       el("tr", {}, ...columns.map(([key, , show], k) => el(k ? "td" : "th", k ? {} : { scope: "row" }, row[key] == null ? "–" : show(row[key])))),
+    ),
+  );
+}
+
+/** How long reviews take those who have done some: as predicted, and as measured. */
+function times(rows) {
+  const known = rows.filter((row) => row.seconds?.points.length);
+  $("times-panel").hidden = !known.length;
+  $("times").replaceChildren(
+    ...known.map(({ name, seconds }) =>
+      el("figure", { class: "plot" }, scatter(seconds.points, name), el("figcaption", { class: "small" }, el("b", {}, name), `: ${secondsLine(seconds)}`)),
     ),
   );
 }
@@ -61,7 +74,7 @@ function status(now) {
   $("dev").textContent = now.dev == null ? "–" : now.dev.toFixed(3);
   $("plot").replaceChildren(plot(now.curve, now.metric));
   $("audit").textContent = auditLine(now.audit);
-  $("forecast").textContent = forecastLine(now.forecast, now.metric);
+  $("forecast").textContent = now.stop?.text ?? forecastLine(now.forecast, now.metric);
   $("warning").textContent = now.warning ?? "";
   $("warning").hidden = !now.warning;
   $("pause").textContent = now.paused ? "Go on" : "Pause";
@@ -74,6 +87,7 @@ async function refresh() {
   try {
     const [who, now] = [await api.get("admin/people"), await api.get("status")];
     people(who.people);
+    times(who.people);
     flags((await api.get("admin/flags")).flags);
     status(now);
     if ($("said").classList.contains("bad")) say("");

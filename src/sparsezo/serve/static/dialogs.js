@@ -11,9 +11,11 @@ for (const dialog of document.querySelectorAll("dialog")) {
 const kbds = (keys) => keys.flatMap((key, k) => (k ? [" ", el("kbd", {}, shownKey(key))] : [el("kbd", {}, shownKey(key))]));
 
 export function help(keys) {
-  const rows = Object.entries(ACTIONS).map(([action, { words }]) =>
-    el("tr", {}, el("th", { scope: "row" }, words), el("td", {}, ...(keys.map[action].length ? kbds(keys.map[action]) : ["none"]))),
-  );
+  const row = (words, ...shown) => el("tr", {}, el("th", { scope: "row" }, words), el("td", {}, ...(shown.length ? shown : ["none"])));
+  const isDigit = (action) => /^d\d$/.test(action);
+  const rows = Object.entries(ACTIONS).filter(([action]) => !isDigit(action)).map(([action, { words }]) => row(words, ...kbds(keys.map[action])));
+  const digits = kbds(Object.keys(ACTIONS).filter(isDigit).flatMap((action) => keys.map[action])); // with blanks between them
+  rows.push(row("A label or grade, by its number", ...(digits.length > 3 ? [digits[0], " to ", digits.at(-1)] : digits)));
   $("help-keys").replaceChildren(...rows);
   $("help").showModal();
   $("help-title").focus(); // else the first button has the focus, which stands at the end

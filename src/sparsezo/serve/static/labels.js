@@ -1,5 +1,6 @@
 // Labels to choose from, by number. Up to ten have one key each; more have two (or three), or are found by typing.
 import { $, el } from "./dom.js";
+import { hue } from "./show.js";
 
 const ONE_KEY = 10;
 
@@ -30,23 +31,27 @@ export class Labels {
     });
   }
 
-  /** `title`: above the list; no names: nothing is shown. `called`: what people call them. */
-  show(names, title, called = {}) {
+  /** `title`: above the list; no names: nothing is shown. `called`: what people call them. `after`: more buttons. */
+  show(names, title, called = {}, after = []) {
     this.names = names;
     this.called = called;
     $("labels").hidden = !names.length;
-    $("labels-title").textContent = title;
+    this.entitle(title);
     $("filter").closest("label").hidden = names.length <= ONE_KEY;
     const buttons = names.map((name, k) => {
       const digits = code(k, names.length);
       const shown = this.keys.on ? [...digits].map((digit) => this.keys.label("d" + digit)).join("") : "";
-      const button = el("button", { type: "button", class: "label", "data-code": digits }, shown ? el("kbd", {}, shown) : null);
+      const button = el("button", { type: "button", class: `label ${hue(name)}`, "data-code": digits }, shown ? el("kbd", {}, shown) : null);
       button.append(el("span", {}, called[name] ?? name));
       button.addEventListener("click", () => this.choose(name));
       return button;
     });
-    $("label-list").replaceChildren(...buttons);
+    $("label-list").replaceChildren(...buttons, ...after);
     this.clear();
+  }
+
+  entitle(title) {
+    $("labels-title").textContent = title;
   }
 
   /** A digit's key. Returns whether it meant something here. */
@@ -87,7 +92,7 @@ export class Labels {
     const wanted = $("filter").value.trim();
     const found = new Set(this.#matching());
     const best = wanted ? this.#matching()[0] : null;
-    [...$("label-list").children].forEach((button, k) => {
+    [...$("label-list").children].slice(0, this.names.length).forEach((button, k) => {
       button.hidden = !found.has(this.names[k]);
       button.classList.toggle("best", this.names[k] === best);
       button.classList.toggle("open", this.typed !== "" && button.dataset.code.startsWith(this.typed));

@@ -2,13 +2,16 @@
 import { Api, takeToken } from "./api.js";
 import { KeySettings, askNote, help, isOpen } from "./dialogs.js";
 import { $, el, short, unseen } from "./dom.js";
+import { Gestures } from "./gestures.js";
 import { offer } from "./guidelines.js";
 import { Keys, keyOf } from "./keys.js";
 import { Labels } from "./labels.js";
 import { Outbox, isNoAccess } from "./outbox.js";
 import { modelLine, plot } from "./plot.js";
 import { Marking } from "./marking.js";
-import { input, outputs, sentenceOf } from "./show.js";
+import { Review } from "./review.js";
+import { heard, inWords as spansInWords, light, reviewed } from "./reviewed.js";
+import { input, learnHues, outputs, sentenceOf, textOf } from "./show.js";
 
 const AHEAD = 2; // questions that wait
 const LISTED = 20; // last answers
@@ -19,11 +22,14 @@ const IDENTIFY_MS = 1000; // between two tries to learn whose link this is
 
 const api = new Api(takeToken());
 const keys = new Keys();
-const labels = new Labels(keys, (name) => answer(name));
+const labels = new Labels(keys, (name) => (current?.kind === "review" ? mark(name) : answer(name)));
 const outbox = new Outbox(api, { sent, refused, noAccess: badLink, changed: showState, idle: () => refillIfIdle() });
 
 let current = null;
 const marking = new Marking(drawMarked); // the ends of the span that is asked about, as the person has put them
+const review = new Review((id, fixed) => api.post("decode", { id, fixed }), drawReview);
+const gestures = new Gestures($("shown"), review, corrected);
+const drafts = new Map(); // id of a sentence -> how it was left, to go on from there
 let ahead = [];
 let past = []; // answers and skips, the oldest first: {id, question or null, text, answer, entry}
 const gone = new Set(); // ids that were answered or skipped and not taken back
@@ -31,19 +37,27 @@ let asking = false;
 let askAgain = false; // questions were used up while others were asked for
 let busy = false; // an older question is being fetched back
 
-// The time that a person looks at a question, without the time that the page is hidden
-const watch = { since: 0, seconds: 0 };
-const startWatch = () => Object.assign(watch, { since: document.hidden ? 0 : performance.now(), seconds: 0 });
-const readWatch = () => watch.seconds + (watch.since ? (performance.now() - watch.since) / 1000 : 0);
+// The time that a question is on the screen, and how much of it the window is hidden or another one has the focus
+const MOST_SECONDS = 86400;
+const watch = { began: 0, since: 0, isAway: false, away: 0 };
+const isAway = () => document.hidden || !document.hasFocus();
+const startWatch = () => Object.assign(watch, { began: performance.now(), since: performance.now(), isAway: isAway(), away: 0 });
+function readWatch() {
+  const now = performance.now();
+  if (watch.isAway) watch.away += now - watch.since;
+  Object.assign(watch, { since: now, isAway: isAway() });
+  const seconds = (ms) => Math.min(Math.round(ms) / 1000, MOST_SECONDS);
+  return { seconds: seconds(now - watch.began), away: seconds(watch.away) };
+}
+for (const name of ["focus", "blur"]) addEventListener(name, readWatch);
 document.addEventListener("visibilitychange", () => {
-  watch.seconds = readWatch();
-  watch.since = document.hidden ? 0 : performance.now();
+  readWatch();
   if (!document.hidden) refreshStatus();
 });
 
 // Showing
 
-const CHOICES = { yes: "Yes", no: "No", first: "First", second: "Second", tie: "No difference" };
+const CHOICES = { right: "All right", yes: "Yes", no: "No", first: "First", second: "Second", tie: "No difference" };
 
 function button(words, action, value, name = "") {
   const made = el("button", { type: "button", class: `answer ${name}`, "data-answer": value });
@@ -55,15 +69,24 @@ function button(words, action, value, name = "") {
 
 function show() {
   const question = current;
+  $("heard").textContent = "";
+  review.end();
   if (question === null) {
     $("shown").replaceChildren();
     $("answers").replaceChildren();
     labels.show([], "");
     return;
   }
+  learnHues(question);
+  $("card").classList.toggle("sentence-first", Array.isArray(question.shown.words) && question.kind !== "pair");
   marking.begin(question);
   $("text").replaceChildren(...sentenceOf(question));
-  $("shown").replaceChildren(...input(question));
+  if (question.kind === "review") {
+    review.begin(question, drafts.get(question.id));
+    light([]);
+    $("shown").replaceChildren(reviewed(review));
+    $("heard").textContent = heard(review);
+  } else $("shown").replaceChildren(...input(question));
   drawAnswers(question);
   startWatch();
   // Where a button had the focus, which is gone with its question: the card has it, and Tab leads to the answers
@@ -79,14 +102,75 @@ function drawMarked() {
   drawAnswers(current);
 }
 
+/** A review as it stands now, changed by hand; or with `mended`: spans that the model has changed after a correction. */
+function drawReview(mended) {
+  if (!review.question) return;
+  if (mended?.length) {
+    light(mended);
+    echo(`${$("echo").said ?? ""}Changed with it: ${spansInWords(mended, current)}`);
+  }
+  const inSentence = $("shown").contains(document.activeElement);
+  $("shown").replaceChildren(reviewed(review));
+  drawTake();
+  if (inSentence || !mended) focusSentence();
+}
+
+/** The word that the cursor is at has the focus; without one, the card. */
+function focusSentence() {
+  const word = review.chosen && $("shown").querySelector(`.word[data-at="${review.chosen.head}"]`);
+  (word || $("card")).focus({ preventScroll: true });
+  word?.scrollIntoView({ block: "nearest" });
+}
+
+/** The buttons of a review say what they would do. */
+function drawTake() {
+  const target = review.target;
+  const choose = review.plain ? "Choose words to give them another label" : "Choose words to say what they are";
+  labels.entitle(target ? `“${short(textOf(current.shown, target.first, target.last), 60)}” is` : choose);
+  $("take").lastChild.textContent = review.touched.size ? "Right like this" : "All right";
+  if ($("remove")) $("remove").disabled = !review.removable.length;
+}
+
+const withKey = (key, words) => [el("kbd", {}, key), el("span", {}, words)];
+
+function drawReviewAnswers(question) {
+  const take = el("button", { type: "button", class: "answer good", id: "take", "data-answer": "right" }, ...withKey("Enter", "All right"));
+  take.addEventListener("click", () => answer(review.answer));
+  $("answers").replaceChildren(take);
+  const remove = el("button", { type: "button", class: "label remove", id: "remove" }, ...withKey("Del", "Remove"));
+  remove.addEventListener("click", () => corrected(review.remove()));
+  labels.show(question.labels, "", question.names, review.plain ? [] : [remove]);
+  drawTake();
+}
+
+/** What is chosen in a review is this. */
+function mark(name) {
+  labels.clear();
+  const made = review.mark(name);
+  if (made) corrected(made);
+  else echo("Choose words first");
+}
+
+/** Say what was corrected in a review; null: nothing. */
+function corrected(made) {
+  if (!made) return;
+  const words = spansInWords(made, current);
+  echo(words);
+  $("echo").said = `${words}. `;
+}
+
 function drawAnswers(question) {
   $("answers").className = `answers of-${question.kind}`;
-  $("shown").className = `of-${question.kind}`;
+  $("labels").className = `labels of-${question.kind}`;
+  $("shown").classList.remove("of-part", "of-span", "of-label", "of-pair", "of-rate", "of-review");
+  $("shown").classList.add(`of-${question.kind}`);
   if (question.kind === "part" || question.kind === "span") {
     const no = marking.moved ? [] : [button("No", "no", "no", "bad")];
     $("answers").replaceChildren(button("Yes", "yes", "yes", "good"), ...no);
     if (question.kind === "part") labels.show(question.labels ?? [], "Or say what it is", question.names);
     else labels.show(question.labels ?? [], "Or say what it is. Choose words to change where it starts and ends.", question.names);
+  } else if (question.kind === "review") {
+    drawReviewAnswers(question);
   } else if (question.kind === "label") {
     $("answers").replaceChildren();
     labels.show(question.choices, "What is it?", question.names);
@@ -150,6 +234,7 @@ function echo(words, entry = null) {
   $("echo").replaceChildren(words, mark);
   $("echo").className = "echo shown";
   $("echo").entry = entry;
+  $("echo").said = null;
   $("echo").mark = mark;
   markEcho(entry === null ? "" : "saving…");
 }
@@ -169,11 +254,16 @@ function next() {
   if (current === null) message(outbox.torn ? "Waiting for the connection. Your answers are kept." : "Fetching a question");
 }
 
-/** An answer as people call it; a span by what it is. */
+/** An answer as people call it; a span by what it is, a review by how much was corrected. */
 function inWords(value, question) {
+  const n = value?.corrected?.length;
+  if (n !== undefined) return `${n} ${n === 1 ? "word" : "words"} corrected`;
   const name = typeof value === "object" && value !== null ? value.label : value;
   return String(CHOICES[name] ?? question?.names?.[name] ?? name);
 }
+
+/** What a question is about, in a line. */
+const about = ({ kind, text, shown }) => (kind === "review" ? textOf(shown, 0, shown.words.length - 1) : text);
 
 function answer(said) {
   if (current === null || busy) return;
@@ -184,30 +274,44 @@ function answer(said) {
     echo("Choose words that touch those asked about");
     return;
   }
-  const seconds = Math.min(readWatch(), 86400);
+  const times = readWatch();
   gone.add(question.id);
+  putAside();
   next(); // on the screen before the answer is sent
-  const words = `${inWords(value, question)}: ${short(question.text, 50)}`;
-  const entry = outbox.add("tell", { id: question.id, answer: value, seconds: Math.round(seconds * 1000) / 1000 }, words);
-  past.push({ id: question.id, question, text: question.text, answer: value, entry });
+  const words = `${inWords(value, question)}: ${short(about(question), 50)}`;
+  const entry = outbox.add("tell", { id: question.id, answer: value, ...times }, words);
+  past.push({ id: question.id, question, text: about(question), answer: value, entry });
   echo(words, entry);
   showPast();
+}
+
+/** A review that has been touched is found again as it is left. */
+function putAside() {
+  if (review.question && review.touched.size) drafts.set(review.question.id, review.state);
+}
+
+/** The last correction in the sentence on the screen, or else the last answer. */
+function back() {
+  if (busy || !review.question || !review.undo()) return undo();
+  drafts.delete(review.question.id);
+  echo(review.past.length ? "One correction taken back" : "Correction taken back: as the model has it");
 }
 
 function pass(why) {
   if (current === null || busy) return;
   const question = current;
   gone.add(question.id);
+  putAside();
   next();
-  const entry = outbox.add("skip", { id: question.id, why }, `Skip: ${short(question.text, 50)}`);
-  past.push({ id: question.id, question, text: question.text, answer: why === "skip" ? "skipped" : "can’t tell", entry });
+  const entry = outbox.add("skip", { id: question.id, why }, `Skip: ${short(about(question), 50)}`);
+  past.push({ id: question.id, question, text: about(question), answer: why === "skip" ? "skipped" : "can’t tell", entry });
   echo(why === "skip" ? "Skipped" : "Can’t tell: noted", entry);
   showPast();
 }
 
 async function flag() {
   if (current === null || busy) return;
-  const { id, text } = current;
+  const [id, text] = [current.id, about(current)];
   const said = await askNote();
   if (said !== null) {
     const entry = outbox.add("flag", { id, note: said.note }, `Flag “${short(said.note, 50)}”: ${short(text, 50)}`);
@@ -233,6 +337,7 @@ async function undo(which = past.at(-1)) {
   if (question === null) return;
   gone.delete(question.id);
   ahead = ahead.filter((each) => each.id !== question.id);
+  putAside();
   if (current !== null) ahead.unshift(current);
   current = question;
   show();
@@ -324,7 +429,7 @@ async function refill() {
     if (!("passing" in error)) throw error;
     if (isNoAccess(error)) return badLink(error);
     wait = error.wait ?? 2;
-    if (current === null) message(error.code === "paused" ? "Paused. It goes on by itself." : error.code === "nothing-to-ask" ? "Nothing to ask at present. Thank you!" : error.status === 0 ? "Waiting for the connection. Your answers are kept." : error.message);
+    if (current === null) message(error.code === "paused" ? `Paused: ${error.message}. It goes on by itself.` : error.code === "nothing-to-ask" ? "Nothing to ask at present. Thank you!" : error.status === 0 ? "Waiting for the connection. Your answers are kept." : error.message);
   } finally {
     asking = false;
   }
@@ -347,7 +452,7 @@ async function refreshStatus() {
     $("today").textContent = status.today.toLocaleString("en");
     $("everyone").textContent = status.answers.toLocaleString("en");
     $("plot").replaceChildren(plot(status.curve, status.metric, false));
-    $("model-line").textContent = modelLine(status.curve, status.metric);
+    $("model-line").textContent = [modelLine(status.curve, status.metric), status.stop?.text].filter(Boolean).join(" ");
   } catch (error) {
     if (!("passing" in error)) throw error; // a status that does not come now comes later
   }
@@ -366,7 +471,7 @@ const DO = {
   skip: () => pass("skip"),
   cannot: () => pass("cannot-tell"),
   flag,
-  undo: () => undo(),
+  undo: back,
   filter: () => labels.focus(),
   help: () => help(keys),
 };
@@ -381,9 +486,20 @@ function digit(which) {
 }
 
 document.addEventListener("keydown", (event) => {
-  if (!keys.on || event.repeat || event.defaultPrevented || isOpen()) return;
+  if (event.defaultPrevented || isOpen()) return;
   const target = event.target;
   if (target.closest("input, textarea, select, [contenteditable]")) return;
+  if (event.key.toLowerCase() === "z" && (event.ctrlKey || event.metaKey) && !event.shiftKey && !event.altKey) {
+    event.preventDefault();
+    back();
+    return;
+  }
+  // Arrows, Enter, Delete: not letters, so they work where single keys are off too
+  if (review.question && gestures.key(event, () => answer(review.answer))) {
+    event.preventDefault();
+    return;
+  }
+  if (!keys.on || event.repeat) return;
   const key = keyOf(event);
   if (key === null || (key === "Space" && target.closest("button, a, summary"))) return;
   if (key.startsWith("Arrow") && !["pair", "span"].includes(current?.kind)) return;

@@ -1,4 +1,4 @@
-// A small curve: how the model does, over the number of answers.
+// Small plots: how the model does over the number of answers, and how long somebody takes.
 import { el, svg } from "./dom.js";
 
 const WIDTH = 320;
@@ -34,6 +34,38 @@ export function plot(curve, metric, named = true) {
     text(WIDTH - ROOM.right, HEIGHT - 7, `${count(x1)} answers`, "end"),
     ...(named ? [now(`${metric} ${number(lastY)}`)] : []),
   );
+}
+
+const SIDE = 220;
+
+/** An SVG of [predicted, measured] seconds; on the dashed line they are the same. */
+export function scatter(points, name) {
+  const most = Math.max(1, ...points.flat()) * 1.05;
+  const x = (value) => ROOM.left + (value / most) * (SIDE - ROOM.left - ROOM.right);
+  const y = (value) => SIDE - ROOM.bottom - (value / most) * (SIDE - ROOM.top - ROOM.bottom);
+  const off = points.map(([predicted, measured]) => Math.abs(measured - predicted)).sort((a, b) => a - b)[Math.floor(points.length / 2)];
+  const label = `${name}: predicted against measured seconds of ${things(points.length, "review")}; half are less than ${off.toFixed(1)} s apart`;
+  const text = (at, into, words, anchor, turn = {}) => svg("text", { x: at, y: into, "text-anchor": anchor, ...turn }, words);
+  const mark = most < 10 ? most.toFixed(1) : String(Math.floor(most));
+  return svg(
+    "svg",
+    { viewBox: `0 0 ${SIDE} ${SIDE}`, role: "img", "aria-label": label },
+    svg("path", { class: "grid", fill: "none", d: `M${ROOM.left} ${ROOM.top}V${y(0)}H${SIDE - ROOM.right}` }),
+    svg("path", { class: "same", d: `M${x(0)} ${y(0)}L${x(most)} ${y(most)}` }),
+    ...points.map(([predicted, measured]) => svg("circle", { class: "dot", cx: x(predicted).toFixed(1), cy: y(measured).toFixed(1), r: 3 })),
+    text(ROOM.left - 5, y(most) + 8, mark, "end"),
+    text(ROOM.left - 5, y(0), "0", "end"),
+    text(ROOM.left, SIDE - 7, "0", "start"),
+    text((ROOM.left + SIDE - ROOM.right) / 2, SIDE - 7, "predicted, s", "middle"),
+    text(SIDE - ROOM.right, SIDE - 7, mark, "end"),
+    text(0, 0, "measured, s", "middle", { transform: `translate(${ROOM.left - 22} ${(y(0) + ROOM.top) / 2}) rotate(-90)` }),
+  );
+}
+
+/** How long a review takes somebody: what was fitted to the answers, in words. */
+export function secondsLine({ fit: [each, word, marked, correction], n }) {
+  const s = (value) => value.toFixed(2).replace(/\.?0+$/, "") + " s";
+  return `${s(each)}, ${s(word)} a word, ${s(marked)} a word asked about, ${s(correction)} a correction: fitted to ${things(n, "review")}`;
 }
 
 /** How good the model is, in one number: the curve's last. */

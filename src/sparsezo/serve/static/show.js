@@ -3,12 +3,18 @@ import { differing } from "./diff.js";
 import { el, unseen } from "./dom.js";
 
 const HUES = 8;
-const KNOWN = ["NP", "VP", "PP", "ADVP", "ADJP", "SBAR", "PRT", "CONJP", "PER", "LOC", "ORG", "MISC"];
+const types = []; // in the order in which questions name them
+
+/** The classes that a question names get colours of their own, as long as there are enough. */
+export function learnHues({ kind, labels, choices }) {
+  for (const name of (kind === "label" ? choices : (labels ?? [])).map(typeOf)) if (name && name !== "O" && !types.includes(name)) types.push(name);
+}
 
 /** A colour for a class, the same everywhere. */
-function hue(name) {
+export function hue(name) {
   if (name === "O") return "hue-none";
-  const at = KNOWN.indexOf(name);
+  if (name === "") return "hue-0";
+  const at = types.indexOf(name);
   if (at >= 0) return `hue-${at % HUES}`;
   let sum = 7;
   for (const letter of name) sum = (sum * 31 + letter.codePointAt(0)) % 1009;
@@ -32,10 +38,10 @@ export function spans(tags) {
 
 export const badge = (name, words = name) => el("span", { class: `badge ${hue(name)}` }, words);
 
-const bracket = (text) => el("span", { class: "bracket", "aria-hidden": "true" }, text);
+export const bracket = (text) => el("span", { class: "bracket", "aria-hidden": "true" }, text);
 
 /** A sentence's words: its tokens, what stands between them (spaces, unless the text says otherwise), what types are called. */
-const rowOf = ({ words, gaps }, names = {}) => ({ words, gap: (at) => gaps?.[at] ?? " ", called: (type) => names[type] ?? type });
+export const rowOf = ({ words, gaps }, names = {}) => ({ words, gap: (at) => gaps?.[at] ?? " ", called: (type) => names[type] ?? type });
 
 /** Words in a row with what stands between them; `mark(at)` may wrap one. Each knows its place, to be chosen by. */
 function words(row, first, last, mark) {
@@ -92,7 +98,7 @@ function tagged(question, marked) {
   const { first, last } = marked ?? question.shown;
   const blind = question.kind === "label"; // a suggestion must not sway the answer
   const whole = question.kind === "span" || last > first || question.text.startsWith("Is '");
-  const type = blind ? "" : typeOf(tag ?? "");
+  const type = blind ? "O" : typeOf(tag ?? "");
   const known = !blind && isChunk(tag ?? "");
   const part = {
     first,

@@ -14,12 +14,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sparsezo.errors import UsageError
+from sparsezo.tasks.base import Json
 from sparsezo.tasks.chunking.tags import chunks_of
 
 
@@ -43,7 +43,7 @@ class ChunkCounts:
     def f1(self) -> float:
         return 2 * self.correct / (self.predicted + self.gold) if self.correct else 0.0
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> Json:
         return {"f1": self.f1, "precision": self.precision, "recall": self.recall, "gold": self.gold}
 
 
@@ -74,11 +74,10 @@ def score_chunks(gold: Sequence[str], predicted: Sequence[str], offsets: NDArray
         raise UsageError(
             f"{len(gold)} gold tags, {len(predicted)} predicted tags, {offsets[-1]} tokens; give one of each a token"
         )
-    gold_chunks, predicted_chunks = chunks(gold, offsets), chunks(predicted, offsets)
-    correct = Counter(kind for _, _, kind in set(gold_chunks).intersection(predicted_chunks))
-    guessed = Counter(kind for _, _, kind in predicted_chunks)
-    wanted = Counter(kind for _, _, kind in gold_chunks)
-    return _scores(correct, guessed, wanted, gold, predicted)
+    wanted, guessed = chunks(gold, offsets), chunks(predicted, offsets)
+    both = set(wanted).intersection(guessed)
+    correct, said, right = (Counter(kind for _, _, kind in found) for found in (both, guessed, wanted))
+    return _scores(correct, said, right, gold, predicted)
 
 
 def counts_by_sentence(gold: Sequence[str], predicted: Sequence[str], offsets: NDArray[np.int64]) -> NDArray[np.int32]:

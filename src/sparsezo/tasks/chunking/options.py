@@ -37,7 +37,10 @@ class ChunkingOptions:
         shown="2; 1 with more than 5 tags",
     )
     features: str | None = option(
-        None, "Built-in templates: for chunks, or for names.", choices=("chunking", "ner"), shown="ner for words alone"
+        None,
+        "Built-in templates: for chunks, for names, or for names and of the words alone, whatever else there is.",
+        choices=("chunking", "ner", "words"),
+        shown="ner for words alone",
     )
     clusters: str = option(
         AUTO, "Clusters of words as features: of en, de or es, a FILE of bits TAB word, learned from train, or none."

@@ -16,16 +16,18 @@ scheme is "plain", and tags stay as they are.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sparsezo.errors import DataError, UsageError, quoted
-from sparsezo.notes import say
-from sparsezo.tasks.chunking.conll import Corpus
+from sparsezo.messages import counted, say
+from sparsezo.storage import limits
+from sparsezo.tasks.chunking.io.conll import Corpus
 from sparsezo.tasks.chunking.options import AUTO, PLAIN
 
 OUTSIDE = "O"
@@ -195,3 +197,57 @@ def _no_chunk_tag(tag: str) -> str:
         f"tag '{quoted(tag)}' is no chunk tag: these are O, B-TYPE, I-TYPE, others of BIOES, BILOU and BMES, and the "
         "letters alone; mend it, or train with `scheme` plain if the tags are no chunks"
     )
+
+
+# Tags that a person names, where the data has none
+
+_MOST_NAMES = 5  # in a message
+
+
+def named_tags(tags: str | Iterable[str], scheme: str) -> tuple[str, ...]:
+    """The tag set that a person names: chunk types, or with the scheme plain the tags themselves."""
+    names = [name for name, _ in _named(tags)]
+    for name in names:
+        if not name or re.search(r"\s", name):
+            raise UsageError(
+                f"`tags` {quoted(name) or 'with nothing between two commas'}: give names, as in PER,LOC,ORG"
+            )
+        if names.count(name) > 1:
+            raise UsageError(f"`tags` {quoted(name)}: is named twice")
+    if len(names) > limits.TAGS:
+        limits.refuse("`tags`", f"{len(names):,} different tags")
+    if scheme == PLAIN:
+        if len(names) < 2:
+            raise UsageError(f"`tags` {', '.join(names)}: of plain tags give two or more, parted by commas")
+        return (*(name for name in names if name != OUTSIDE), *(name for name in names if name == OUTSIDE))
+    if odd := [name for name in names if name == OUTSIDE or name[:2] in ("B-", "I-")]:
+        raise UsageError(
+            f"`tags` {quoted(odd[0])}: give the types of chunks alone, as in NP or PER,LOC,ORG; "
+            "or tags as they are, with `scheme` plain"
+        )
+    return (*(f"{letter}-{name}" for name in names for letter in "BI"), OUTSIDE)
+
+
+def named_words(tags: str | Iterable[str]) -> dict[str, str]:
+    """What people call the types, where that is said: PER=person,LOC=place."""
+    return {name: words for name, words in _named(tags) if words}
+
+
+def _named(tags: str | Iterable[str]) -> list[tuple[str, str]]:
+    pairs = (each.partition("=") for each in (tags.split(",") if isinstance(tags, str) else tags))
+    return [(name.strip(), words.strip()) for name, _, words in pairs]
+
+
+def check_against(tags: tuple[str, ...], scheme: str, corpus: Corpus) -> None:
+    """Say which correct tags of a labelled file no output can have: they stay what they are, and count as missed."""
+    given, what, mend = corpus.tags or [], "", ""
+    if scheme != PLAIN:
+        given = [tag[2:] for tag in given if tag != OUTSIDE]
+        what, mend = " of type", "; `only` TYPE leaves all other types out"
+    kinds = {tag if scheme == PLAIN else tag[2:] for tag in tags}
+    if odd := {name: n for name, n in Counter(given).items() if name not in kinds}:
+        names = ", ".join(quoted(name or "''") for name in list(odd)[:_MOST_NAMES]) + ", ..." * (len(odd) > _MOST_NAMES)
+        say(
+            f"{corpus.path}: {counted(sum(odd.values()), 'tag')}{what} {names}, not among `tags`: "
+            f"no output can have them, so they count as missed{mend}"
+        )

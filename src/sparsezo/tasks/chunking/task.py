@@ -14,41 +14,37 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sparsezo import bounds
+from sparsezo import validation
 from sparsezo.errors import DataError, UsageError, quoted
 from sparsezo.kernels.inputs.sparse import FACTORED_ROWS, ranks, sparse_inputs
-from sparsezo.notes import say
+from sparsezo.messages import say
 from sparsezo.questions import A_LOSS, WHICH, YES_NO, Answers, Questions
 from sparsezo.storage import limits
-from sparsezo.tasks.base import Problem, Scores
-from sparsezo.tasks.chunking import questions_kernel  # noqa: F401  (how it is asked about)
-from sparsezo.tasks.chunking.columns import NONE, Columns
-from sparsezo.tasks.chunking.conll import Corpus
-from sparsezo.tasks.chunking.documents import Document, Span
-from sparsezo.tasks.chunking.feature_sets import usual_features
-from sparsezo.tasks.chunking.hashed import HashedListed, HashedTemplates
-from sparsezo.tasks.chunking.indices import (
-    Index,
-    OfTemplates,
-    indices_from_arrays,
-    indices_to_arrays,
-    is_listed,
-    make_indices,
-)
-from sparsezo.tasks.chunking.kernel import MISSING, ChunkGold, chunk_task, corpus_counts
-from sparsezo.tasks.chunking.kind import defaults
+from sparsezo.tasks.base import AnyArray, Arrays, Json, Problem, Scores
+from sparsezo.tasks.chunking.features import attributes
+from sparsezo.tasks.chunking.features.columns import NONE, Columns
+from sparsezo.tasks.chunking.features.templates import Template, usual_features
+from sparsezo.tasks.chunking.io.conll import Corpus
+from sparsezo.tasks.chunking.io.documents import Document, Span
+from sparsezo.tasks.chunking.kernels.task import MISSING, ChunkGold, chunk_task, corpus_counts
 from sparsezo.tasks.chunking.metric import counts_by_sentence, score_chunks, score_tags, tokens_by_sentence
 from sparsezo.tasks.chunking.options import AUTO, PLAIN, SCHEMES, SPLITS, ChunkingOptions
-from sparsezo.tasks.chunking.rows import order_1
+from sparsezo.tasks.chunking.spec import defaults
 from sparsezo.tasks.chunking.start import start_weights
-from sparsezo.tasks.chunking.tags import IOB2, OUTSIDE, keep_only, require_chunks, spelled, understood
-from sparsezo.tasks.chunking.templates import Template
-from sparsezo.tasks.chunking.unlabelled import named_scheme, named_tags, named_words
+from sparsezo.tasks.chunking.tags import (
+    IOB2,
+    OUTSIDE,
+    keep_only,
+    named_tags,
+    named_words,
+    require_chunks,
+    spelled,
+    understood,
+)
 
 _MOST_TAGS_OF_ORDER_2 = 5  # unless `order` says otherwise
 _ADAGRAD_START_OF_ORDER_1 = 0.1  # its weights are fewer and answer for more: chosen on CoNLL-2002 and CoNLL-2000
@@ -69,10 +65,10 @@ class Chunking:
     order: int
     only: str | None
     n_columns: int
-    index: Index
+    index: attributes.Index
     scheme: str = IOB2  # of the training file, and of what is written; plain: no chunks
     column: str | None = None  # the training file's, for files like it
-    bigrams: OfTemplates | None = None  # order 1: the attributes that go with tag bigrams
+    bigrams: attributes.OfTemplates | None = None  # order 1: the attributes that go with tag bigrams
     split: str | None = None  # the training data was raw text, and this is how it was split; None: it was tokens
     language: str | None = None  # of raw text, where it is known; looked at where it is split
     type_words: Mapping[str, str] = field(default_factory=dict)  # what people call a type: PER -> person
@@ -85,14 +81,11 @@ class Chunking:
             raise UsageError(f"`order` {self.order!r}: choose from 1, 2")
         if self.split not in (None, *SPLITS):
             raise UsageError(f"`split` {self.split!r}: choose from {', '.join(SPLITS)}")
-        if not isinstance(self.language, str | None):
-            raise UsageError(f"`language` {self.language!r}: give a text")
-        if not isinstance(self.column, str | None):
-            raise UsageError(f"`column` {self.column!r}: give a name or a number in text")
+        for name, value in (("language", self.language), ("column", self.column), ("only", self.only)):
+            if not isinstance(value, str | None):
+                raise UsageError(f"`{name}` {value!r}: give a text")
         if not all(isinstance(each, str) for pair in dict(self.type_words).items() for each in pair):
             raise UsageError(f"`type_words` {self.type_words!r}: give a text for each type")
-        if not (self.only is None or isinstance(self.only, str)):
-            raise UsageError(f"`only` {self.only!r}: give the name of a type")
         _check_tags(self.tags, self.scheme)
 
     @classmethod
@@ -117,18 +110,36 @@ class Chunking:
         ``tags``: those to learn, where the corpus does not have them (``named_tags``). ``split``: of raw text, how.
         ``columns``: those made of the words, which templates call by name (columns.py).
         """
-        given: dict[str, Any] = {"only": only, "order": order, "features": features, "scheme": scheme}
+        given: Json = {"only": only, "order": order, "features": features, "scheme": scheme}
         ChunkingOptions(min_count=min_count, hash_bits=hash_bits, **given)  # checked
         words: dict[str, str] = {}
+        corpus = train
         if tags is None:
-            scheme, corpus, tag_set = _understood_tags(train, scheme, only)
+            scheme, corpus = understood(train, scheme)
+        elif scheme == AUTO:
+            scheme = IOB2
+        if only is not None and scheme == PLAIN:
+            raise UsageError(f"`only` {only}: the tags are no chunks, which alone have types; leave `only` out")
+        if tags is None:
+            corpus = corpus if only is None else keep_only(corpus, only)
+            tag_set = _tag_set(corpus, scheme)
         else:
-            scheme, corpus = named_scheme(scheme), train
             tag_set, words = named_tags(tags, scheme), named_words(tags)
-            _require_named(tag_set, scheme, only)
-        order = order or _order_for(tag_set)
-        how = (features or _usual_features(train, templates), order, min_count, hash_bits, len(tag_set), columns)
-        index, bigrams = make_indices(corpus, templates, *how)
+            if only is not None and tag_set != (f"B-{only}", f"I-{only}", OUTSIDE):
+                raise UsageError(
+                    f"`only` {only}: leaves no other type of `tags`; name the same one type, or leave `only` out"
+                )
+        if order is None:
+            order = 2 if len(tag_set) <= _MOST_TAGS_OF_ORDER_2 else 1
+            if order == 1:
+                say(f"{len(tag_set)} tags: `order` 1, weights for tags and tag bigrams, is the default for so many")
+        if features is None:
+            features = usual_features(len(train.columns))
+            if templates is None and features != "chunking":
+                what = f"words alone, so `features` {features} is the default"
+                say(f"{train.path}: {what}: affixes and shapes of words, too")
+        how = (features, order, min_count, hash_bits, len(tag_set), columns)
+        index, bigrams = attributes.make_indices(corpus, templates, *how)
         task = cls(
             tag_set, order, only, len(train.columns), index, scheme, train.column, bigrams, split, language, words
         )
@@ -158,12 +169,12 @@ class Chunking:
     @property
     def listed(self) -> bool:
         """Whether the data lists its attributes (CRFsuite's format), so that there are no templates."""
-        return is_listed(self.index)
+        return isinstance(self.index, attributes.ListedIndex | attributes.HashedListed)
 
     @property
     def hash_bits(self) -> int | None:
         """Rows are hashes of names, of so many bits; None: each attribute has its own."""
-        return self.index.bits if isinstance(self.index, HashedTemplates | HashedListed) else None
+        return self.index.bits if isinstance(self.index, attributes.HashedTemplates | attributes.HashedListed) else None
 
     def check_start(self, other: Chunking) -> None:
         """Refuse a task whose clusters are others: features of the same name would not mean the same."""
@@ -173,8 +184,6 @@ class Chunking:
 
     def feature_names(self) -> list[str]:
         """Attributes as CRF++ spells them; order 1: behind them the tag bigrams, without attributes and with them."""
-        if isinstance(self.index, HashedTemplates | HashedListed) or isinstance(self.bigrams, HashedTemplates):
-            raise UsageError("with `hash_bits` features have no names")
         names = self.index.names()
         if self.order == 1:
             names += [f"after {tag}" for tag in self.tags]
@@ -188,35 +197,32 @@ class Chunking:
 
     def seen(self, corpus: Corpus) -> Corpus:
         """A corpus with its tags, if it has any, as the task sees them."""
-        if corpus.tags is None or self.scheme == PLAIN or corpus.source is not None:
-            return corpus if self.only is None or corpus.tags is None else keep_only(corpus, self.only, required=False)
-        corpus = understood(corpus, self.scheme)[1]
+        if corpus.tags is None:
+            return corpus
+        if self.scheme != PLAIN and corpus.source is None:
+            corpus = understood(corpus, self.scheme)[1]
         return corpus if self.only is None else keep_only(corpus, self.only, required=False)
 
     def problem(self, data: Corpus, *, learn: bool = True, risk: bool = False, asks: bool = False) -> Problem:
         if len(data.columns) != self.n_columns:
             raise DataError(data.path, f"has {len(data.columns)} columns before the tag, the model {self.n_columns}")
         for column in data.columns:
-            bounds.offsets("the corpus's offsets", data.offsets, end=len(column))
+            validation.offsets("the corpus's offsets", data.offsets, end=len(column))
         rows, row_start = self.index.rows(data), data.offsets
         start = len(self.tags) - 1
         if self.order == 1:
             bigrams = None if self.bigrams is None else self.bigrams.rows(data)
-            rows, row_start = order_1(rows, bigrams, data.offsets, len(self.index), len(self.tags), start)
+            rows, row_start = attributes.order_1(rows, bigrams, data.offsets, len(self.index), len(self.tags), start)
         # with rows for every tag K would be large, and who asks questions has no use for it
         factored = FACTORED_ROWS if self.bigrams is None and not asks else 0
         size = (self.n_features, self.n_labels)
         inputs = sparse_inputs(row_start, rows.row_ptr(), rows.columns, rows.values, *size, learn, factored)
-        kind, chunk_type = self._kinds()
-        tokens = np.diff(data.offsets)
-        chunks = self.scheme != PLAIN
         n_score = ranks(inputs) if learn else np.zeros(len(data), np.int64)
-        with_bigrams = self.bigrams is not None
+        kind, chunk_type = self._kinds()
+        made = (self.order, risk, len(self.tags), self.bigrams is not None, self.scheme != PLAIN, asks)
         return Problem(
             inputs=inputs,
-            task=chunk_task(
-                tokens, kind, chunk_type, start, self.order, risk, len(self.tags), with_bigrams, chunks, asks
-            ),
+            task=chunk_task(np.diff(data.offsets), kind, chunk_type, start, *made),
             n_features=self.n_features,
             n_labels=self.n_labels,
             output_start=data.offsets,
@@ -232,9 +238,12 @@ class Chunking:
         )
 
     def _questions(self, asks: bool) -> Questions:
-        """asks: there is room for pairs and ratings, too."""
         labels = {tag: k for k, tag in enumerate(self.tags)}
-        offered: dict[tuple[str, str], Answers] = {("part", "token"): YES_NO, ("label", "token"): labels}
+        offered: dict[tuple[str, str], Answers] = {
+            ("part", "token"): YES_NO,
+            ("label", "token"): labels,
+            ("review", "token"): labels,
+        }
         if asks:
             offered |= {("pair", "token"): WHICH, ("rate", "token"): A_LOSS}
         if self.scheme != PLAIN:  # a chunk is known by the tag that begins it
@@ -266,8 +275,8 @@ class Chunking:
 
     def quality(self, problem: Problem, gold: ChunkGold, outputs: NDArray[np.int32]) -> float:
         gold.check(problem, False)
-        bounds.array("the outputs", outputs, "iu", (int(problem.output_start[-1]),))
-        bounds.below("the outputs", outputs, problem.task.n_tags)
+        validation.array("the outputs", outputs, "iu", (int(problem.output_start[-1]),))
+        validation.below("the outputs", outputs, problem.task.n_tags)
         if self.scheme == PLAIN:
             return float((outputs == gold.tags).mean())
         predicted, correct, both = corpus_counts(gold, problem.task, outputs)
@@ -284,7 +293,7 @@ class Chunking:
             return Scores(self.metric, found.accuracy, {"accuracy": found.accuracy, **size, "tags": of_tags}, counts)
         correct = spelled(correct, data.offsets, self.scheme)
         result = score_chunks(correct, predicted, data.offsets)
-        report: dict[str, Any] = {
+        report: Json = {
             "f1": result.f1,
             "precision": result.precision,
             "recall": result.recall,
@@ -300,18 +309,29 @@ class Chunking:
         """Tag names of outputs, in the training file's scheme; an I that starts a chunk (to F1 it does) as its B."""
         return spelled([self.tags[k] for k in outputs.tolist()], offsets, self.scheme)
 
-    def tag(self, W: NDArray[Any], texts: Iterable[str], threshold: float = 0.0) -> Iterator[tuple[Span, ...]]:
+    def tag(
+        self,
+        W: AnyArray,
+        texts: Iterable[str],
+        threshold: float = 0.0,
+        fixed: Iterable[Iterable[Span | tuple[int, int, str]]] | None = None,
+    ) -> Iterator[tuple[Span, ...]]:
         """The spans of each text, see ``Model.tag``."""
-        from sparsezo.tasks.chunking.raw import tagged_documents
+        from sparsezo.tasks.chunking.io.raw import tagged_documents
 
-        for document in tagged_documents(self, W, map(Document, texts), threshold):
+        given = (
+            map(Document, texts)
+            if fixed is None
+            else (Document(text, spans=_fixed_spans(text, spans)) for text, spans in zip(texts, fixed, strict=True))
+        )
+        for document in tagged_documents(self, W, given, threshold, around=fixed is not None):
             yield document.spans or ()
 
-    def export(self, path: Path, W: NDArray[Any]) -> list[Path]:
+    def export(self, path: Path, W: AnyArray) -> list[Path]:
         return []
 
-    def to_arrays(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-        own, arrays = indices_to_arrays(self.index, self.bigrams)
+    def to_arrays(self) -> tuple[Json, Arrays]:
+        own, arrays = attributes.indices_to_arrays(self.index, self.bigrams)
         settings = {
             "tags": list(self.tags),
             "order": self.order,
@@ -326,8 +346,8 @@ class Chunking:
         return settings, arrays
 
     @classmethod
-    def from_arrays(cls, settings: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Chunking:
-        index, bigrams = indices_from_arrays(settings, arrays)
+    def from_arrays(cls, settings: Json, arrays: Mapping[str, AnyArray]) -> Chunking:
+        index, bigrams = attributes.indices_from_arrays(settings, arrays)
         scheme, column = settings.get("scheme", IOB2), settings.get("column")  # models of 0.1.0 have neither
         tags, order, only, n_columns = (settings[name] for name in ("tags", "order", "only", "n_columns"))
         if n_columns != index.n_columns or not (bigrams is None or (order == 1 and bigrams.n_columns == n_columns)):
@@ -341,32 +361,21 @@ class Chunking:
             raise ValueError(str(error)) from None
 
 
+def _fixed_spans(text: str, given: Iterable[Span | tuple[int, int, str]]) -> tuple[Span, ...]:
+    """Spans that somebody has set, checked."""
+    spans = []
+    for each in given:
+        span = each if isinstance(each, Span) else Span(*each)
+        if not 0 <= span.start < span.end <= len(text):
+            raise UsageError(f"`fixed`: a span from {span.start} to {span.end}; the text has {len(text)} characters")
+        spans.append(span)
+    return tuple(spans)
+
+
 def _tags(data: Corpus, more: str = "") -> list[str]:
     if data.tags is None:
         raise DataError(data.path, f"has no tags to compare with; give a file with the tag in its last column{more}")
     return data.tags
-
-
-def _understood_tags(train: Corpus, scheme: str, only: str | None) -> tuple[str, Corpus, tuple[str, ...]]:
-    """The scheme, the corpus as the task sees it and the tag set, by the corpus's own tags."""
-    scheme, corpus = understood(train, scheme)
-    if only is not None:
-        _require_chunk_tags(scheme, only)
-        corpus = keep_only(corpus, only)
-    return scheme, corpus, _tag_set(corpus, scheme)
-
-
-def _require_named(tags: tuple[str, ...], scheme: str, only: str | None) -> None:
-    if only is None:
-        return
-    _require_chunk_tags(scheme, only)
-    if tags != (f"B-{only}", f"I-{only}", OUTSIDE):
-        raise UsageError(f"`only` {only}: leaves no other type of `tags`; name the same one type, or leave `only` out")
-
-
-def _require_chunk_tags(scheme: str, only: str) -> None:
-    if scheme == PLAIN:
-        raise UsageError(f"`only` {only}: the tags are no chunks, which alone have types; leave `only` out")
 
 
 def _tag_set(corpus: Corpus, scheme: str) -> tuple[str, ...]:
@@ -385,20 +394,6 @@ def _tag_set(corpus: Corpus, scheme: str) -> tuple[str, ...]:
     if len(tags) > limits.TAGS:
         limits.refuse(corpus.path, f"{len(tags):,} different tags: is the right column the tag?")
     return tags
-
-
-def _usual_features(train: Corpus, templates: Sequence[Template] | None) -> str:
-    features = usual_features(len(train.columns))
-    if templates is None and features != "chunking":
-        say(f"{train.path}: words alone, so `features` {features} is the default: affixes and shapes of words, too")
-    return features
-
-
-def _order_for(tags: tuple[str, ...]) -> int:
-    if len(tags) <= _MOST_TAGS_OF_ORDER_2:
-        return 2
-    say(f"{len(tags)} tags: `order` 1, weights for tags and tag bigrams, is the default for so many")
-    return 1
 
 
 def _check_tags(tags: tuple[str, ...], scheme: str) -> None:

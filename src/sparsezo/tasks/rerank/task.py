@@ -13,28 +13,27 @@ The features are dense, but not in every list: a feature that is 0 for all candi
 
 from __future__ import annotations
 
+import itertools
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sparsezo import notes
+from sparsezo import messages
 from sparsezo.errors import DivergedError, SparsezoError, UsageError, quoted
 from sparsezo.kernels.inputs.dense import dense_inputs, dots, read_only
 from sparsezo.kernels.simd import PADDED
-from sparsezo.questions import WHICH
-from sparsezo.tasks.base import Problem, Scores
-from sparsezo.tasks.rerank import questions_kernel  # noqa: F401  (how it is asked about)
-from sparsezo.tasks.rerank.decoder_weights import write_cdec_weights, write_moses_weights
-from sparsezo.tasks.rerank.kernel import RankGold, rank_task
-from sparsezo.tasks.rerank.kind import defaults
+from sparsezo.questions import PLACES, WHICH
+from sparsezo.tasks.base import AnyArray, Arrays, Json, Problem, Scores
+from sparsezo.tasks.rerank.io.decoder_weights import write_cdec_weights, write_moses_weights
+from sparsezo.tasks.rerank.io.importing import NBestStore
+from sparsezo.tasks.rerank.io.nbest import NBestList
+from sparsezo.tasks.rerank.kernels.task import RankGold, rank_task
 from sparsezo.tasks.rerank.metric import bleu_from_statistics, corpus_bleu, corpus_bleu_from_statistics
-from sparsezo.tasks.rerank.nbest import NBestList
-from sparsezo.tasks.rerank.store import NBestStore
+from sparsezo.tasks.rerank.spec import defaults
 
 _BLOCK = 1 << 18  # candidates that are put in order at a time
 _HELD = 1000  # lists that may pass before one has a feature that the model knows
@@ -70,7 +69,7 @@ class Reranking:
         missing = tuple(name for name in train.names if name not in start)
         if start and missing:
             verb = "has no initial weight and starts" if len(missing) == 1 else "have no initial weight and start"
-            notes.say(f"{train.source}: {_some(missing)} {verb} at 0")
+            messages.say(f"{train.source}: {_some(missing)} {verb} at 0")
         names = (*train.names, *(name for name in start if name not in known))
         return cls(names, tuple(float(start.get(name, 0.0)) for name in names))
 
@@ -101,20 +100,12 @@ class Reranking:
 
     def known(self, where: str, lists: Iterable[NBestList]) -> Iterator[NBestList]:
         """The lists of a file as they are read; none of them where they share no feature with the model."""
-        held: list[NBestList] | None = []
-        own = set(self.names)
-        for nbest in lists:
-            if held is None:
-                yield nbest
-                continue
+        remaining, held, own = iter(lists), list[NBestList](), set(self.names)
+        for nbest in itertools.islice(remaining, _HELD):
             held.append(nbest)
             if not own.isdisjoint(nbest.names):
-                yield from held
-                held = None
-            elif len(held) >= _HELD:
-                break
-        if held is not None:
-            raise self._foreign(where, held[-1].names if held else ())
+                return itertools.chain(held, remaining)
+        raise self._foreign(where, held[-1].names if held else ())
 
     def problem(self, data: NBestStore, *, learn: bool = True, risk: bool = False, asks: bool = False) -> Problem:
         """``asks``: steps as if every feature had spread 1 within lists."""
@@ -131,7 +122,7 @@ class Reranking:
             max_rows=int(np.diff(data.offsets).max(initial=0)),
             max_columns=M,
             dtype=np.float64,
-            questions={("pair", "token"): WHICH},
+            questions={("pair", "token"): WHICH, ("best", "token"): PLACES},
             learn=learn,
         )
 
@@ -141,7 +132,7 @@ class Reranking:
 
     def quality(self, problem: Problem, gold: RankGold, outputs: NDArray[np.int32]) -> float:
         """Corpus BLEU, from the chosen candidates' statistics."""
-        return corpus_bleu_from_statistics(gold.statistics[gold.offsets[:-1] + outputs]).bleu
+        return corpus_bleu_from_statistics(gold.statistics[gold.offsets[:-1] + outputs])
 
     def scores(self, data: NBestStore, outputs: NDArray[np.int32]) -> Scores:
         """sacrebleu's own score of the texts. Sentence BLEU, the loss, likes longer outputs: see the length ratio."""
@@ -149,7 +140,7 @@ class Reranking:
         result = corpus_bleu(self.words(data, outputs), data.references)
         statistics = np.array(data.statistics[data.offsets[:-1] + outputs])
         sentence_bleu = bleu_from_statistics(statistics)
-        report: dict[str, Any] = {
+        report: Json = {
             "bleu": result.bleu,
             "signature": result.signature,
             "length_ratio": result.length_ratio,
@@ -162,7 +153,7 @@ class Reranking:
         """The chosen hypotheses; an output is the candidate's place in its list."""
         return [data.hypothesis(j) for j in (data.offsets[:-1] + outputs).tolist()]
 
-    def order(self, nbest: NBestList, W: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    def order(self, nbest: NBestList, W: AnyArray) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """(places from the best candidate to the worst, the score of each candidate) of a list as it was read."""
         names, features = nbest.names, nbest.features
         weights = np.asarray(W, np.float64).reshape(-1)
@@ -178,7 +169,7 @@ class Reranking:
             raise DivergedError("the model's weights give scores that are not finite; train it again with a smaller h")
         return np.argsort(-totals[:, 0], kind="stable"), totals[:, 0]
 
-    def reranked(self, nbest: NBestList, W: NDArray[Any]) -> Iterator[str]:
+    def reranked(self, nbest: NBestList, W: AnyArray) -> Iterator[str]:
         """A list's candidates as cdec writes them, ``id ||| hypothesis ||| features ||| score``, best score first."""
         order, totals = self.order(nbest, W)
         for j in order.tolist():
@@ -187,7 +178,7 @@ class Reranking:
             values = " ".join(f"{name}={value!s}" for name, value in pairs if value != 0)
             yield f"{nbest.id} ||| {nbest.hypotheses[j]} ||| {values} ||| {totals[j]:.9g}"
 
-    def export(self, path: str | os.PathLike[str], W: NDArray[Any]) -> list[Path]:
+    def export(self, path: str | os.PathLike[str], W: AnyArray) -> list[Path]:
         """PATH.weights as cdec and Joshua read it, PATH.ini as Moses does; returns both."""
         cdec, moses = Path(f"{os.fspath(path)}.weights"), Path(f"{os.fspath(path)}.ini")
         w = np.asarray(W, np.float64).reshape(-1)
@@ -196,18 +187,16 @@ class Reranking:
         return [cdec, moses]
 
     def feature_names(self) -> tuple[str, ...]:
-        """One for each row of W."""
         return self.names
 
     def label_names(self) -> tuple[str, ...]:
-        """One for each column of W."""
         return ("score",)
 
-    def to_arrays(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    def to_arrays(self) -> tuple[Json, Arrays]:
         return {"names": list(self.names)}, {"init": np.array(self.init, np.float64)}
 
     @classmethod
-    def from_arrays(cls, settings: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Reranking:
+    def from_arrays(cls, settings: Json, arrays: Arrays) -> Reranking:
         """ValueError or TypeError where they are not what ``to_arrays`` gave."""
         names, init = settings["names"], arrays["init"]
         if not isinstance(names, list) or not all(isinstance(name, str) for name in names):

@@ -1,10 +1,8 @@
 """Text classification (the paper's appendix, multiclass classification of RCV1).
 
-A document is one row of tf-idf values, an output is one of the classes, and its loss is 0 or 1. Vectors are made once:
-what ``fit`` and ``seen`` give carries them, and the loop reads them where they are.
+A document is one row of tf-idf values, an output is one of the classes, and its loss is 0 or 1.
 
-    train = read_documents(["a.tsv.gz", "b.tsv.gz"])
-    task, train = TextClassification.fit(train)         # classes, vocabulary and idf; documents with their vectors
+    task, train = TextClassification.fit(read_documents("train.tsv"))   # classes, vocabulary and idf; with vectors
     test = task.seen(read_documents("test.tsv"))
     problem, gold = task.problem(train), task.gold(train)
     task.scores(test, predict(task.problem(test, learn=False), W))
@@ -13,32 +11,28 @@ what ``fit`` and ``seen`` give carries them, and the loop reads them where they 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_array
 
 from sparsezo.errors import DataError, UsageError
 from sparsezo.kernels.inputs.rows import row_inputs
+from sparsezo.learner import predict
 from sparsezo.questions import A_LOSS, WHICH, YES_NO
-from sparsezo.tasks.base import Problem, Scores
+from sparsezo.tasks.base import AnyArray, Arrays, Json, Problem, Scores
 from sparsezo.tasks.hash_bits import check_hash_bits
-from sparsezo.tasks.text import questions_kernel  # noqa: F401  (how it is asked about)
-from sparsezo.tasks.text.documents import Documents, class_numbers, classes_of
-from sparsezo.tasks.text.hashed import HashedVectoriser
-from sparsezo.tasks.text.kernel import ClassGold, class_task
-from sparsezo.tasks.text.kind import defaults
-from sparsezo.tasks.text.metric import score_classes
-from sparsezo.tasks.text.options import TextOptions
-from sparsezo.tasks.text.tfidf import TOKEN_PATTERN, TextVectoriser
-from sparsezo.tasks.text.unlabelled import named_classes
-from sparsezo.tasks.text.vectors import WithVectors, chosen
-from sparsezo.tasks.text.word_vectors import WordVectors
+from sparsezo.tasks.text.features.tfidf import TOKEN_PATTERN, HashedVectoriser, TextVectoriser
+from sparsezo.tasks.text.features.word_vectors import WithVectors, Words, WordVectors, chosen
+from sparsezo.tasks.text.io.documents import Documents, class_numbers, classes_of, named_classes
+from sparsezo.tasks.text.kernels.task import ClassGold, class_task
+from sparsezo.tasks.text.spec import TextOptions, defaults
 
 _MOST_WEIGHTS = 2**31  # of a dense table of features x labels
+Vectoriser = Words | WithVectors
 _ADAGRAD_START = 0.01  # a document has length 1, so its words' values are small: with 1, steps would hardly shrink
 
 
@@ -47,7 +41,7 @@ class Prepared:
     """Documents with their vectors, so that these are made once."""
 
     documents: Documents
-    matrix: Any  # scipy CSR, documents x features, float32
+    matrix: csr_array  # documents x features, float32
 
     def __len__(self) -> int:
         return len(self.documents)
@@ -62,7 +56,7 @@ class TextClassification:
     """Classes, and the vectoriser that was fitted on train."""
 
     classes: tuple[str, ...]
-    vectoriser: TextVectoriser | HashedVectoriser | WithVectors
+    vectoriser: Vectoriser
 
     name = "text"
     metric = "accuracy"
@@ -88,14 +82,12 @@ class TextClassification:
         """
         classes = tuple(classes_of(train)) if classes is None else named_classes(classes)
         check_hash_bits(hash_bits, min_count)
-        words: dict[str, Any] = {"sublinear_tf": sublinear_tf, "lowercase": lowercase, "token_pattern": token_pattern}
-        vectoriser: TextVectoriser | HashedVectoriser | WithVectors
-        if hash_bits is None:
-            vectoriser = TextVectoriser(min_count=min_count, **words)
-        else:
-            vectoriser = HashedVectoriser(hash_bits, **words)
-        if (columns := vectors if isinstance(vectors, WordVectors) else chosen(vectors, train)) is not None:
-            vectoriser = WithVectors(vectoriser, columns)
+        words = {"sublinear_tf": sublinear_tf, "lowercase": lowercase, "token_pattern": token_pattern}
+        counted: Words = TextVectoriser(min_count=min_count, **words)
+        if hash_bits is not None:
+            counted = HashedVectoriser(hash_bits, **words)
+        columns = vectors if isinstance(vectors, WordVectors) else chosen(vectors, train)
+        vectoriser = counted if columns is None else WithVectors(counted, columns)
         task = cls(classes, vectoriser)
         prepared = Prepared(train, vectoriser.fit_transform(train))
         task.check_size()
@@ -115,7 +107,7 @@ class TextClassification:
     def hash_bits(self) -> int | None:
         """Rows are hashes of words, of so many bits; None: each word has its own."""
         words = self.vectoriser.words if isinstance(self.vectoriser, WithVectors) else self.vectoriser
-        return words.bits if isinstance(words, HashedVectoriser) else None
+        return words.hash_bits if isinstance(words, HashedVectoriser) else None
 
     @property
     def n_features(self) -> int:
@@ -169,29 +161,34 @@ class TextClassification:
         result = score_classes(documents.labels, words)
         right = np.array([a == b for a, b in zip(documents.labels, words, strict=True)], np.int8)
         counts = np.stack((right, np.ones_like(right)), axis=1)
-        return Scores(self.metric, result.accuracy, {**result.as_dict(), "documents": len(documents)}, counts)
+        return Scores(self.metric, result["accuracy"], {**result, "documents": len(documents)}, counts)
 
     def feature_names(self) -> list[str]:
         """Of each row of the weights: the word, or the index as it is written in svmlight files."""
         return self.vectoriser.vocabulary
 
     def label_names(self) -> list[str]:
-        """Of each column of the weights."""
         return list(self.classes)
 
     def words(self, outputs: NDArray[np.int32]) -> list[str]:
         """Class names of outputs."""
         return [self.classes[k] for k in outputs.tolist()]
 
-    def export(self, path: Path, W: NDArray[Any]) -> list[Path]:
+    def label(self, W: AnyArray, texts: Sequence[str]) -> list[str]:
+        """The class of each text."""
+        n = len(texts)
+        documents = Documents(("texts",), np.zeros(n, np.int32), np.arange(1, n + 1), None, list(texts))
+        return self.words(predict(self.problem(documents, learn=False), W)) if n else []
+
+    def export(self, path: Path, W: AnyArray) -> list[Path]:
         return []
 
-    def to_arrays(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    def to_arrays(self) -> tuple[Json, Arrays]:
         settings = {"classes": list(self.classes), "vectoriser": self.vectoriser.settings}
         return settings, self.vectoriser.to_arrays()
 
     @classmethod
-    def from_arrays(cls, settings: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> TextClassification:
+    def from_arrays(cls, settings: Json, arrays: Arrays) -> TextClassification:
         """ValueError where these are not what ``to_arrays`` can have given."""
         classes = settings["classes"]
         if not isinstance(classes, list) or not all(isinstance(name, str) for name in classes):
@@ -200,8 +197,7 @@ class TextClassification:
             raise ValueError(f"{len(classes)} classes, {len(set(classes))} of them different")
         how = dict(settings["vectoriser"])
         vectors = how.pop("vectors", None)
-        kind = HashedVectoriser if "hash_bits" in how else TextVectoriser
-        words = kind.from_arrays(arrays, how)
+        words = (HashedVectoriser if "hash_bits" in how else TextVectoriser).from_arrays(arrays, how)
         return cls(tuple(classes), words if vectors is None else WithVectors.from_arrays(words, arrays, vectors))
 
 
@@ -209,4 +205,22 @@ def _documents(data: Documents | Prepared) -> Documents:
     return data.documents if isinstance(data, Prepared) else data
 
 
-__all__ = ["Prepared", "TextClassification"]
+# Figures
+
+
+def score_classes(gold: Sequence[str], predicted: Sequence[str]) -> Json:
+    """Compare two lists of labels; ``classes`` has precision, recall, f1 and support of all labels of either."""
+    classes, numbers = np.unique(np.array([*gold, *predicted]), return_inverse=True)
+    of_gold, of_predicted = np.split(numbers, 2)
+    support = np.bincount(of_gold, minlength=len(classes))
+    said = np.bincount(of_predicted, minlength=len(classes))
+    right = np.bincount(of_gold[of_gold == of_predicted], minlength=len(classes))
+    f1 = _ratio(2 * right, said + support)
+    columns = {"precision": _ratio(right, said), "recall": _ratio(right, support), "f1": f1, "support": support}
+    rows = zip(*(values.tolist() for values in columns.values()), strict=True)
+    by_class = {str(name): dict(zip(columns, row, strict=True)) for name, row in zip(classes, rows, strict=True)}
+    return {"accuracy": int(right.sum()) / len(gold), "macro_f1": float(f1.mean()), "classes": by_class}
+
+
+def _ratio(above: NDArray[np.int64], below: NDArray[np.int64]) -> NDArray[np.float64]:
+    return np.divide(above, below, out=np.zeros(len(above)), where=below > 0)

@@ -9,8 +9,8 @@ import os
 import pytest
 
 from sparsezo.errors import DataError, UsageError
-from sparsezo.tasks.chunking.documents import Document, Span
-from sparsezo.tasks.chunking.formats import FORMATS, detect_format, read_documents, write_documents
+from sparsezo.tasks.chunking.io.documents import Document, Span
+from sparsezo.tasks.chunking.io.formats import FORMATS, detect_format, read_documents, write_documents
 
 LONG = "word " * 40_000  # more than is looked at
 SAMPLES = [
@@ -124,9 +124,8 @@ def test_unknown_names_of_formats(tmp_path):
         list(read_documents(tmp_path / "folder", "jsonl"))
 
 
-def test_an_open_stream(tmp_path):
-    path = tmp_path / "x"
-    path.write_text(json.dumps({"text": "a"}))
+def test_an_open_stream(put):
+    path = put("x", json.dumps({"text": "a"}))
     with open(path, "rb") as stream:
         assert [each.text for each in read_documents("-", stream=stream)] == ["a"]
         assert not stream.closed

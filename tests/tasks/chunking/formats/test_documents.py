@@ -9,15 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sparsezo import notes
 from sparsezo.errors import DataError, UsageError
-from sparsezo.tasks.chunking.conll import Corpus, read_conll
-from sparsezo.tasks.chunking.documents import (
+from sparsezo.tasks.chunking.io.conll import Corpus, read_conll
+from sparsezo.tasks.chunking.io.documents import (
     Document,
     Span,
     documents_from_columns,
     spans_of,
-    tags_of,
+    tagged,
     without_overlap,
 )
 from sparsezo.tasks.chunking.tags import in_iob2, understood
@@ -26,16 +25,16 @@ TEXT = "In San Sebastián's port."
 TOKENS = ((0, 2), (3, 6), (7, 16), (16, 18), (19, 23), (23, 24))
 
 
-def tagged(*spans):
-    return tags_of(Document(TEXT, spans=tuple(Span(*each) for each in spans), tokens=TOKENS))
+def tags(*spans):
+    return tagged(Document(TEXT, spans=tuple(Span(*each) for each in spans), tokens=TOKENS), "x.jsonl:7")[0]
 
 
 def test_tags_of_spans():
-    assert tagged((3, 16, "LOC")) == ["O", "B-LOC", "I-LOC", "O", "O", "O"]
-    assert tagged((3, 16, "LOC"), (16, 18, "LOC")) == ["O", "B-LOC", "I-LOC", "B-LOC", "O", "O"]
-    assert tagged((2, 19, "")) == ["O", "B", "I", "I", "O", "O"]  # blanks at its ends are in no token
-    assert tags_of(Document(TEXT, tokens=TOKENS)) == ["O"] * 6
-    assert tags_of(Document("", tokens=(), spans=())) == []
+    assert tags((3, 16, "LOC")) == ["O", "B-LOC", "I-LOC", "O", "O", "O"]
+    assert tags((3, 16, "LOC"), (16, 18, "LOC")) == ["O", "B-LOC", "I-LOC", "B-LOC", "O", "O"]
+    assert tags((2, 19, "")) == ["O", "B", "I", "I", "O", "O"]  # blanks at its ends are in no token
+    assert tagged(Document(TEXT, tokens=TOKENS), "x") == (["O"] * 6, 0)
+    assert tagged(Document("", tokens=(), spans=()), "x") == ([], 0)
 
 
 @pytest.mark.parametrize(
@@ -49,25 +48,21 @@ def test_tags_of_spans():
 )
 def test_a_span_that_tags_cannot_say(span, words):
     with pytest.raises(DataError, match=words) as caught:
-        tagged((23, 24, "X"), span)
-    assert str(caught.value).startswith("document 'In San Sebastián's port.': span ")
+        tags((23, 24, "X"), span)
+    assert str(caught.value).startswith("x.jsonl:7: span ")
     assert "mend the span or the tokens, or write jsonl" in str(caught.value)
 
 
 def test_no_tokens_no_tags():
-    with pytest.raises(UsageError, match="document 'x7': has no tokens"):
-        tags_of(Document(TEXT, "x7", spans=(Span(0, 2, "X"),)))
+    with pytest.raises(UsageError, match="x7: has no tokens"):
+        tagged(Document(TEXT, spans=(Span(0, 2, "X"),)), "x7")
 
 
 def test_of_spans_that_overlap_the_longest_is_kept():
-    with notes.gathered() as remarks:
-        assert tagged((3, 6, "A"), (3, 16, "B"), (7, 18, "C"), (3, 16, "B")) == ["O", "B-B", "I-B", "O", "O", "O"]
-    assert remarks == [
-        "document 'In San Sebastián's port.': 2 spans left out: of spans that overlap the longest is kept"
-    ]
-    with notes.gathered() as remarks:
-        tagged((3, 6, "A"), (7, 16, "B"), (3, 6, "A"))  # the same twice is one
-    assert remarks == []
+    spans = (Span(3, 6, "A"), Span(3, 16, "B"), Span(7, 18, "C"), Span(3, 16, "B"))
+    assert tagged(Document(TEXT, spans=spans, tokens=TOKENS), "x") == (["O", "B-B", "I-B", "O", "O", "O"], 2)
+    same = (Span(3, 6, "A"), Span(7, 16, "B"), Span(3, 6, "A"))  # the same twice is one
+    assert tagged(Document(TEXT, spans=same, tokens=TOKENS), "x")[1] == 0
 
 
 places = st.lists(st.tuples(st.integers(0, 12), st.integers(1, 5), st.sampled_from("AB")), max_size=8)
@@ -89,15 +84,11 @@ def test_without_overlap_by_the_literal_rule(drawn):
 def test_spans_of_tags_and_back(tags):
     tokens = tuple((3 * i + 1, 3 * i + 3) for i in range(len(tags)))
     spans = spans_of(tokens, tags)
-    assert tags_of(Document("x" * (3 * len(tags) + 1), spans=spans, tokens=tokens)) == in_iob2(tags)
+    document = Document("x" * (3 * len(tags) + 1), spans=spans, tokens=tokens)
+    assert tagged(document, "x")[0] == in_iob2(tags)
 
 
-def test_spans_have_their_probabilities():
-    found = spans_of(TOKENS, ["O", "B-LOC", "I-LOC", "O", "B-X", "B-X"], np.array([0.5, 1, 0.25]))
-    assert found == (Span(3, 16, "LOC", 0.5), Span(19, 23, "X", 1.0), Span(23, 24, "X", 0.25))
-    assert all(type(span.probability) is float and type(span.start) is int for span in found)
-    with pytest.raises(UsageError, match="2 probabilities for 1 spans"):
-        spans_of(TOKENS, ["O", "B-LOC", "I-LOC", "O", "O", "O"], [0.5, 0.5])
+def test_a_tag_for_each_token():
     with pytest.raises(UsageError, match="1 tags for 6 tokens"):
         spans_of(TOKENS, ["O"])
 
@@ -122,7 +113,7 @@ def test_attributes_are_no_words():
 def test_real_columns_keep_their_chunks(real_data):
     corpus = understood(read_conll(real_data / "conll2002" / "esp.testa.gz"))[1][:500]
     documents = list(documents_from_columns(corpus))
-    tags = [tag for document in documents for tag in tags_of(document)]
+    tags = [tag for document in documents for tag in tagged(document, "x")[0]]
     assert tags == corpus.tags
     words = list(itertools.chain.from_iterable(document.words() for document in documents))
     assert words == corpus.columns[0]

@@ -14,11 +14,11 @@ from pathlib import Path
 
 import pytest
 
-from sparsezo import notes
+from sparsezo import messages
 from sparsezo.errors import DataError, NotInstalledError, SparsezoError, UsageError
-from sparsezo.tasks.chunking.conll import read_conll
-from sparsezo.tasks.chunking.documents import Document, Span, tags_of
-from sparsezo.tasks.chunking.formats import FORMATS, detect_format, read_documents, write_documents
+from sparsezo.tasks.chunking.io.conll import read_conll
+from sparsezo.tasks.chunking.io.documents import Document, Span, tagged
+from sparsezo.tasks.chunking.io.formats import FORMATS, detect_format, read_documents, write_documents
 
 TEXT = "😀 Ana  viu\r\nSão Paulo's\tmar\u00a0azul. E\u0301!"
 TOKENS = ((0, 1), (2, 5), (7, 10), (12, 15), (16, 21), (21, 23), (24, 32), (32, 33), (34, 36), (36, 37))
@@ -28,7 +28,7 @@ TAGS = ["O", "B-PER", "O", "B-LOC", "I-LOC", *["O"] * 5]
 
 
 def everything(path, format=None):
-    with notes.gathered() as remarks:
+    with messages.gathered() as remarks:
         documents = list(read_documents(path, format))
     return documents, [remark.removeprefix(f"{path}: ") for remark in remarks]
 
@@ -125,7 +125,7 @@ def test_brat_as_we_write_it(tmp_path):
 @pytest.mark.parametrize("id", ["..", "../x", "/x", "a//b", "a/./b", "", "x\ny", "a" * 300, ".x", "con:x"])
 def test_ids_that_are_no_names_of_files(tmp_path, id):
     (tmp_path / "o").mkdir()
-    with notes.gathered() as remarks:
+    with messages.gathered() as remarks:
         write_documents(
             [Document("x", id), Document("y", "000001"), Document("z", "000001")], "brat", tmp_path / "o" / "p"
         )
@@ -219,15 +219,6 @@ def test_spacy_tokens_are_cut_only_where_a_span_needs_it(tmp_path):
     assert [(ent.start_char, ent.end_char) for ent in doc.ents] == [(0, 4), (5, 8)]
 
 
-@pytest.mark.parametrize(("start", "end"), [(0, 2), (1, 3), (1, 2), (0, 3), (3, 5), (3, 4)])
-@pytest.mark.parametrize("tokens", [None, ((0, 1), (2, 3), (5, 6))])
-def test_spans_may_begin_and_end_in_blanks(tmp_path, start, end, tokens):
-    document = Document("a b  c", None, (Span(start, end, "X"),), tokens=tokens)
-    write_documents([document], "spacy", tmp_path / "x.spacy")
-    (doc,) = docs(tmp_path / "x.spacy")
-    assert (doc.text, [(ent.start_char, ent.end_char) for ent in doc.ents]) == (document.text, [(start, end)])
-
-
 def test_spacy_needs_labels(tmp_path):
     with pytest.raises(DataError, match="document 1: a span without a label"):
         write_documents([Document("x", spans=(Span(0, 1, ""),))], "spacy", tmp_path / "x.spacy")
@@ -257,7 +248,7 @@ def test_columns_as_we_write_them(tmp_path):
 def test_tokens_with_blanks_take_several_lines(tmp_path):
     text = "New  York\x85x, \n"
     document = Document(text, spans=(Span(0, 11, "LOC"), Span(11, 12, "X")), tokens=((0, 11), (11, 12), (13, 14)))
-    with notes.gathered() as remarks:
+    with messages.gathered() as remarks:
         write_documents([document], "conll", tmp_path / "x.txt")
     assert (tmp_path / "x.txt").read_text("utf-8") == "New B-LOC\nYork I-LOC\nx I-LOC\n, B-X\n\n"
     assert remarks == [f"{tmp_path / 'x.txt'}: 2 tokens with blanks in it: a line for each of its parts"]
@@ -265,30 +256,28 @@ def test_tokens_with_blanks_take_several_lines(tmp_path):
 
 def test_a_chunk_that_begins_with_a_blank_token(tmp_path):
     document = Document("a\n b", spans=(Span(0, 1, "X"), Span(1, 4, "X")), tokens=((0, 1), (1, 2), (3, 4)))
-    with notes.gathered():
+    with messages.gathered():
         write_documents([document], "conll", tmp_path / "x.txt")
     assert (tmp_path / "x.txt").read_text("utf-8") == "a B-X\nb B-X\n\n"
 
 
 def test_spans_over_the_end_of_a_sentence(tmp_path):
     document = Document("a b c", spans=(Span(0, 5, "X"),), tokens=((0, 1), (2, 3), (4, 5)), sentences=(0, 1, 3))
-    with notes.gathered() as remarks:
+    with messages.gathered() as remarks:
         write_documents([document], "conll", tmp_path / "x.txt")
     assert (tmp_path / "x.txt").read_text("utf-8") == "a B-X\n\nb B-X\nc I-X\n\n"
     assert remarks[0].endswith("1 span cut in two where a sentence ends")
 
 
-def test_columns_of_all_kinds_are_read(tmp_path):
-    path = tmp_path / "x.txt"
-    path.write_text("In IN O\nSan NNP B-LOC\nSebastián NNP E-LOC\n\n. . O\n")
+def test_columns_of_all_kinds_are_read(put):
+    path = put("x.txt", "In IN O\nSan NNP B-LOC\nSebastián NNP E-LOC\n\n. . O\n")
     assert everything(path)[0][0].spans == (Span(3, 16, "LOC"),)
     path.write_text("In\nSan\n\n.\nx\n")
     assert [(each.text, each.spans) for each in everything(path)[0]] == [("In San", None), (". x", None)]
     path.write_text("In IN\nSan NNP\n\n. .\n")
     with pytest.raises(DataError, match=r"x.txt:1: 'IN' in the last column is no chunk tag"):
         everything(path, "conll")
-    conllu = tmp_path / "x.conllu"
-    conllu.write_text("1\tIn\tin\tADP\t_\t_\t0\t_\t_\t_\n")
+    conllu = put("x.conllu", "1\tIn\tin\tADP\t_\t_\t0\t_\t_\t_\n")
     documents, remarks = everything(conllu)
     assert [(each.text, each.spans) for each in documents] == [("In", None)]
     assert remarks == ["1 sentence of CoNLL-U without chunk tags: only the words are read"]
@@ -337,7 +326,7 @@ def test_datasets_loads_our_parquet(tmp_path, offline):
     assert rows.pop() == {"id": "2", "tokens": ["b"], "ner_tags": None}
     assert [{**row, "ner_tags": [labels.int2str(tag) for tag in row["ner_tags"]]} for row in rows] == ROWS
     first, second, third = everything(tmp_path / "x.parquet")[0]
-    assert tags_of(first) + tags_of(second) == TAGS
+    assert tagged(first, "x")[0] + tagged(second, "x")[0] == TAGS
     assert (first.id, first.words(), third.spans) == ("7-1", WHOLE.words()[:8], None)
 
 
@@ -366,9 +355,8 @@ def test_datasets_own_files(tmp_path, offline):
     assert everything(tmp_path / "both" / "test")[0] == wanted
 
 
-def test_numbers_without_names(tmp_path):
-    path = tmp_path / "x.jsonl"
-    path.write_text('{"tokens": ["a"], "ner_tags": [3]}')
+def test_numbers_without_names(put):
+    path = put("x.jsonl", '{"tokens": ["a"], "ner_tags": [3]}')
     with pytest.raises(DataError, match=r"x.jsonl:1: tag 3 is a number, and nothing says what it means"):
         everything(path)
     path.write_text(
@@ -388,9 +376,8 @@ def test_numbers_without_names(tmp_path):
         ({"tokens": ["a"], "ner_tags": [0.5]}, "tag '0.5': expected a word or a number"),
     ],
 )
-def test_what_is_wrong_in_rows(tmp_path, row, words):
-    path = tmp_path / "x.jsonl"
-    path.write_text(json.dumps(row))
+def test_what_is_wrong_in_rows(put, row, words):
+    path = put("x.jsonl", json.dumps(row))
     with pytest.raises(DataError, match=f"x.jsonl:1: .*{words}"):
         everything(path, "datasets")
 
@@ -460,7 +447,7 @@ def test_a_list_of_one_line_and_a_mark_of_order(tmp_path, format):
 def test_what_is_lost_is_said(tmp_path):
     document = Document("a b", None, (Span(0, 1, "X"),), (Span(0, 1, "X"),), (Span(2, 3, "X"),), True, ((0, 1), (2, 3)))
     for format in FORMATS:
-        with notes.gathered() as remarks:
+        with messages.gathered() as remarks:
             write_documents([document, document], format, tmp_path / format)
         said = " ".join(remarks)
         keeps_all = format in ("jsonl", "spacy")
@@ -483,7 +470,7 @@ def test_heavy_libraries_are_asked_for(tmp_path, monkeypatch):
 
 def test_nothing_heavy_is_loaded_by_itself():
     script = (
-        "import sys; from sparsezo.tasks.chunking.formats import write_documents;"
+        "import sys; from sparsezo.tasks.chunking.io.formats import write_documents;"
         "print([each for each in ('spacy', 'pyarrow', 'datasets', 'pandas') if each in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)

@@ -7,10 +7,10 @@ import json
 
 import pytest
 
-from sparsezo import notes
+from sparsezo import messages
 from sparsezo.errors import DataError
-from sparsezo.tasks.chunking.documents import Document, Span
-from sparsezo.tasks.chunking.formats import read_documents, write_documents
+from sparsezo.tasks.chunking.io.documents import Document, Span
+from sparsezo.tasks.chunking.io.formats import read_documents, write_documents
 
 LOC = (Span(3, 9, "LOC"),)
 
@@ -23,7 +23,7 @@ def read(tmp_path):
         path = tmp_path / "x.json"
         as_list = len(objects) == 1 and isinstance(objects[0], list)
         path.write_text(json.dumps(objects[0]) if as_list else "\n".join(map(json.dumps, objects)), "utf-8")
-        with notes.gathered() as remarks:
+        with messages.gathered() as remarks:
             documents = list(read_documents(path, format))
         return documents, [remark.removeprefix(f"{path}: ") for remark in remarks]
 

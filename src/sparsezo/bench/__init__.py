@@ -1,1 +1,0 @@
-"""What a step costs, as a ratio to a yardstick in the same run."""

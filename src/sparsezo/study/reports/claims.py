@@ -1,0 +1,319 @@
+"""The paper's claims (Sec. 4 to 6 and its supplement), and those on what is not in the paper, checked against the runs.
+
+    for claim in check_claims(experiment):
+        print(claim.title, claim.verdict, claim.words)
+
+A comparison of two learners is of their means over seeds, seed by seed where both have the same ones
+(comparisons.py). A claim about several pairs corrects for their number (Holm), whichever way they fall. It holds when
+all of them do, and does not when one is found the other way round. That two are equal is claimed up to a margin, the
+task's ``margin``, and shown by two one-sided tests; a difference that is merely not seen shows nothing.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+import numpy as np
+
+from sparsezo.study.reports.comparisons import FAILS, HOLDS, UNDECIDED, Comparison, Quantity, corrected, resampled_lead
+from sparsezo.study.reports.results import LearnerRuns, ReportedExperiment, Spread
+
+PAPER_RULES = ("two-point", "baseline", "comparison")  # from best to worst, says the paper
+NOT_PAPER = "not in the paper"
+_SFO = "first-order"
+_EARLY = 1_000_000  # iterations: the others of the paper's SMT are best on dev from here on
+
+Pair = tuple[str, LearnerRuns | None, str, LearnerRuns | None]  # name and runs of the better, then of the worse
+Found = tuple[list[Comparison], list[str]]  # and the names of what is missing
+
+
+@dataclass(frozen=True)
+class Claim:
+    title: str
+    source: str
+    verdict: str
+    words: str  # one sentence: why this verdict
+    evidence: tuple[Comparison, ...]
+
+
+def check_claims(experiment: ReportedExperiment) -> tuple[Claim, ...]:
+    """All of them of a built-in experiment; of one's own, those that there is something to compare for."""
+    return tuple(claim for claim in _Claims(experiment) if claim.evidence or not experiment.own)
+
+
+class _Claims:
+    """Those on one experiment. Speed is the paper's average cumulative loss: at fixed settings, and at tuned ones."""
+
+    def __init__(self, experiment: ReportedExperiment) -> None:
+        self.experiment, self.margin, self.find = experiment, experiment.paper.margin, experiment.find
+        self.sparse = experiment.least_active <= 0.5  # else nothing that the paper says of SPARSE is about it
+        self.sfo = experiment.find(_SFO, None)
+        # the perturbations that were run; where the paper has ALL alone and it was run, this
+        groups = [group for group in ("all", "active") if any(self.find(rule, group) for rule in PAPER_RULES)]
+        self.groups = groups if self.sparse else groups[:1]
+        self.test = Quantity("test", f"test {experiment.metric_name}", False, ("tuned", "fixed"))
+        loss = Quantity("average_loss", f"average cumulative {experiment.loss_name}", True, ("fixed", "tuned"))
+        phases = experiment.phases(loss.key)
+        self.losses = [(replace(loss, phases=(phase,)), f", {phase} settings") for phase in phases]
+        if len(phases) < 2:
+            self.losses = [(loss, "")]
+
+    def __iter__(self) -> Iterator[Claim]:
+        paper = self.experiment.paper
+        speed = [(loss, "learns faster than", at) for loss, at in self.losses]
+        both = [*speed, (self.test, "ends better on test than", "")]
+        yield from (self._active_against_all(*each) for each in both)
+        for quantity, at in (*((loss, f"in speed{at}") for loss, at in self.losses), (self.test, "on test")):
+            rules = list(pairwise(PAPER_RULES))
+            pairs = [self._pair((good, group), (bad, group)) for group in self.groups for good, bad in rules]
+            title = f"two-point > baseline > comparison {at}"
+            yield _concluded(title, "paper Sec. 5, Table 1", *self._compared(pairs, quantity))
+        for quantity, at in self.losses if paper.speed_against_first_order else [(self.test, "")]:
+            yield self._against_first_order(quantity, at)
+        if paper.close_to_first_order:
+            for quantity, at in (*self.losses, (self.test, "")):
+                yield self._close_to_first_order(quantity, at)
+        if paper.beats_first_order is not None:
+            yield self._gain_over_first_order()
+            yield self._best_early()
+        if self.experiment.bounds:
+            yield from self._bounds()
+        other, pairs = self._score_pairs()
+        for quantity, verb, at in both:
+            title = f"SCORE {verb} {other}, for every rule{at}"
+            yield _concluded(title, NOT_PAPER, *self._compared(pairs, quantity))
+        if not self.sparse:
+            title = f"SCORE ends as good on test as {other}, for every rule, up to {self.margin:g}"
+            yield _concluded(title, NOT_PAPER, *self._compared(pairs, self.test, equal_within=self.margin))
+        if annealed := [item for item in self.experiment.learners if item.annealed and item.zeroth_order]:
+            yield self._annealed_as_good(annealed)
+            yield self._annealed_approaches({item.name for item in annealed})
+
+    def _pair(self, better: tuple[str, str], worse: tuple[str, str]) -> Pair:
+        return " ".join(better), self.find(*better), " ".join(worse), self.find(*worse)
+
+    def _same_rule(self, better: str, worse: str, rules: Iterable[str]) -> list[Pair]:
+        return [self._pair((rule, better), (rule, worse)) for rule in rules]
+
+    def _active_against_all(self, quantity: Quantity, verb: str, at: str) -> Claim:
+        title = f"ACTIVE {verb} ALL, for every rule{at}"
+        source = "paper Sec. 5, chunking; supplement, text classification"
+        found, missing = self._compared(self._same_rule("active", "all", PAPER_RULES), quantity)
+        if not self.experiment.dense:
+            return _concluded(title, source if self.sparse else NOT_PAPER, found, missing)
+        words = "every feature is active in every input here, so ACTIVE is ALL in law and the paper makes no such claim"
+        words += "; what differs below is chance" if found else ""
+        return Claim(title, source, UNDECIDED, words, tuple(found))
+
+    def _score_pairs(self) -> tuple[str, list[Pair]]:
+        """Of the paper's rules, and of others where both were run; with all, where that is the same law and was run."""
+        mine = [item.rule for item in self.experiment.learners if item.perturb == "score" and item.plain]
+        rules = [rule for rule in mine if rule in PAPER_RULES or self.find(rule, "active")]
+        if self.experiment.dense and not any(self.find(rule, "active") for rule in rules):
+            return "ACTIVE (here the same as ALL)", self._same_rule("score", "all", rules)
+        return "ACTIVE", self._same_rule("score", "active", rules)
+
+    # Beside first-order learning
+
+    def _paper_learners(self) -> list[LearnerRuns]:
+        mine = [item for item in self.experiment.learners if item.plain and item.rule in PAPER_RULES]
+        return [item for item in mine if item.perturb in self.groups]
+
+    def _of_paper(self, rule: str) -> tuple[str, LearnerRuns | None]:
+        """What the paper's learner with a rule is called, and its runs."""
+        runs = next((item for item in self._paper_learners() if item.rule == rule), None)
+        return f"{rule} {self.groups[0]}" if self.groups else rule, runs
+
+    def _against_first_order(self, quantity: Quantity, at: str) -> Claim:
+        """On SMT all of the paper's SZO beat SFO (same criterion in training and test); elsewhere SFO stays above."""
+        if (source := self.experiment.paper.beats_first_order) is not None:
+            title = "Every SZO learner of the paper beats SFO on SMT"
+            pairs: list[Pair] = [(item.name, item, _SFO, self.sfo) for item in self._paper_learners()]
+        else:
+            title, source = "SFO stays above every SZO learner of the paper", "paper Table 1; supplement, in speed"
+            pairs = [(_SFO, self.sfo, item.name, item) for item in self._paper_learners()]
+        return _concluded(title + at, source, *self._compared(pairs, quantity))
+
+    def _close_to_first_order(self, quantity: Quantity, at: str) -> Claim:
+        """Up to what the paper itself calls close: 0.888 against 0.908."""
+        how, words = "ends as good on test", "SPARSE two-point updates coming close to the SFO result"
+        if quantity.lower_is_better:
+            how, words = "learns as fast", "a similar convergence speed as the SFO algorithm"
+        title = f"Two-point ACTIVE {how} as SFO, up to {self.margin:g}{at}"
+        pairs = [("two-point active", self.find("two-point", "active"), _SFO, self.sfo)]
+        found = self._compared(pairs, quantity, equal_within=self.margin)
+        return _concluded(title, f'paper Sec. 5, chunking: "{words}"', *found)
+
+    def _gain_over_first_order(self) -> Claim:
+        title = f"Two-point gains 1.0 BLEU points over SFO, up to {100 * self.margin:g}"
+        source = 'paper Sec. 5, SMT: "also an improvement of 1.0 BLEU points over the SFO Algorithm"'
+        pairs = [(*self._of_paper("two-point"), _SFO, self.sfo)]
+        return _concluded(title, source, *self._compared(pairs, self.test, equal_within=self.margin, around=0.01))
+
+    def _best_early(self) -> Claim:
+        """Iterations until the model that is best on dev: two-point before the first million, the others after it."""
+        title = "Two-point is best on dev within 1M iterations (the paper: about 100k), baseline and comparison later"
+        source = (
+            'paper Sec. 5, SMT: "Best development settings for all algorithms are obtained at 1-4M iterations, except '
+            'for two-point feedback that reached an optimum already around 100k iterations"'
+        )
+        quantity = Quantity("best_iteration", "iterations to the best on dev", True, ("tuned", "fixed"), digits=0)
+        bound = ("1M", Spread((float(_EARLY),), exact=True))
+        found, missing = [], []
+        for rule in PAPER_RULES:
+            name, item = self._of_paper(rule)
+            phase, values = item.best(quantity.key) if item else ("", None)
+            if item is None or values is None:
+                missing.append(name)
+                continue
+            sides = ((item.name, values), bound)
+            (left, mine), (right, theirs) = sides if rule == "two-point" else sides[::-1]
+            found.append(Comparison(left, right, mine, theirs, quantity, phase))
+        return _concluded(title, source, found, missing)
+
+    # Beside weights that were only evaluated
+
+    def _bounds(self) -> Iterator[Claim]:
+        title = "SZO improves on the out-of-domain model it starts from"
+        source = (
+            "paper Sec. 5, SMT: two-point gains 1.6 of the 2.7 BLEU points between the out-of-domain and in-domain "
+            "models"
+        )
+        yield _concluded(title, source, *self._beside_bound("out-of-domain"))
+        found, missing = self._beside_bound("in-domain")
+        found = [replace(item, equal_within=self.margin, aside="") for item in found]
+        yield _concluded(f"SZO ends as good as the in-domain model, up to {self.margin:g}", NOT_PAPER, found, missing)
+
+    def _beside_bound(self, name: str) -> Found:
+        """Every zeroth-order learner against weights that were only evaluated."""
+        low, high, value = (
+            self.experiment.bound(each, self.experiment.metric) for each in ("out-of-domain", "in-domain", name)
+        )
+        if value is None:
+            return [], [f"the score of the {name} model"]
+        found = []
+        for item in self.experiment.learners:
+            phase, values = item.best()
+            if item.zeroth_order and not item.annealed and values is not None:
+                aside = ""
+                if low is not None and high is not None and high > low:
+                    aside = f"{(values.mean - low) / (high - low):.0%} of the way to the in-domain model"
+                bound = Spread((value,), exact=True)
+                found.append(Comparison(item.name, name, values, bound, self.test, phase, aside))
+        return found, []
+
+    # The annealed criterion: similar results, and MAP's as gamma grows
+
+    def _annealed_as_good(self, annealed: Sequence[LearnerRuns]) -> Claim:
+        title = f"The annealed criterion ends as good as MAP on test, up to {self.margin:g}"
+        pairs = [(e.name, e, f"{e.rule} {e.perturb}", self.find(e.rule, e.perturb)) for e in annealed]
+        found = self._compared(pairs, replace(self.test, phases=("tuned",)), equal_within=self.margin)
+        source = "paper Sec. 6: a smooth annealed criterion yields similar results"
+        return _concluded(f"{title}, for every rule and perturbation", source, *found)
+
+    def _annealed_approaches(self, annealed: set[str]) -> Claim:
+        """Of runs that differ in gamma alone, by how much the expected loss is from that of the best outputs."""
+        gaps: dict[tuple[object, ...], dict[float, float]] = defaultdict(dict)
+        for run in self.experiment.runs:
+            expected, best, gamma = run.value("average_loss"), run.value("map_average_loss"), run.settings.get("gamma")
+            if run.learner in annealed and expected is not None and best is not None and isinstance(gamma, int | float):
+                alike = (run.learner, run.iterations, run.seed, run.settings.get("h"), run.settings.get("mu"))
+                gaps[alike][float(gamma)] = abs(expected - best)
+        gap = Quantity("gap", "distance of the expected loss from that of the best outputs", True, ("tune",))
+        found = []
+        for low, high in pairwise(sorted({gamma for each in gaps.values() for gamma in each})):
+            both = [each for each in gaps.values() if low in each and high in each]
+            if any(round(each[low], gap.digits) for each in both):  # else nothing is left that could shrink
+                runs_alike = tuple(range(len(both)))  # differences are taken run by run
+                above, below = (Spread(tuple(each[gamma] for each in both), seeds=runs_alike) for gamma in (high, low))
+                found.append(Comparison(f"gamma {high:g}", f"gamma {low:g}", above, below, gap, "tune"))
+        title = "The annealed criterion approaches MAP as gamma grows"
+        return _concluded(title, "paper Sec. 4, after eq. (annealed)", found, [])
+
+    def _compared(
+        self, pairs: Sequence[Pair], quantity: Quantity, equal_within: float | None = None, around: float = 0.0
+    ) -> Found:
+        """Each pair in the best phase that both learners have; and what is missing for the others."""
+        found, missing = [], []
+        for left_name, left, right_name, right in pairs:
+            for phase in quantity.phases:
+                mine, theirs = (side.spread(phase, quantity.key) if side else None for side in (left, right))
+                if left and right and mine and theirs:
+                    aside = _points_ahead(left, right, phase) if quantity.lower_is_better else ""
+                    one = Comparison(left_name, right_name, mine, theirs, quantity, phase, aside, equal_within, around)
+                    if quantity.key == "test":
+                        one = replace(one, inputs=resampled_lead(left, right, phase, self.experiment.metric))
+                    found.append(one)
+                    break
+            else:
+                without = [
+                    name
+                    for name, side in ((left_name, left), (right_name, right))
+                    if side is None or not any(side.spread(phase, quantity.key) for phase in quantity.phases)
+                ]
+                missing.append(" and ".join(without) or f"{left_name} and {right_name} in the same phase")
+        return found, list(dict.fromkeys(missing))
+
+
+def _points_ahead(left: LearnerRuns, right: LearnerRuns, phase: str) -> str:
+    """How much of the way the mean curve lay below the other's."""
+    mine, theirs = (side.mean_curve(phase, "average_loss") for side in (left, right))
+    if mine is None or theirs is None:
+        return ""
+    common, i, j = np.intersect1d(mine.at, theirs.at, return_indices=True)
+    below = (mine.mean[i] < theirs.mean[j])[common > 0]  # before the first step all are alike
+    return f"Its mean curve is below at {below.sum()} of {below.size} points" if below.size else ""
+
+
+# From comparisons to a verdict in words
+
+
+def _concluded(title: str, source: str, found: Sequence[Comparison], missing: Sequence[str]) -> Claim:
+    """The claim with the verdict that its comparisons lead to, and why."""
+    found = corrected(found)
+    against, undecided = ([item for item in found if item.verdict == verdict] for verdict in (FAILS, UNDECIDED))
+    if against:
+        verdict, words = FAILS, _against_words(against)
+    elif undecided:
+        verdict, words = UNDECIDED, _undecided_words(found, undecided)
+    elif found:
+        verdict, there = (UNDECIDED, " that there {}") if missing else (HOLDS, "")
+        words = f"all {len(found)} comparisons{there.format('are')} show it"
+        if len(found) == 1:
+            words = f"the only comparison{there.format('is')} shows it"
+    else:
+        verdict, words = UNDECIDED, "there is nothing to compare"
+    if missing:
+        words += f"; not run, or without this result: {', '.join(missing)}"
+    if doubtful := [item.pair for item in found if item.over_inputs is False]:
+        words += f"; over drawn test sets not sure for {', '.join(doubtful)}"
+    return Claim(title, source, verdict, words, tuple(found))
+
+
+def _against_words(against: Sequence[Comparison]) -> str:
+    """Of a claim to be equal, with the side that each is on."""
+    sides: dict[str, list[str]] = {}
+    for item in against:
+        better = "better than that" if item.lead > item.around else "worse than that"
+        sides.setdefault("the other way round" if item.equal_within is None else better, []).append(item.pair)
+    return "; ".join(f"{side} for {', '.join(pairs)}" for side, pairs in sides.items())
+
+
+def _undecided_words(found: Sequence[Comparison], undecided: Sequence[Comparison]) -> str:
+    doubt = f"within seed noise: {', '.join(map(_gap, undecided))}"
+    if any(item.margin is None for item in found):
+        doubt = "a single seed says nothing of chance"
+    if len(found) == 1:
+        return f"the only comparison does not decide it, {doubt}"
+    return f"{sum(item.verdict == HOLDS for item in found)} of {len(found)} comparisons show it, but {doubt}"
+
+
+def _gap(item: Comparison) -> str:
+    """With the gap that could have been seen; of a claim to be equal, with what it is known up to."""
+    digits = item.quantity.digits
+    if item.equal_within is not None and item.margin is not None:
+        return f"{item.pair} ({item.lead:+.{digits}f} ± {item.margin:.{digits}f})"
+    return item.pair + (f" ({item.detectable:.{digits}f} could have been seen)" if item.detectable is not None else "")

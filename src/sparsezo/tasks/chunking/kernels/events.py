@@ -1,0 +1,162 @@
+"""What an answer says of a tag path: events, their probabilities and the marginals that they leave (design 4).
+
+A person sees chunks, not tags: an I after O or after another type starts a chunk, as B does. So a pair of tags, a then
+b, is shown as one tag, ``shown[a * K + b]``, and a question about token i is about that. An event is one condition on
+what is shown at each token, ``wanted[i]``: a tag, or ``other_than(tag)``, or ``ANYTHING``.
+
+``chains.relative`` leaves the chain as probabilities of the tag before, given the tag here. An event only multiplies
+these by 0 or 1 and makes them sum to 1 again: no exponential, nothing that overflows.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sparsezo.kernels.jit import kernel
+
+ANYTHING = -1
+NEVER = np.float32(-1e30)  # the logarithm of 0: finite, so that no difference of two of them is a nan
+_LEAST = np.float32(1e-37)  # a probability below it is none: its inverse would not be finite
+_SMALL = np.float32(1e-9)  # below it what was kept so far is made relative to its largest
+
+
+@kernel
+def other_than(tag: Any) -> Any:
+    """The condition that a token is shown as any other tag."""
+    return -2 - tag
+
+
+@kernel
+def _allows(wanted: Any, tag: Any) -> Any:
+    if wanted >= 0:
+        return wanted == tag
+    return wanted == ANYTHING or tag != -2 - wanted
+
+
+def shown_pairs(kind: NDArray[np.int8], chunk_type: NDArray[np.int32], n_tags: int, chunks: bool) -> NDArray[np.int16]:
+    """What the pair a, b shows at b's token, at a * K + b; tags that are no chunks show themselves."""
+    shown = np.tile(np.arange(n_tags, dtype=np.int16), (n_tags, 1))
+    if chunks:
+        begins = {int(chunk_type[b]): b for b in range(n_tags) if kind[b] == 1}
+        for a in range(n_tags):
+            for b in range(n_tags):
+                goes_on = kind[a] != 0 and chunk_type[a] == chunk_type[b]
+                if kind[b] == 2 and not goes_on:
+                    shown[a, b] = begins.get(int(chunk_type[b]), b)
+    return shown.reshape(-1)
+
+
+@kernel
+def given_event(E: Any, R: Any, K: Any, start: Any, shown: Any, wanted: Any, g: Any, out: Any) -> Any:
+    """out = E's chain given the event; returns its probability. g: 2 x K room. out may hold anything where it is 0.
+
+    g is kept relative to its largest, so that the chain is right even where the probability itself is too small for a
+    number: all tags of a long sentence that nothing was learned of.
+    """
+    here, before = 0, 1
+    chance = 1.0
+    for b in range(K):
+        g[here, b] = 1 if _allows(wanted[0], shown[start * K + b]) else 0
+    for i in range(1, R):
+        here, before = before, here
+        top = np.float32(0)
+        for b in range(K):
+            total = np.float32(0)
+            for a in range(K):
+                p = E[i, a * K + b] * g[before, a]
+                if not _allows(wanted[i], shown[a * K + b]):
+                    p = np.float32(0)
+                out[i, a * K + b] = p
+                total += p
+            if total < _LEAST:
+                total = np.float32(0)
+            inverse = np.float32(1) / total if total > 0 else np.float32(0)
+            for a in range(K):
+                out[i, a * K + b] *= inverse
+            g[here, b] = total
+            top = max(top, total)
+        if 0 < top < _SMALL:
+            inverse = np.float32(1) / top
+            for b in range(K):
+                g[here, b] *= inverse
+            chance *= np.float64(top)
+    total = np.float32(0)
+    for b in range(K):
+        out[R, b] = E[R, b] * g[here, b]
+        total += out[R, b]
+    if total < _LEAST:
+        total = np.float32(0)
+    inverse = np.float32(1) / total if total > 0 else np.float32(0)
+    for b in range(K):
+        out[R, b] *= inverse
+    return np.float32(chance * total)
+
+
+@kernel
+def constrain(P: Any, R: Any, K: Any, fixed: Any) -> None:
+    """P += log of 0 or 1: what is fixed of each token's tag, as ``wanted`` is of what it shows."""
+    for i in range(R):
+        for b in range(K):
+            if not _allows(fixed[i], b):
+                for a in range(K):
+                    P[i, a * K + b] += NEVER
+
+
+@kernel
+def shown_marginals(E: Any, R: Any, K: Any, start: Any, shown: Any, p: Any, out: Any) -> None:
+    """out[i, l] = p(token i is shown as tag l). p: 2 x K room."""
+    here, before = 0, 1
+    for b in range(K):
+        p[here, b] = E[R, b]
+    for i in range(R - 1, -1, -1):
+        for l in range(K):
+            out[i, l] = 0
+        if i == 0:
+            break
+        for a in range(K):
+            p[before, a] = 0
+            for b in range(K):
+                both = p[here, b] * E[i, a * K + b]
+                out[i, shown[a * K + b]] += both
+                p[before, a] += both
+        here, before = before, here
+    for b in range(K):
+        out[0, shown[start * K + b]] += p[here, b]
+
+
+@kernel
+def show_path(y: Any, R: Any, K: Any, start: Any, shown: Any, out: Any) -> None:
+    """out = what a path of tags shows."""
+    before = start
+    for i in range(R):
+        out[i] = shown[before * K + y[i]]
+        before = y[i]
+
+
+@kernel
+def best_of_chain(E: Any, R: Any, K: Any, best: Any, back: Any, y: Any) -> None:
+    """y = the most probable path of the chain E; the last tag wins a tie. best, back: room, tokens x tags."""
+    for b in range(K):
+        best[0, b] = 1
+    for i in range(1, R):
+        top = np.float32(0)
+        for b in range(K):
+            best[i, b], back[i, b] = -1, 0
+            for a in range(K):
+                p = best[i - 1, a] * E[i, a * K + b]
+                if p >= best[i, b]:
+                    best[i, b], back[i, b] = p, a
+            top = max(top, best[i, b])
+        scale = np.float32(1) / top if top > 0 else np.float32(1)  # or a long path would end in 0
+        for b in range(K):
+            best[i, b] *= scale
+    tag, top = 0, np.float32(-1)
+    for b in range(K):
+        if best[R - 1, b] * E[R, b] >= top:
+            tag, top = b, best[R - 1, b] * E[R, b]
+    for i in range(R - 1, -1, -1):
+        y[i] = tag
+        tag = back[i, tag] if i > 0 else 0

@@ -1,0 +1,83 @@
+"""What may import what, and that the sections of docs/design.md which the code cites are there."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+SOURCES = ROOT / "src" / "sparsezo"
+
+LAYERS = (  # each may import what stands above it, and its own; docs/design.md, 5
+    ("errors", "messages", "options", "signals", "validation"),
+    ("storage",),
+    ("kernels",),
+    ("questions", "raters", "rules", "settings"),
+    ("optimizer",),
+    ("tasks",),  # what all tasks share: the folders of tasks/ are below
+    ("learner", "query_learner", "minimization"),
+    ("tasks.chunking", "tasks.rerank", "tasks.text"),
+    ("datasets", "model", "scorers", "training"),
+    ("study",),
+    ("serve",),
+    ("cli",),
+)
+RANK = {name: rank for rank, layer in enumerate(LAYERS) for name in layer}
+
+
+def layer_of(parts: list[str]) -> str | None:
+    """The layer of a module by its dotted parts behind ``sparsezo``; None for the package itself."""
+    longest = ".".join(parts[:2])
+    return longest if longest in RANK else parts[0] if parts and parts[0] in RANK else None
+
+
+def imported(tree: ast.Module) -> Iterator[tuple[int, list[str]]]:
+    """(line, parts behind sparsezo) of all imports, wherever they stand, but for those of type checkers alone."""
+    unseen = {
+        id(each)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.If) and getattr(node.test, "id", "") == "TYPE_CHECKING"
+        for each in ast.walk(node)
+    }
+    for node in ast.walk(tree):
+        if id(node) in unseen:
+            continue
+        if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "sparsezo":
+            for name in node.names:
+                yield node.lineno, [*(node.module or "").split(".")[1:], name.name]
+        elif isinstance(node, ast.Import):
+            for name in node.names:
+                if name.name.startswith("sparsezo."):
+                    yield node.lineno, name.name.split(".")[1:]
+
+
+def test_nothing_imports_what_stands_below_it():
+    wrong = []
+    for path in sorted(SOURCES.rglob("*.py")):
+        own = layer_of(list(path.relative_to(SOURCES).with_suffix("").parts))
+        if own is None:
+            continue
+        for line, parts in imported(ast.parse(path.read_text("utf-8"))):
+            other = layer_of(parts)
+            if other is not None and RANK[other] > RANK[own]:
+                wrong.append(f"{path.relative_to(SOURCES)}:{line} imports {'.'.join(parts)}")
+    assert not wrong
+
+
+def test_every_module_of_the_root_has_its_layer():
+    modules = {path.stem for path in SOURCES.iterdir() if path.suffix == ".py" or (path / "__init__.py").exists()}
+    assert modules - set(RANK) == {"__init__", "__main__"}
+
+
+def test_every_section_that_is_cited_exists():
+    page = (ROOT / "docs" / "design.md").read_text("utf-8")
+    sections = set(re.findall(r"^#+ (\d+(?:\.\d+)?)\.? ", page, re.M))
+    cited: dict[str, str] = {}
+    for path in [*SOURCES.rglob("*.py"), *(ROOT / "tests").rglob("*.py")]:
+        text = path.read_text("utf-8")
+        for found in re.finditer(r"\bdesign\s+(\d+(?:\.\d+)?)(?:\s+and\s+(\d+(?:\.\d+)?))?", text):
+            cited |= {number: path.name for number in found.groups() if number}
+    assert len(cited) > 5
+    assert set(cited) <= sections, {number: name for number, name in cited.items() if number not in sections}
