@@ -21,12 +21,21 @@ async function visit(site, options = {}) {
   const { path = "/", token = TOKEN, ...rest } = options;
   const context = await browser.newContext({ viewport: { width: 1180, height: 820 }, ...rest });
   context.setDefaultTimeout(PATIENCE);
+  await context.addInitScript(() => {
+    const fetch = window.fetch;
+    window.flying = 0; // calls without a reply yet
+    window.fetch = (...call) => {
+      window.flying += 1;
+      return fetch(...call).finally(() => setTimeout(() => (window.flying -= 1), 100)); // when the page has read it
+    };
+  });
   const page = await context.newPage();
   page.complaints = [];
   page.on("console", (said) => said.type() === "error" && page.complaints.push(said.text()));
   page.on("pageerror", (error) => page.complaints.push(String(error)));
   await page.goto(given.sites[site] + path + (token ? "#" + token : ""));
-  if (path === "/" && token === TOKEN) await page.waitForSelector("#card button");
+  // a key that comes before the first question answers nothing
+  if (path === "/") await page.waitForFunction(() => document.getElementById("text").textContent !== "Fetching a question");
   return page;
 }
 
@@ -38,6 +47,11 @@ async function leave(page, faults = false) {
 
 const asked = (page) => page.textContent("#text");
 const saved = (page) => page.waitForSelector("#state[data-state=saved]");
+/** Saved, and the questions that are asked for after it are here. */
+const settled = async (page) => {
+  await saved(page);
+  await page.waitForFunction(() => window.flying === 0);
+};
 const press = async (page, ...keys) => {
   for (const key of keys) await page.keyboard.press(key);
 };
@@ -399,9 +413,8 @@ scenarios.sure = async () => {
   const page = await visit("sure"); // q3 is one that the model becomes sure of while it waits
   await asks(page, "at in?");
   await press(page, "y");
-  await saved(page);
   await asks(page, "at the?");
-  await page.waitForTimeout(200);
+  await settled(page);
   await press(page, "y");
   await saved(page);
   assert.doesNotMatch(await asked(page), /pound/);
@@ -978,16 +991,15 @@ scenarios.restarted = async () => {
   const page = await visit("restarted", { token: ann });
   await ready(page);
   await press(page, "y");
-  await saved(page);
-  await page.waitForTimeout(300); // until two questions wait
+  await settled(page); // two questions wait
   await manage("stop");
   for (const key of ["n", "y", "n"]) await press(page, key);
   await page.waitForFunction(() => document.getElementById("state").textContent === "3 not saved; trying again");
   await manage("start");
   await saved(page); // by itself
   await ready(page);
+  await settled(page);
   assert.deepEqual((await manage("answers")).Ann, 4);
-  await page.waitForTimeout(300);
   await manage("stop");
   for (const key of ["n", "y", "n"]) await press(page, key);
   await page.waitForFunction(() => document.getElementById("state").textContent === "3 not saved; trying again");
