@@ -17,8 +17,8 @@ from sparsezo.tasks.chunking.io.conll import read_conll
 from sparsezo.tasks.registry import names, task_spec
 from sparsezo.tasks.rerank.io.decoder_weights import read_weights
 from sparsezo.tasks.rerank.io.nbest import read_nbest
+from sparsezo.tasks.tables import Columns
 from sparsezo.tasks.text.io.documents import detect_format, read_documents
-from sparsezo.tasks.text.io.tables import Columns
 
 
 @pytest.fixture

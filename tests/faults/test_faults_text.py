@@ -11,9 +11,9 @@ import pytest
 from delivery import agree, agree_packed, delivered, plain_lines
 from mutations import Anything, cases, damaged, damaged_json, endure
 
+from sparsezo.tasks.tables import Columns
 from sparsezo.tasks.text.features.word_vectors import read_tensor, read_vectors
 from sparsezo.tasks.text.io.documents import detect_format, read_documents
-from sparsezo.tasks.text.io.tables import Columns
 
 TSV = (
     "Sport\tZürich  won 3:0,\u00a0again\r\n 99999999999999999999 \t日本語 text\twith a tab\n"

@@ -133,11 +133,28 @@ def test_a_text_file_is_one_document_or_one_a_line(tmp_path, put):
     assert [(each.text, dict(each.meta)) for each in read_raw([str(rows)])] == [("Ana.", {"user": "x"}), ("José.", {})]
 
 
+def test_of_a_table_the_column_of_texts_is_read_and_the_others_go_along(put, caplog):
+    export = (
+        '\ufeffid;Kunde;Kommentar\r\n7;Ana;"Sie wohnt in Łódź; dort\r\nist es ""schön""."\r\n8;Bo;Er nicht mehr.\r\n'
+    )
+    found = list(read_raw([str(put("export.csv", export.encode()))]))
+    assert [(each.id, each.text, dict(each.meta)) for each in found] == [
+        ("7", 'Sie wohnt in Łódź; dort\nist es "schön".', {"Kunde": "Ana"}),
+        ("8", "Er nicht mehr.", {"Kunde": "Bo"}),
+    ]
+    assert "a table; its column 'Kommentar' is read" in caplog.text
+    named = put("named.tsv", "note\ttext\nmany words that nobody asked for\tAna.\n")
+    assert [(each.id, each.text) for each in read_raw([str(named)])] == [("2", "Ana.")]
+
+
 @pytest.mark.parametrize(
     ("name", "content", "said"),
     [
         ("bad.txt", b"caf\xe9 con leche\nand more text here\n", "is not UTF-8"),
-        ("rows.csv", b"id,body\n1,Ana went home.\n2,Nobody did.\n", "is a table"),
+        ("rows.csv", b"a,b\nAna went home,he did too\n", "which column has the texts. there are a, b; call one of"),
+        ("rows.tsv", b"Ana went home and stayed there, too\nx\n", "rows.tsv:1: 'Ana went .*' is no column's name"),
+        ("rows.csv", b"text\n", "is a table without rows"),
+        ("rows.csv", b"id,text\n1,Ana went home, too\n", "rows.csv:2: 3 columns, but the header has 2"),
         ("empty.txt", b"  \n\n ", "holds no word"),
     ],
 )

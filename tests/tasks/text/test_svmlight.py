@@ -13,9 +13,9 @@ from scipy.sparse import csr_array
 
 from sparsezo.errors import DataError, UsageError
 from sparsezo.storage import files, limits
+from sparsezo.tasks.tables import Columns
 from sparsezo.tasks.text.io.documents import detect_format, read_documents
 from sparsezo.tasks.text.io.svmlight import MAX_INDEX, read_svmlight, write_svmlight
-from sparsezo.tasks.text.io.tables import Columns
 
 SVMLIGHT = "# made by hand\n1 1:0.5 3:-2e-1 # first\n\n-1\t7:1 2:.5 4:0\r\n"
 

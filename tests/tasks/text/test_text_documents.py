@@ -15,6 +15,7 @@ import pytest
 
 from sparsezo.errors import DataError, UsageError
 from sparsezo.storage import files, limits
+from sparsezo.tasks.tables import Columns
 from sparsezo.tasks.text.io.documents import (
     class_numbers,
     classes_of,
@@ -23,7 +24,6 @@ from sparsezo.tasks.text.io.documents import (
     read_rcv1,
     read_topics,
 )
-from sparsezo.tasks.text.io.tables import Columns
 
 TSV = "rec\tthe puck\nsci\ta cell\t in space\n"
 TOKENS = ".I 2286\n.W\nrecov recov\nexcit\n\n.I 2287\n.W\nbank \n\n.I 2288\n.W\ngoal\n"

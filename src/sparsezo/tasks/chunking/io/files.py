@@ -89,10 +89,8 @@ def _read(files: Files, options: ChunkingOptions) -> tuple[Corpus, Json]:
         with open_sniffed(path, formats.SNIFFED) as (head, stream):
             format = options.format or formats.detect_format(path, head)
             format = formats.TEXT if format == formats.UNKNOWN else format
-            if format == formats.TABLE and not unlabelled:
-                raise formats.is_table(path)
-            if format == formats.TEXT and not unlabelled:
-                if formats.looks_like_prose(head.decode("utf-8", "replace")):
+            if format in (formats.TEXT, formats.TABLE) and not unlabelled:
+                if format == formats.TABLE or formats.looks_like_prose(head.decode("utf-8", "replace")):
                     raise DataError(
                         path,
                         "looks like running text, without tags; to learn spans from it add `tags`, as in "

@@ -31,8 +31,8 @@ from sparsezo import messages
 from sparsezo.errors import DataError, UsageError, quoted
 from sparsezo.messages import counted
 from sparsezo.storage.files import ending, numbered_lines, open_sniffed
+from sparsezo.tasks.tables import Columns, Document, PathLike, csv_documents, is_header, json_documents
 from sparsezo.tasks.text.io.svmlight import read_svmlight
-from sparsezo.tasks.text.io.tables import Columns, Document, PathLike, csv_documents, is_header, json_documents
 
 TOPICS = ("CCAT", "ECAT", "GCAT", "MCAT")  # RCV1-v2 (Lewis et al. 2004)
 QRELS = "rcv1-v2.topics.qrels"  # lines ``CCAT 2286 1``: document 2286 has the topic CCAT

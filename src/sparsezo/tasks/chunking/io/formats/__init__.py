@@ -25,6 +25,7 @@ import codecs
 import contextlib
 import functools
 import io
+import itertools
 import json
 import os
 import re
@@ -46,6 +47,7 @@ from sparsezo.tasks.chunking.io.formats.docbin import read_docbin, write_docbin
 from sparsezo.tasks.chunking.io.formats.spans import Given, Remarks, check_document, read_text
 from sparsezo.tasks.chunking.io.segmentation import documents_of
 from sparsezo.tasks.chunking.tags import is_chunk_tag
+from sparsezo.tasks.tables import column_of_texts, table_rows
 
 TEXT, COLUMNS, CRFSUITE, TABLE, UNKNOWN = "text", "columns", "crfsuite", "table", "unknown"
 SNIFFED = 1 << 16  # bytes that tell a format
@@ -65,6 +67,8 @@ _MAGIC = {
 }
 _MOST_COLUMNS = 3  # of a file without a blank line: more on each line are rather sentences
 _ALIKE = 0.9  # of the lines have as many cells: columns, and the others are mistakes
+_ROWS_LOOKED_AT = 200  # of a table, to find the column of texts
+_LONGEST_NAME = 6  # words of a column's name
 _PRODIGY = {"answer", "_view_id", "_input_hash", "_task_hash"}
 _TASK = {"annotations", "predictions", "completions"}
 
@@ -185,7 +189,7 @@ _FOLDERS = {"brat": read_brat, "datasets": token_rows.read_datasets}  # also wit
 FORMATS = tuple(name for name, (_, write) in _FORMATS.items() if write is not None)
 _REFUSED = {
     TEXT: "is plain text, without spans; say with `format` which it is",
-    TABLE: "is a table; of tables only texts can be taken: write its column of texts as JSON lines, or one text a line",
+    TABLE: "is a table; of tables only texts can be taken, not spans",
     CRFSUITE: "has CRFsuite's attributes and no words, so there is no text to be made of it",
     UNKNOWN: f"has none of the formats {', '.join(FORMATS)}; say with `format` which it is",
 }
@@ -228,17 +232,13 @@ def _reading(path: AnyPath, format: str | None, stream: IO[bytes] | None, texts:
             found = format or detect_format(path, head)
             if texts and found in (TEXT, UNKNOWN):
                 yield from _of_text(path, stream)
+            elif texts and found == TABLE:
+                yield from _of_table(path, stream)
             elif found in _REFUSED:
-                raise is_table(path) if texts and found == TABLE else DataError(str(path), _REFUSED[found])
+                raise DataError(str(path), _REFUSED[found])
             else:
                 yield from _FORMATS[found][0](path, stream, remarks)
     remarks.say()
-
-
-def is_table(path: AnyPath) -> DataError:
-    return DataError(
-        str(path), 'is a table; give its column of texts as JSON lines with a field "text", or as one text a line'
-    )
 
 
 def _text_files(folder: Path) -> Iterator[Document]:
@@ -260,6 +260,22 @@ def _of_text(path: AnyPath, stream: IO[bytes]) -> Iterator[Document]:
     found = [(number, line) for number, line in lines if line.strip()]
     say(f"{path}: read as {counted(len(found), 'document')}, one a line")
     yield from (Document(line, id=str(number)) for number, line in found)
+
+
+def _of_table(path: AnyPath, stream: IO[bytes]) -> Iterator[Document]:
+    """A row is a document; what stands in its other columns goes with it."""
+    rows = table_rows(path, stream)
+    _, header = next(rows, (1, []))
+    first = list(itertools.islice(rows, _ROWS_LOOKED_AT))
+    if not first:
+        raise DataError(str(path), "is a table without rows; the first line is its header")
+    column = column_of_texts(path, header, [row for _, row in first])
+    if len(header[column].split()) > _LONGEST_NAME:
+        raise DataError(f"{path}:1", f"'{quoted(header[column])}' is no column's name; the first line is the header")
+    say(f"{path}: a table; its column '{quoted(header[column])}' is read, a text a row")
+    for number, row in itertools.chain(first, rows):
+        others = {name: cell for name, cell in zip(header, row, strict=True) if name and name != header[column]}
+        yield Document(row[column], id=others.pop("id", str(number)), meta=others)
 
 
 def write_documents(

@@ -52,19 +52,42 @@ def is_header(line: str) -> bool:
 
 
 def csv_documents(path: PathLike, stream: IO[bytes], columns: Columns) -> Iterator[Document]:
+    rows = table_rows(path, stream)
+    begin, header = next(rows, (1, []))
+    if not header:
+        return
+    text = _column(header, "text", columns.text, f"{path}:{begin}")
+    label = _column(header, "label", columns.label, f"{path}:{begin}") if columns.labelled else -1
+    for number, row in rows:
+        known = _label(row[label], f"{path}:{number}") if columns.labelled else None
+        yield number, known, row[text].translate(_TO_BLANKS)
+
+
+def column_of_texts(path: PathLike, header: Sequence[str], rows: Sequence[Sequence[str]]) -> int:
+    """The column that holds the texts: by its usual names, else the one that has by far the most words in ``rows``."""
+    usual = [k for name in _NAMES["text"] for k, cell in enumerate(header) if cell.lower() == name]
+    if usual:
+        return usual[0]
+    words = [sum(len(row[k].split()) for row in rows) for k in range(len(header))]
+    order = sorted(range(len(header)), key=lambda k: -words[k])
+    if len(order) == 1 or words[order[0]] >= 2 * words[order[1]] > 0 or (words[order[0]] and not words[order[1]]):
+        return order[0]
+    raise DataError(
+        str(path),
+        f"which column has the texts? there are {', '.join(map(quoted, header[:20]))}; call one of them 'text'",
+    )
+
+
+def table_rows(path: PathLike, stream: IO[bytes]) -> Iterator[tuple[int, list[str]]]:
+    """The header, then the rows that are not blank, as many cells each; with the line where each begins."""
     header: list[str] = []
-    text = label = 0
     for number, row in _rows(path, stream):
-        where = f"{path}:{number}"
         if not header:
-            header = [cell.strip() for cell in row]
-            text = _column(header, "text", columns.text, where)
-            label = _column(header, "label", columns.label, where) if columns.labelled else -1
+            header = row = [cell.strip() for cell in row]
         elif len(row) != len(header):
             what = f"{len(row)} columns, but the header has {len(header)}; quote a text that has a delimiter in it"
-            raise DataError(where, what)
-        else:
-            yield number, _label(row[label], where) if columns.labelled else None, row[text].translate(_TO_BLANKS)
+            raise DataError(f"{path}:{number}", what)
+        yield number, row
 
 
 def _rows(path: PathLike, stream: IO[bytes]) -> Iterator[tuple[int, list[str]]]:
