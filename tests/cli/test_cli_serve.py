@@ -248,18 +248,16 @@ def test_a_session_of_a_folder_knows_its_files(served, tmp_path):
     assert "--inputs texts (it is about other inputs" in served(*words)[2]
 
 
-@pytest.mark.parametrize("tags", [[], ["--tags", "NP"]])
-def test_a_table_and_running_text_are_noticed(served, program, tmp_path, tags):
+def test_a_table_and_running_text_are_noticed(served, program, tmp_path):
     (tmp_path / "t.csv").write_text('id,text\n1,"The cat sat"\n2,"A dog saw it"\n')
     for words in (["serve", "chunking", "--inputs", "t.csv"], ["train", "chunking", "--train", "t.csv", "-o", "m"]):
-        code, _, err = program(*words, *tags)
+        code, _, err = program(*words)
         assert code == 1
-        assert 't.csv: is a table; give its column of texts as JSON lines with a field "text"' in err
+        assert "t.csv: is a table of texts, without tags; to learn spans from it add --tags" in err
     for words in (["serve", "chunking", "--inputs", "raw.txt"], ["train", "chunking", "--train", "raw.txt", "-o", "m"]):
-        if not tags:
-            code, _, err = program(*words)
-            assert code == 1
-            assert "raw.txt: looks like running text, without tags; to learn spans from it add --tags" in err
+        code, _, err = program(*words)
+        assert code == 1
+        assert "raw.txt: looks like running text, without tags; to learn spans from it add --tags" in err
     assert sorted(each.name for each in tmp_path.iterdir()) == ["raw.txt", "t.csv"]
 
 

@@ -342,7 +342,7 @@ class StandIn:
     def status(self, person=None):
         with self._lock:
             self._called("status", person)
-            curve = [[100 * k, round(0.93 - 0.8 / (k + 1.6), 4)] for k in range(13)]
+            curve = [[100 * k, round(0.93 - 0.8 / (k + 1.6), 4), 7.5 * k] for k in range(13)]
             return {
                 "answers": len(self.told) + EARLIER,
                 "questions": len(self.questions),

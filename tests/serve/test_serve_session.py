@@ -14,15 +14,18 @@ import numpy as np
 import pytest
 from sessions import RULES, Clock, answered, made, opened, row_of, same_as_replay, someone, weights
 
-from sparsezo.errors import SparsezoError, UsageError
+from sparsezo.errors import DataError, SparsezoError, UsageError
 from sparsezo.learner import predict
 from sparsezo.serve import online_model, quality
 from sparsezo.serve.errors import Refused
+from sparsezo.serve.minutes import AXIS, session_minutes, write_minutes
 from sparsezo.serve.online_model import replay
 from sparsezo.serve.session import Session
-from sparsezo.serve.store import AuditRow, QuestionRow
+from sparsezo.serve.store import AuditRow, LookRow, QuestionRow
 from sparsezo.settings import Settings
+from sparsezo.tasks.chunking.synthetic import chunking_columns, generate_chunking
 from sparsezo.tasks.registry import task_spec
+from sparsezo.training import HeldOut
 
 
 @pytest.fixture
@@ -453,6 +456,65 @@ def test_dev_is_looked_at_and_the_curve_survives(tmp_path):
         assert session.status()["curve"] == curve
 
 
+def test_the_curve_and_the_figure_are_over_the_minutes_that_people_spent(tmp_path):
+    clock = Clock()
+    began = clock.now
+    with opened(tmp_path / "s", dev=made("chunking")[1], clock=clock) as session:
+        people = [someone(session), someone(session, "Bob")]
+        for k in range(60):
+            question = session.ask(people[k % 2])[0]
+            clock.now += 10
+            # 6 s each; an absence is no work, and nobody reads for an hour
+            session.tell(people[k % 2], question["id"], "yes", seconds=3600 if k == 7 else 9, away=3)
+        while not session.evaluator.curve or session.evaluator.curve[-1][0] < 50:
+            threading.Event().wait(0.01)
+        session.evaluator.stop()
+        curve = session.status()["curve"]
+        looks = [look for look in session.store.rows(LookRow) if look.metric == "F1"]
+        until = [round((look.at - began) / 10) for look in looks]  # so many answers had been given
+        assert [each[2] for each in curve] == pytest.approx([(n - (n > 7)) / 10 for n in until])
+        assert curve[-1][2] > 4
+    with opened(tmp_path / "s") as session:
+        assert session.status()["curve"] == curve
+    looks = session_minutes(tmp_path / "s")
+    assert [(look.answers, look.value, look.minutes) for look in looks] == [tuple(each) for each in curve]
+    write_minutes(looks, tmp_path / "minutes.svg")
+    assert AXIS in (tmp_path / "minutes.svg").read_text("utf-8").replace("\n", " ")
+    rows = (tmp_path / "minutes.csv").read_text("utf-8").splitlines()
+    assert rows[0] == "minutes,answers,metric,value"
+    assert rows[-1].startswith(f"{curve[-1][2]:.4f},{curve[-1][0]},F1,")
+    with pytest.raises(UsageError, match=r"a figure ends in .png, .svg, .pdf"):
+        write_minutes(looks, tmp_path / "minutes.doc")
+
+
+@pytest.mark.parametrize("rule", ["part", "review"])
+def test_the_figure_on_other_data_learns_from_the_log_anew(tmp_path, rule):
+    task = made("chunking")[0]
+    with opened(tmp_path / "s", given={"rule": rule}) as session:
+        ann = someone(session)
+        for _ in range(12):
+            session.tell(ann, session.ask(ann)[0]["id"], "right" if rule == "review" else "yes", seconds=30)
+        W = session.model.finished()[1]
+    (tmp_path / "dev.txt").write_text(chunking_columns(generate_chunking(30, 9)))
+    looks = session_minutes(tmp_path / "s", str(tmp_path / "dev.txt"))
+    assert [look.answers for look in looks] == [0, 1, 2, 3, 4, 5, 6, 8, 10, 12]
+    assert [look.minutes for look in looks] == [each / 2 for each in (0, 1, 2, 3, 4, 5, 6, 8, 10, 12)]
+    dev = task_spec("chunking").read(task, str(tmp_path / "dev.txt"), {})
+    assert looks[-1].value == HeldOut(task, dev).value(W)
+
+
+def test_without_seconds_or_looks_there_is_no_figure(tmp_path):
+    with opened(tmp_path / "s") as session:
+        answered(session, someone(session), 3)
+    with pytest.raises(DataError, match="no answer says how many seconds it took"):
+        session_minutes(tmp_path / "s")
+    with opened(tmp_path / "t") as session:
+        ann = someone(session)
+        session.tell(ann, session.ask(ann)[0]["id"], "yes", seconds=2)
+    with pytest.raises(DataError, match="nothing has been measured yet; give labelled data with `dev`"):
+        session_minutes(tmp_path / "t")
+
+
 def test_a_log_is_of_one_task_and_one_process(tmp_path):
     with opened(tmp_path / "s"), pytest.raises(SparsezoError, match="another process is serving"):
         opened(tmp_path / "s")
@@ -544,7 +606,7 @@ def test_a_look_that_took_long_is_not_the_last_for_long(monkeypatch):
 
     answers = [0]
     kept = lambda *_: pytest.fail("kept")  # noqa: E731
-    looking = quality.Evaluator("F1", None, [], lambda: (answers[0], None), kept, estimate)
+    looking = quality.Evaluator("F1", None, [], lambda: (answers[0], None), kept, estimate, float)
     while not again.wait(0.001):
         answers[0] += 30
         looking.answered(answers[0])

@@ -536,8 +536,8 @@ class Evaluator:
     """Draws the learning curve, in a thread of its own that nobody waits for.
 
     looks: the curve so far. weights: gives (answers, a copy of the weights). keep: puts a look, (answers, metric,
-    value), into the store. estimate: a value that the curve has where there is no dev; None where nothing is known.
-    first: answers between the first looks.
+    value), into the store, and says of what time. estimate: a value that the curve has where there is no dev; None
+    where nothing is known. minutes: of people's time until a moment. first: answers between the first looks.
     """
 
     def __init__(
@@ -546,14 +546,18 @@ class Evaluator:
         dev: HeldOut | None,
         looks: list[LookRow],
         weights: Callable[[], tuple[int, AnyArray]],
-        keep: Callable[[int, str, float], None],
+        keep: Callable[[int, str, float], float],
         estimate: Callable[[], float | None],
+        minutes: Callable[[float], float],
         first: int = _FIRST,
     ) -> None:
         self._weights, self._keep, self._estimate, self._first = weights, keep, estimate, first
         self.metric, self._dev = metric, dev
-        # [answers, value] of each look
-        self.curve: list[list[float]] = [[look.answers, look.value] for look in looks if look.metric == metric]
+        self._minutes = minutes
+        # [answers, value, minutes] of each look
+        self.curve: list[list[float]] = [
+            [look.answers, look.value, minutes(look.at)] for look in looks if look.metric == metric
+        ]
         self._wake, self._stopped = threading.Event(), threading.Event()
         self._looked = -1  # how many answers there were at the last look
         self._thread = threading.Thread(target=self._work, name="sparsezo evaluation", daemon=True)
@@ -588,8 +592,8 @@ class Evaluator:
                 self._looked = answers
                 value = estimated if self.metric == AUDITED else value
                 if value is not None and not self._stopped.is_set():
-                    self.curve = [*(each for each in self.curve if each[0] < answers), [answers, value]]
-                    self._keep(answers, self.metric, value)
+                    spent = self._minutes(self._keep(answers, self.metric, value))
+                    self.curve = [*(each for each in self.curve if each[0] < answers), [answers, value, spent]]
             except SparsezoError:
                 return  # the session has ended
             self._stopped.wait(min(_MOST_REST, (time.monotonic() - began) * (1 - _SHARE) / _SHARE))

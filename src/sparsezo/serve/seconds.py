@@ -54,17 +54,23 @@ def spent_on(question: Question, answer: Answer) -> Spent:
     return Spent(n, 0, corrections) if looked == n else Spent(0, looked, corrections)
 
 
+def measured(event: EventRow) -> float:
+    """The seconds that an answer took, without those in which the page was hidden; 0 where that is not known."""
+    took = (event.seconds or 0.0) - (event.away or 0.0)
+    return took if 0 < took <= MOST else 0.0
+
+
 def fit_seconds(spent: ArrayLike, seconds: ArrayLike, table: Sequence[float] = TABLE) -> Fit:
     """(a, b, c, d), all above 0. ``spent``: a row (tokens, marked, corrections) for each of the seconds."""
-    measured = np.asarray(seconds, np.float64)
-    X = np.column_stack([np.ones(len(measured)), np.asarray(spent, np.float64).reshape(-1, 3)]) * np.asarray(table)
+    times = np.asarray(seconds, np.float64)
+    X = np.column_stack([np.ones(len(times)), np.asarray(spent, np.float64).reshape(-1, 3)]) * np.asarray(table)
     found = np.ones(4)  # in units of the table
     for _ in range(_STEPS):
         predicted = np.maximum(X @ found, 0.1)
-        off = np.abs(measured - predicted) / predicted
+        off = np.abs(times - predicted) / predicted
         root = np.sqrt(np.where(off > _NEAR, _NEAR / np.maximum(off, _NEAR), 1.0)) / predicted
         rows = np.vstack([X * root[:, None], np.sqrt(_PRIOR) * np.eye(4)])
-        found, _ = optimize.nnls(rows, np.append(measured * root, np.full(4, np.sqrt(_PRIOR))))
+        found, _ = optimize.nnls(rows, np.append(times * root, np.full(4, np.sqrt(_PRIOR))))
     a, b, c, d = (float(each) for each in np.maximum(found, _LEAST) * np.asarray(table))
     return a, b, c, d
 
@@ -80,11 +86,11 @@ class Seconds:
 
     def take(self, event: EventRow, spent: Spent) -> None:
         """One more answer. One that is taken back later has taken its time all the same."""
-        measured = (event.seconds or 0.0) - (event.away or 0.0)
-        if not 0 < measured <= MOST:
+        took = measured(event)
+        if not took:
             return
         self._spent[event.person] = [*self._spent[event.person][1 - _KEPT :], spent]
-        self._measured[event.person] = [*self._measured[event.person][1 - _KEPT :], measured]
+        self._measured[event.person] = [*self._measured[event.person][1 - _KEPT :], took]
         self._counted[event.person] += 1
 
     def of(self, person: int, *, now: bool = False) -> Fit:

@@ -40,6 +40,7 @@ from sparsezo.serve.errors import Refused
 from sparsezo.serve.exports import Exports, File
 from sparsezo.serve.folder import Contents
 from sparsezo.serve.lease_queue import OPEN, Entry, LeaseQueue
+from sparsezo.serve.minutes import Minutes
 from sparsezo.serve.online_model import OnlineModel
 from sparsezo.serve.options import LEASE_SECONDS, MAX_AHEAD, Until
 from sparsezo.serve.presentation import Presentation, number_of, question_id
@@ -108,7 +109,7 @@ class Session:
         self._reviewing = contents.serving.reviewing(task, problem) if settings.rule == "review" else None
         self.presentation = Presentation(contents, problem.questions, source, self._reviewing)
         self.paused = False
-        self.seconds = Seconds()
+        self.seconds, self.minutes = Seconds(), Minutes()
         self.why_paused: str | None = None
         self._reached: set[str] = set()  # aims that questions have paused for
         self._replies: dict[int, Reply] = {}
@@ -169,7 +170,9 @@ class Session:
         held_out = None if dev is None else HeldOut(contents.task, dev)
         weights = self.model.weights if dev is None else self.model.finished
         first = {} if self._reviewing is None else {"first": FIRST_REVIEWS}
-        self.evaluator = Evaluator(metric, held_out, looks, weights, self._look, self.estimate, **first)
+        self.evaluator = Evaluator(
+            metric, held_out, looks, weights, self._look, self.estimate, self.minutes.at, **first
+        )
 
     def _around(self, x: int, spans: Sequence[list[int]]) -> NDArray[np.int32]:
         """The best output of an input with spans (a question's numbers) in it; of two that overlap, the first."""
@@ -285,6 +288,7 @@ class Session:
                 self._reached.add(event.note.partition(" ")[0])
         self.quality.take(event)
         self.strategy.take(event)
+        self.minutes.take(event)
         if event.what == ANSWER and event.kind == "review" and event.question is not None and event.seconds:
             row = self.queue.row(event.question)
             question = row.question().offering(self.presentation.offered["review", row.about])
@@ -640,10 +644,12 @@ class Session:
             self.pause(True, why)
             messages.say(f"{why}; no more questions are asked")
 
-    def _look(self, answers: int, metric: str, value: float) -> None:
+    def _look(self, answers: int, metric: str, value: float) -> float:
         with self.lock:
             self._looks += 1
-            self._writer.put([LookRow(self._looks, self.clock(), answers, metric, value)])
+            look = LookRow(self._looks, self.clock(), answers, metric, value)
+            self._writer.put([look])
+        return look.at
 
 
 def _iso(at: float) -> str:

@@ -883,6 +883,8 @@ scenarios.admin = async () => {
   assert.match(audit, /^In 6 whole sentences people marked 11 spans, the model 12, and 9 are the same: precision 75.0% .*F1 78.3% \(95%: 45.0% to 99.9%\)\. Audit: /);
   assert.match(audit, /52 of 57 agreed; saying "none of these" everywhere would have agreed in 40\. Right in 91.2% \(95%: 87.0% to 94.5%\), as counted/);
   assert.match(audit, /only 12 were asked of two people, and it takes 30\.$/);
+  assert.match(await page.textContent("#plot svg"), /90 minutes that people spent/);
+  assert.match(await page.getAttribute("#plot svg", "aria-label"), /F1 went from 0\.430 to 0\.871 within 90 minutes that people spent/);
   assert.match(await page.textContent("#people tr"), /Ann <script>/);
   assert.match(await page.textContent("#people tr"), /94%.*12% \(3% to 30%\).*1%/);
   assert.match(await page.textContent("#people-head"), /Overlooked.*Left, wrong/);

@@ -72,7 +72,7 @@ function status(now) {
   $("n-questions").textContent = count(now.questions);
   $("metric").textContent = now.metric;
   $("dev").textContent = now.dev == null ? "–" : now.dev.toFixed(3);
-  $("plot").replaceChildren(plot(now.curve, now.metric));
+  $("plot").replaceChildren(plot(now.curve, now.metric, true, true));
   $("audit").textContent = auditLine(now.audit);
   $("forecast").textContent = now.stop?.text ?? forecastLine(now.forecast, now.metric);
   $("warning").textContent = now.warning ?? "";

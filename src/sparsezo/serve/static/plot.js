@@ -1,4 +1,4 @@
-// Small plots: how the model does over the number of answers, and how long somebody takes.
+// Small plots: how the model does over answers or minutes, and how long somebody takes.
 import { el, svg } from "./dom.js";
 
 const WIDTH = 320;
@@ -8,9 +8,15 @@ const ROOM = { left: 38, right: 12, top: 12, bottom: 24 };
 const number = (value) => Math.abs(value) < 10 ? value.toFixed(3) : String(Math.round(value));
 const count = (value) => value.toLocaleString("en");
 
-/** An SVG of status.curve, or a sentence where there is nothing to draw yet. `named`: with its last value in words. */
-export function plot(curve, metric, named = true) {
-  const points = curve.filter(([x, y]) => Number.isFinite(x) && Number.isFinite(y));
+const MINUTES = "minutes that people spent";
+
+/** An SVG of status.curve, [answers, value, minutes], or a sentence where there is nothing to draw yet. `named`: with its last
+ * value in words. `timed`: against minutes, where the answers say how many seconds they took. */
+export function plot(curve, metric, named = true, timed = false) {
+  const known = curve.filter(([x, y]) => Number.isFinite(x) && Number.isFinite(y));
+  const minutes = timed && known.at(-1)?.[2] > 0;
+  const points = minutes ? known.map(([, y, spent]) => [spent, y]) : known;
+  const unit = minutes ? MINUTES : "answers";
   if (points.length < 2) return el("p", { class: "small" }, "A curve comes with the first hundreds of answers.");
   const [xs, ys] = [points.map(([x]) => x), points.map(([, y]) => y)];
   const [x0, x1] = [Math.min(...xs), Math.max(...xs)];
@@ -19,7 +25,8 @@ export function plot(curve, metric, named = true) {
   const x = (value) => ROOM.left + ((value - x0) / (x1 - x0 || 1)) * (WIDTH - ROOM.left - ROOM.right);
   const y = (value) => HEIGHT - ROOM.bottom - ((value - y0) / (y1 - y0)) * (HEIGHT - ROOM.top - ROOM.bottom);
   const [lastX, lastY] = points.at(-1);
-  const label = `${metric} went from ${number(ys[0])} to ${number(lastY)} within ${count(lastX)} answers`;
+  const counted = (value) => (minutes && value < 10 ? value.toFixed(1) : count(Math.round(value)));
+  const label = `${metric} went from ${number(ys[0])} to ${number(lastY)} within ${counted(lastX)} ${unit}`;
   const text = (at, into, words, anchor) => svg("text", { x: at, y: into, "text-anchor": anchor }, words);
   const now = (words) => svg("text", { class: "now", x: WIDTH - ROOM.right, y: y(lastY) + (lastY > (y0 + y1) / 2 ? 18 : -9), "text-anchor": "end" }, words);
   return svg(
@@ -30,8 +37,8 @@ export function plot(curve, metric, named = true) {
     svg("circle", { class: "last", cx: x(lastX), cy: y(lastY), r: 3.5 }),
     text(ROOM.left - 5, y(y1) + 4, number(y1).slice(0, 5), "end"),
     text(ROOM.left - 5, y(y0) + 4, number(y0).slice(0, 5), "end"),
-    text(ROOM.left, HEIGHT - 7, count(x0), "start"),
-    text(WIDTH - ROOM.right, HEIGHT - 7, `${count(x1)} answers`, "end"),
+    text(ROOM.left, HEIGHT - 7, counted(x0), "start"),
+    text(WIDTH - ROOM.right, HEIGHT - 7, `${counted(x1)} ${unit}`, "end"),
     ...(named ? [now(`${metric} ${number(lastY)}`)] : []),
   );
 }

@@ -91,10 +91,11 @@ def _read(files: Files, options: ChunkingOptions) -> tuple[Corpus, Json]:
             format = formats.TEXT if format == formats.UNKNOWN else format
             if format in (formats.TEXT, formats.TABLE) and not unlabelled:
                 if format == formats.TABLE or formats.looks_like_prose(head.decode("utf-8", "replace")):
+                    what = "is a table of texts" if format == formats.TABLE else "looks like running text"
                     raise DataError(
                         path,
-                        "looks like running text, without tags; to learn spans from it add `tags`, as in "
-                        "PER,LOC,ORG, and somebody who answers (serve, or `scorer`)",
+                        f"{what}, without tags; to learn spans from it add `tags`, as in PER,LOC,ORG, and somebody "
+                        "who answers (serve, or `scorer`)",
                     )
                 format = formats.COLUMNS  # whose reader says what is wrong with it
             if format in (formats.COLUMNS, formats.CRFSUITE):
