@@ -76,6 +76,10 @@ class DivergedError(SparsezoError):
     """Scores or losses are not finite: the weights ran away, for a smaller h to mend. Exit code 1."""
 
 
+class AllReviewedError(SparsezoError):
+    """Every input is reviewed, and the model agrees: there is nothing more to ask."""
+
+
 class UsageError(SparsezoError):
     """The call was wrong: a setting out of range, parts that do not go together. Exit code 2."""
 

@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sparsezo import validation
-from sparsezo.errors import DivergedError, SparsezoError, UsageError, shown
+from sparsezo.errors import AllReviewedError, DivergedError, SparsezoError, UsageError, shown
 from sparsezo.kernels import codes, loop, random
 from sparsezo.optimizer import Arrays, AskTell, Event, Features, P, not_finite, state_of, whole, workspace
 from sparsezo.questions import Feedback, Info, Json, Proposal
@@ -113,12 +113,18 @@ class TaskLearner(AskTell[P]):
 
     def refuse_silence(self) -> None:
         """SparsezoError where nothing has been asked for so long that nothing will be."""
-        if self.asks_people and self.state.counts[loop.PASSED] > _SILENCE + _SILENCE_A_INPUT * len(self.problem):
+        n, review = len(self.problem), self.settings.rule == "review"
+        # reviews: in so many steps every input comes, and nothing changes without an answer
+        most = 2 * n if review else _SILENCE + _SILENCE_A_INPUT * n
+        if self.asks_people and self.state.counts[loop.PASSED] > most:
             passed = int(self.state.counts[loop.PASSED])
+            found = f"looked at {passed:,} inputs in a row and found nothing to ask"
+            if review:
+                raise AllReviewedError(
+                    f"{found}: each is reviewed, and the model agrees; give fewer `answers`, or more inputs"
+                )
             why = "the model says the same of each" if RULES[self.settings.rule].incumbent else "it is sure of all"
-            if self.settings.rule == "review":
-                why = "each is reviewed, and the model agrees; give fewer `answers`, or more inputs"
-            raise SparsezoError(f"looked at {passed:,} inputs in a row and found nothing to ask: {why}")
+            raise SparsezoError(f"{found}: {why}")
 
     def _check(self, gold: object) -> None:
         """Compiled code believes that gold is of this problem's inputs."""

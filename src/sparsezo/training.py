@@ -24,8 +24,8 @@ from typing import NamedTuple, TypedDict, Unpack
 
 import numpy as np
 
-from sparsezo import __version__, validation
-from sparsezo.errors import DataError, DivergedError, UsageError, quoted, shown
+from sparsezo import __version__, messages, validation
+from sparsezo.errors import AllReviewedError, DataError, DivergedError, UsageError, quoted, shown
 from sparsezo.kernels import loop
 from sparsezo.kernels.loop import State
 from sparsezo.learner import NO_END, Learner, predict, workspace_of
@@ -190,6 +190,7 @@ class Training:
         self.best_value: float | None = None
         self.best_iteration, self.seconds = 0, 0.0
         self.curve: list[CurvePoint] = []
+        self._exhausted = False  # nothing is left to ask
         if resume:
             self._resume()
 
@@ -249,7 +250,7 @@ class Training:
             if self.answers is None:
                 advance(min(size, due - before, self.iterations - before), None)
             else:
-                advance(min(size, self.iterations - before), min(due, self.answers))
+                self._ask(advance, min(size, self.iterations - before), min(due, self.answers))
             took, steps = time.perf_counter() - began, self.learner.step - before
             self.seconds += took
             was, (total, known) = (total, known), self.learner.told_losses
@@ -266,6 +267,17 @@ class Training:
                 self._save()
                 saved = time.perf_counter()
 
+    def _ask(self, advance: Callable[[int, int | None], None], steps: int, answers: int) -> None:
+        """Learn from answers, as far as there are any to give."""
+        try:
+            advance(steps, answers)
+        except AllReviewedError:
+            if self.evaluate_at:  # a run that others are compared with look by look must have them all
+                raise
+            self._exhausted = True
+            given = f"{self.learner.answers:,} answers of {self.answers:,}"
+            messages.say(f"ended after {given}: every input is reviewed, and the model agrees with all reviews")
+
     @property
     def _done(self) -> int:
         return self.learner.step if self.answers is None else self.learner.answers
@@ -278,7 +290,7 @@ class Training:
 
     @property
     def _finished(self) -> bool:
-        return self.learner.step >= self.iterations or self._done >= (self.answers or NO_END)
+        return self._exhausted or self.learner.step >= self.iterations or self._done >= (self.answers or NO_END)
 
     def _go_over_answers(self) -> None:
         """At the end, where the rule gains by it. Not where runs are compared look by look: these are as they came."""

@@ -12,6 +12,7 @@ from options_given import OPTIONS, flags, typed
 
 from sparsezo.cli import train
 from sparsezo.errors import SparsezoError
+from sparsezo.model import load_model
 from sparsezo.settings import SETTINGS, Settings
 from sparsezo.tasks.base import Scores
 from sparsezo.tasks.loading import Data, Files, Loaded
@@ -229,6 +230,23 @@ def test_force_starts_anew_and_replaces_all_of_the_old_run(program, sentences, t
 
 
 # A decoder's weights
+
+
+def test_a_run_of_reviews_ends_where_everything_is_reviewed(program, sentences, tmp_path):
+    """With more answers asked for than can be: the model that is there is saved, and finished as at any end."""
+    words = ("train", "chunking", "--train", sentences / "train", "--dev", sentences / "dev", "--rule", "review")
+    code, out, err = program(*words, "--answers", 2000, "-o", tmp_path / "m.szo", "--json")
+    assert code == 0, err
+    answers = json.loads(out)["answers"]
+    assert 40 <= answers < 2000
+    said = f"ended after {answers} answers of 2,000: every input is reviewed, and the model agrees with all reviews"
+    assert said in err
+    code, out, _ = program(*words, "--answers", answers, "-o", tmp_path / "n.szo", "--json")
+    assert code == 0
+    model, other = load_model(tmp_path / "m.szo"), load_model(tmp_path / "n.szo")
+    assert model.result["answers"] == answers
+    assert model.curve["answers"][-1] == other.curve["answers"][-1] == answers
+    assert model.curve["dev"][-1] == other.curve["dev"][-1]
 
 
 def test_training_starts_from_the_decoders_weights(program, lists):

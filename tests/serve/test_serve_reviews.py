@@ -289,6 +289,10 @@ def test_decoding_changes_nothing_and_is_for_who_holds_the_question(tmp_path):
 # The model
 
 
+def _counted(learner):
+    return learner.answers, learner.updates, learner.tokens, learner.looked, learner.corrections, learner.whole
+
+
 @pytest.mark.parametrize("name", FITTED)
 def test_reviews_teach_and_a_restart_and_a_replay_have_the_same_bits(tmp_path, name):
     with opened(tmp_path / "log", name, overlap=0.3) as session:
@@ -300,20 +304,22 @@ def test_reviews_teach_and_a_restart_and_a_replay_have_the_same_bits(tmp_path, n
         session.undo(ann)
         reviewed(session, bob, 6)
         assert_replayed(session, tmp_path)
-        W = session.model.weights()[1]
+        W, counted = session.model.weights()[1], _counted(session.model.learner)
     with opened(tmp_path / "log", name, overlap=0.3) as session:  # from the snapshot
         np.testing.assert_array_equal(session.model.weights()[1], W)
+        assert _counted(session.model.learner) == counted
         assert session.model.learner.answers == 26
         ann, bob = map(session.person, tokens)
         reviewed(session, ann, 5)
         assert_replayed(session, tmp_path)
         session.undo(ann, first[3][0]["id"])  # from before the restart
         assert_replayed(session, tmp_path)
-        live = session.model.weights()[1]
+        live, counted_live = session.model.weights()[1], _counted(session.model.learner)
     for each in (tmp_path / "log").glob("*.snapshot"):
         each.unlink()
     with opened(tmp_path / "log", name, overlap=0.3) as session:  # from nothing
         np.testing.assert_array_equal(session.model.weights()[1], live)
+        assert _counted(session.model.learner) == counted_live
         assert session.model.learner.state.about[:30].tolist() == [row.x for _, row in session.store.answers()]
 
 
