@@ -60,16 +60,7 @@ def make_app(whole: Collection[str] = GROUPS) -> typer.Typer:
     app.add_typer(serve_app(whole="serve" in whole), name="serve")
     _add_join(app)
     add_replay(app)
-    for add in (
-        _add_predict,
-        _add_evaluate,
-        _add_convert,
-        _add_reproduce,
-        _add_demo,
-        _add_bench,
-        _add_theory,
-        _add_data,
-    ):
+    for add in (_add_predict, _add_evaluate, _add_reproduce, _add_demo, _add_bench, _add_theory, _add_data):
         add(app)
     return app
 
@@ -235,23 +226,6 @@ def _add_evaluate(app: typer.Typer) -> None:
     ]
     about = "Evaluate a model on a test file, by the task's own metric."
     command(app, "evaluate", _with_values("predict.run_evaluate"), params, about)
-
-
-def _add_convert(app: typer.Typer) -> None:
-    formats = "jsonl|conll|brat|spacy|prodigy|label-studio|datasets"
-    params = [
-        argument("input", str, "Texts with spans: a file, a folder, or - for standard input."),
-        argument("output", str, "Where to: a file (brat: a folder, or .zip), or - for standard output."),
-        parameter(
-            "from_",
-            str | None,
-            typer.Option("--from", help="Of the input.", metavar=formats, show_default="by its content"),
-        ),
-        flag("to", str | None, "Of the output.", metavar=formats, show_default="by its name's ending"),
-        insist_parameter(),
-    ]
-    about = "Convert texts with spans: Label Studio, Prodigy, brat, spaCy, datasets, CoNLL, JSON lines."
-    command(app, "convert", _with_values("convert.run_convert"), params, about)
 
 
 # ---- people's questions ----
