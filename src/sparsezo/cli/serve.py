@@ -94,11 +94,11 @@ def run_serve(kind: TaskSpec, values: Values) -> None:
         _back_up(_folder(values), values["backup"])
         return
     options = make_options(ServeOptions, given(values, _OPTIONS), "serve")
+    studio = _label_studio(options)
     _settings(kind, values)  # what does not go together is refused before anything is read
     need("serve", kind.reading_extra, kind.metric_extra if values["dev"] else None)
     folder = _folder(values)
     guidelines = _guidelines(options.guidelines)
-    studio = _label_studio(options)
     with contextlib.ExitStack() as starting:
         starting.enter_context(show.compiling_noted())
         gc.disable()  # what a start makes stays: going through all of it for what could be freed only takes time
