@@ -327,12 +327,39 @@ def test_label_studio_has_a_link_of_its_own(served, program, monkeypatch):
         given.update(more)
 
     monkeypatch.setattr(server, "serve", serve)
-    code, out, _ = program("serve", "chunking", "--log", "raw.serve", "--label-studio")
+    code, out, _ = program("serve", "chunking", "--log", "raw.serve", "--label-studio", "link")
     assert (code, given) == (0, {"label_studio": True})
     name, link = out.splitlines()[-1].split("\t")
     assert name == "Label Studio"
     assert link.startswith("http://127.0.0.1:8765/label-studio/")
-    assert program("serve", "chunking", "--log", "raw.serve", "--label-studio")[1].splitlines()[-1].endswith(link)
+    words = ("serve", "chunking", "--log", "raw.serve", "--label-studio", "link")
+    assert program(*words)[1].splitlines()[-1].endswith(link)
+
+
+def test_a_label_studio_is_connected_or_refused_in_one_line(served, program, monkeypatch, tmp_path):
+    from studio_stand_in import LEGACY, stand_in
+
+    monkeypatch.delenv("LABEL_STUDIO_API_KEY", raising=False)
+    (tmp_path / "news.txt").write_text("".join(f"On day {k} Ana met Eva in Madrid.\n" for k in range(12)))
+    words = ("serve", "chunking", "--inputs", "news.txt", "--tags", "PER,LOC", "--no-open", "--label-studio")
+    for address, why in (
+        ("8080", "--label-studio 8080: give its address, such as http://127.0.0.1:8080, or link"),
+        ("http://127.0.0.1:8080", "--label-studio-token: give a token of your account in Label Studio"),
+    ):
+        code, out, err = program(*words, address)
+        assert (code, out, err.startswith(f"sparsezo: {why}")) == (2, "", True)
+    assert not (tmp_path / "news.serve").exists()
+    with stand_in() as (studio, url):
+        code, _, err = program(*words, url, "--label-studio-token", "wrong")
+        assert (code, err.splitlines()[-1].split(";")[0]) == (1, f"sparsezo: Label Studio at {url} refuses the token")
+        monkeypatch.setenv("LABEL_STUDIO_API_KEY", LEGACY)
+        code, links, _ = served("chunking", "--log", "news.serve", "--label-studio", url, answers=0)
+        assert (code, links["Label Studio"]) == (0, f"{url}/projects/1")
+        assert (studio.projects[1]["title"], len(studio.tasks), len(studio.scores(1))) == (
+            "news",
+            11,
+            10,
+        )  # one is set aside
 
 
 def test_an_aim_that_is_none_is_refused_before_anything_is_read(served):

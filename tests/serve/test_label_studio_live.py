@@ -1,4 +1,4 @@
-"""The real Label Studio, on loopback: a project is connected, annotated, learned from and ranked.
+"""The real Label Studio, on loopback: a project is made or connected, annotated, learned from and ranked.
 
 It is started from LABEL_STUDIO, the path of its program (in a virtual environment of its own, say), or as it is found.
 """
@@ -9,7 +9,10 @@ import json
 import os
 import shutil
 import socket
+import statistics
 import subprocess
+import sys
+import threading
 import time
 import urllib.error
 import urllib.request
@@ -17,7 +20,8 @@ import urllib.request
 import pytest
 from test_label_studio import CONFIG, TEXTS, opened, result_of
 
-from sparsezo.serve.label_studio import NAME, PREFIX
+from sparsezo.serve.label_studio import NAME, PREFIX, LabelStudio
+from sparsezo.serve.label_studio_client import Client, Sync
 
 pytestmark = pytest.mark.torture
 PROGRAM = os.environ.get("LABEL_STUDIO") or shutil.which("label-studio")
@@ -30,8 +34,12 @@ def free_port():
         return made.getsockname()[1]
 
 
+AS_IT_COMES = {"COLLECT_ANALYTICS": "false", "LATEST_VERSION_CHECK": "false", "SENTRY_DSN": ""}
+CALLS_US = {**AS_IT_COMES, "ML_BLOCK_LOCAL_IP": "false", "SSRF_PROTECTION_ENABLED": "false"}
+
+
 @pytest.fixture
-def studio(tmp_path):
+def studio(tmp_path, request):
     """Calls of its API: studio("POST", "/api/projects/", {...})."""
     if PROGRAM is None:
         pytest.skip("label-studio is not installed; LABEL_STUDIO names its program")
@@ -40,14 +48,7 @@ def studio(tmp_path):
     words = ["start", "--no-browser", "--internal-host", "127.0.0.1", "--port", str(port)]
     words += ["--username", "a@example.com", "--password", "secret123", "--user-token", TOKEN]
     words += ["--enable-legacy-api-token", "--data-dir", str(tmp_path / "studio")]
-    own = {
-        "COLLECT_ANALYTICS": "false",
-        "LATEST_VERSION_CHECK": "false",
-        "SENTRY_DSN": "",
-        "ML_BLOCK_LOCAL_IP": "false",
-        "SSRF_PROTECTION_ENABLED": "false",
-    }
-    env = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"} | own
+    env = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"} | request.param
     with open(tmp_path / "studio.txt", "wb") as log:
         child = subprocess.Popen([PROGRAM, *words], stdout=log, stderr=log, env=env, cwd=tmp_path)
 
@@ -67,12 +68,14 @@ def studio(tmp_path):
                 assert time.monotonic() < end
                 assert child.poll() is None, (tmp_path / "studio.txt").read_text()[-2000:]
                 time.sleep(1)
+        call.url = url
         yield call
     finally:
         child.terminate()
         child.wait(60)
 
 
+@pytest.mark.parametrize("studio", [CALLS_US], indirect=True)
 def test_from_an_annotation_to_the_next_prediction(studio, serving, tmp_path):
     with opened(tmp_path / "s") as session:
         serving(session, label_studio=True)
@@ -101,3 +104,65 @@ def test_from_an_annotation_to_the_next_prediction(studio, serving, tmp_path):
         scores = {task: each["score"] for task, each in latest.items() if task not in {tasks[t] for t in TEXTS[:15]}}
         following = studio("GET", f"/api/projects/{project['id']}/next")
         assert following["id"] == min(scores, key=scores.get)
+
+
+class Watched(Client):
+    """Says when the project has another version of predictions, by which its next task is chosen."""
+
+    def __init__(self, *args):
+        super().__init__(*args)
+        self.ranked, self.at = threading.Semaphore(0), 0.0
+
+    def call(self, method, path, body=None):
+        found = super().call(method, path, body)
+        if method == "PATCH" and "model_version" in body:
+            self.at = time.monotonic()
+            self.ranked.release()
+        return found
+
+
+@pytest.mark.parametrize("studio", [AS_IT_COMES], indirect=True)
+def test_from_an_annotation_to_the_queue_that_is_ranked_anew(studio, tmp_path):
+    personal = studio("POST", "/api/token/", {})["token"]  # what 1.23 wants unless legacy tokens are enabled
+    client = Watched(studio.url, personal)
+    with opened(tmp_path / "news.serve") as session, Sync(LabelStudio(session), client) as sync:
+        project = studio("GET", "/api/projects/?title=news")["results"][0]["id"]
+        assert sync.url == f"{studio.url}/projects/{project}"
+        assert client.ranked.acquire(timeout=60)
+        tasks = {each["id"]: each["data"]["text"] for each in all_tasks(studio, project)}
+        assert sorted(tasks.values()) == sorted(TEXTS)
+        took, asked = [], []
+        for k in range(15):
+            following = studio("GET", f"/api/projects/{project}/next")
+            version = studio("GET", f"/api/projects/{project}/")["model_version"]
+            queue = studio("GET", f"/api/predictions/?project={project}")
+            scores = {each["task"]: each["score"] for each in queue if each["model_version"] == version}
+            assert len(scores) == 10
+            assert scores[following["id"]] == min(scores.values())
+            asked.append(following["id"])
+            began = time.monotonic()
+            made = annotate(studio, following["id"], tasks[following["id"]])
+            assert client.ranked.acquire(timeout=60)
+            took.append(client.at - began)
+            assert session.model.count == 2 * (k + 1)
+        median = statistics.median(took)
+        said = f"annotation to ranked queue: median {median:.2f} s, {min(took):.2f} to {max(took):.2f} s"
+        sys.stderr.write(f"\n{said}, load {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores\n")  # pytest -s shows it
+        assert len(set(asked)) == 15
+        assert median < (1 if os.getloadavg()[0] < (os.cpu_count() or 1) else 3)
+        studio("DELETE", f"/api/annotations/{made['id']}/")
+        assert client.ranked.acquire(timeout=60)
+        assert session.model.count == 28
+    annotate(studio, asked[-1], tasks[asked[-1]])  # while we are away
+    with opened(tmp_path / "news.serve") as session, Sync(LabelStudio(session), Client(studio.url, TOKEN)):
+        assert session.model.count == 30
+        assert len(all_tasks(studio, project)) == len(TEXTS)
+
+
+def all_tasks(studio, project):
+    return studio("GET", f"/api/tasks?project={project}&page_size=100&fields=all")["tasks"]
+
+
+def annotate(studio, task, text):
+    result = [{**each, "from_name": "label", "to_name": "text"} for each in result_of(text)]
+    return studio("POST", f"/api/tasks/{task}/annotations/", {"result": result, "lead_time": 9.5})

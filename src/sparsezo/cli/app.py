@@ -32,6 +32,7 @@ from sparsezo.scorers import ScorerOptions
 from sparsezo.settings import SETTINGS
 from sparsezo.signals import CHECKPOINT_SECONDS
 from sparsezo.study.engines.base import ENGINE_OPTIONS
+from sparsezo.tasks.chunking.options import SPAN_FORMATS
 from sparsezo.tasks.registry import names, task_specs
 from sparsezo.tasks.streams import StreamOptions
 
@@ -60,7 +61,16 @@ def make_app(whole: Collection[str] = GROUPS) -> typer.Typer:
     app.add_typer(serve_app(whole="serve" in whole), name="serve")
     _add_join(app)
     add_replay(app)
-    for add in (_add_predict, _add_evaluate, _add_reproduce, _add_demo, _add_bench, _add_theory, _add_data):
+    for add in (
+        _add_predict,
+        _add_evaluate,
+        _add_convert,
+        _add_reproduce,
+        _add_demo,
+        _add_bench,
+        _add_theory,
+        _add_data,
+    ):
         add(app)
     return app
 
@@ -226,6 +236,23 @@ def _add_evaluate(app: typer.Typer) -> None:
     ]
     about = "Evaluate a model on a test file, by the task's own metric."
     command(app, "evaluate", _with_values("predict.run_evaluate"), params, about)
+
+
+def _add_convert(app: typer.Typer) -> None:
+    formats = "|".join(("jsonl", "conll", *SPAN_FORMATS[1:]))
+    params = [
+        argument("source", str, "Texts with spans (or plain text): a file, a folder, or - for standard input.", "IN"),
+        argument("target", str, "Where they go; - is standard output. Packed if it ends in .gz or .xz.", "OUT"),
+        parameter(
+            "from_",
+            str | None,
+            typer.Option("--from", help="Format of IN.", metavar=formats, show_default="by name and content"),
+        ),
+        flag("to", str | None, "Format of OUT.", metavar=formats, show_default="by name"),
+        insist_parameter(),
+    ]
+    about = "Texts with spans from one tool's format to another's: Label Studio, Prodigy, brat, spaCy, columns, ..."
+    command(app, "convert", _later("convert.run_convert"), params, about)
 
 
 # ---- people's questions ----

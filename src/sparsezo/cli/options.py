@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 Clicks = Any  # what click has: Typer may bring a click of its own
 REQUIRED = inspect.Parameter.empty
 HELP = {"help_option_names": ["-h", "--help"]}
-_FIRST = ("train", "serve", "join", "tune", "predict", "evaluate", "replay", "reproduce")  # of everyday use
+_FIRST = ("train", "serve", "join", "tune", "predict", "evaluate", "convert", "replay", "reproduce")  # of everyday use
 
 
 def _parsed(parse: Callable[[Clicks, list[str]], list[str]], ctx: Clicks, args: list[str]) -> list[str]:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import contextlib
 import gc
 import inspect
+import os
 import sys
-from collections.abc import Mapping, Sized
+from collections.abc import Callable, Mapping, Sized
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,12 +20,14 @@ from sparsezo.errors import DataError, UsageError, need
 from sparsezo.messages import counted
 from sparsezo.options import described, make_options
 from sparsezo.rules import RULES
-from sparsezo.serve.options import ADMIN, MOST_GUIDELINES, ServeOptions
+from sparsezo.serve.options import ADMIN, LABEL_STUDIO_LINK, LABEL_STUDIO_TOKEN, MOST_GUIDELINES, ServeOptions
 from sparsezo.settings import SETTINGS, Settings
 from sparsezo.tasks.registry import task_specs
 
 if TYPE_CHECKING:
     from sparsezo.serve.folder import Contents
+    from sparsezo.serve.label_studio import LabelStudio
+    from sparsezo.serve.label_studio_client import Sync
     from sparsezo.serve.session import Session
     from sparsezo.tasks.base import Json, Task
     from sparsezo.tasks.spec import TaskSpec
@@ -91,6 +94,7 @@ def run_serve(kind: TaskSpec, values: Values) -> None:
         _back_up(_folder(values), values["backup"])
         return
     options = make_options(ServeOptions, given(values, _OPTIONS), "serve")
+    studio = _label_studio(options)
     _settings(kind, values)  # what does not go together is refused before anything is read
     need("serve", kind.reading_extra, kind.metric_extra if values["dev"] else None)
     folder = _folder(values)
@@ -99,7 +103,7 @@ def run_serve(kind: TaskSpec, values: Values) -> None:
         starting.enter_context(show.compiling_noted())
         gc.disable()  # what a start makes stays: going through all of it for what could be freed only takes time
         try:
-            from sparsezo.serve.label_studio import NAME, PREFIX
+            from sparsezo.serve.label_studio import NAME, PREFIX, LabelStudio
             from sparsezo.serve.server import check_port, serve
 
             check_port(options.host, options.port)  # before a folder is made
@@ -113,15 +117,29 @@ def run_serve(kind: TaskSpec, values: Values) -> None:
 
             def ready(url: str) -> None:
                 _introduce(session, url, links, values["open"])
-                if options.label_studio:
+                if options.label_studio == LABEL_STUDIO_LINK:
                     show.lines([f"{NAME}\t{url}{PREFIX}{session.annotators.link(NAME)['token']}\n"])
                 starting.close()
 
             try:
-                more = {"label_studio": True} if options.label_studio else {}
-                serve(session, options.host, options.port, ready, **more)
+                more = {"label_studio": True} if options.label_studio == LABEL_STUDIO_LINK else {}
+                with contextlib.nullcontext() if studio is None else studio(LabelStudio(session)) as sync:
+                    if sync is not None:
+                        show.lines([f"{NAME}\t{sync.url}\n"])
+                    serve(session, options.host, options.port, ready, **more)
             finally:
                 show.note(f"stopped: {session.status()['answers']:,} answers in {folder}; the same command goes on")
+
+
+def _label_studio(options: ServeOptions) -> Callable[[LabelStudio], Sync] | None:
+    """What connects a session with a Label Studio; what is wrong with its address is said before anything is read."""
+    if options.label_studio in (None, LABEL_STUDIO_LINK):
+        return None
+    from sparsezo.serve.label_studio_client import Client, Sync, read_address
+
+    address, project = read_address(options.label_studio)
+    client = Client(address, options.label_studio_token or os.environ.get(LABEL_STUDIO_TOKEN, ""))
+    return lambda studio: Sync(studio, client, project)
 
 
 def _back_up(folder: Path, to: Path) -> None:

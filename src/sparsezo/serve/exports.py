@@ -33,16 +33,16 @@ from sparsezo.tasks.serving import Answer
 
 _COLUMNS = ("task", "worker", "label", "kind", "seconds", "chance", "audit", "question", "x", "shown", "at")
 _OF_TEXT = ("input", "part", "document", "start", "end")
-_ENDINGS = {  # of annotated texts, by format, with their media type
-    "jsonl": (".jsonl", "application/x-ndjson"),
-    "conll": (".conll", "text/plain; charset=utf-8"),
-    "brat": (".zip", "application/zip"),
-    "spacy": (".spacy", "application/octet-stream"),
-    "prodigy": (".prodigy.jsonl", "application/x-ndjson"),
-    "label-studio": (".label-studio.json", "application/json"),
-    "datasets": (".datasets.jsonl", "application/x-ndjson"),
+_MEDIA_TYPES = {  # of annotated texts, by format
+    "jsonl": "application/x-ndjson",
+    "conll": "text/plain; charset=utf-8",
+    "brat": "application/zip",
+    "spacy": "application/octet-stream",
+    "prodigy": "application/x-ndjson",
+    "label-studio": "application/json",
+    "datasets": "application/x-ndjson",
 }
-_SPANS = tuple(f"spans-{format}" for format in _ENDINGS)
+_SPANS = tuple(f"spans-{format}" for format in _MEDIA_TYPES)
 EXPORTS = ("answers.jsonl", "answers.csv", "pairs.jsonl", "flags.jsonl", "corpus", *_SPANS, "model")
 _BLOCK = 500  # lines
 File = tuple[str, str, Iterator[bytes]]  # its name, media type and content
@@ -153,7 +153,7 @@ class Exports:
 
     def _spans(self, format: str) -> File:
         """Texts with spans, what people said and what the model guesses, in a form that other tools read."""
-        from sparsezo.tasks.chunking.io.formats import write_documents
+        from sparsezo.tasks.chunking.io.formats import ENDINGS, write_documents
 
         contents = self._contents
         if not contents.has_chunks:
@@ -163,8 +163,7 @@ class Exports:
         documents = contents.serving.annotated_documents(*given, apart=format == "label-studio")
         raw = io.BytesIO()
         write_documents(documents, format, raw)
-        ending, media_type = _ENDINGS[format]
-        return f"{contents.kind.name}{ending}", media_type, iter([raw.getvalue()])
+        return f"{contents.kind.name}{ENDINGS[format]}", _MEDIA_TYPES[format], iter([raw.getvalue()])
 
     def _said(self) -> list[Answer]:
         """(question, kind, answer) of all answers, as a task's ``annotated`` takes them."""

@@ -6,6 +6,8 @@
     backend.learn("ANNOTATION_CREATED", event)  # every sentence of the annotated text is a review
     Backend(session)                            # the same over HTTP, at /label-studio/TOKEN/
 
+Who gives ``serve`` the address of a Label Studio needs none of this by hand: label_studio_client.py calls its API.
+
 An annotation says of every token what it is, as a review does, and is kept and learned from as one: whoever annotated
 is one of the session's people, and ``replay``, ``train --from-answers`` and exports know no difference. One that is
 changed is taken back and said anew. Texts are those of the session's inputs; others are predicted, but not learned
@@ -24,6 +26,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple, cast
 from xml.etree import ElementTree
 
+import numpy as np
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
@@ -38,7 +41,7 @@ from sparsezo.questions import Question
 from sparsezo.serve.errors import Refused
 from sparsezo.serve.lease_queue import CLOSED
 from sparsezo.serve.store import AuditRow
-from sparsezo.tasks.base import Json
+from sparsezo.tasks.base import AnyArray, Json
 from sparsezo.tasks.chunking.io.conll import Corpus, Source
 from sparsezo.tasks.chunking.io.documents import Document, Span
 from sparsezo.tasks.chunking.io.formats.json_formats import label_studio_document, label_studio_result
@@ -94,7 +97,7 @@ class LabelStudio:
             raise UsageError("`label_studio`: its labels are spans of raw text; give such `inputs` and `tags`")
         self._session, self._task, self._data = session, task, cast(Corpus, data)
         self._source = cast(Source, self._data.source)
-        self._types = tuple(tag[2:] for tag in self._task.tags if tag.startswith("B-"))
+        self.types = tuple(tag[2:] for tag in self._task.tags if tag.startswith("B-"))
         self._sentences: dict[str, list[int]] = defaultdict(list)  # by text
         for x, k in enumerate(self._source.of_sentence.tolist()):
             self._sentences[self._source.documents[k].text].append(x)
@@ -105,6 +108,8 @@ class LabelStudio:
             if known and event.nonce and event.nonce.startswith(_NONCE):
                 self._said[event.nonce][session.queue.row(event.question or 0).x] = event.question or 0
         self._lock = threading.Lock()  # one annotation after the other
+        self._reviewing = session.contents.serving.reviewing(task, session.model.learner.problem)
+        self._ranking = threading.Lock()
         self._once = messages.Once(messages.say)
 
     @property
@@ -112,35 +117,46 @@ class LabelStudio:
         """Another one after every annotation, so that tasks are predicted anew when they are opened."""
         return f"sparsezo {__version__}, {self._session.model.count} answers"
 
+    @property
+    def session(self) -> Session:
+        return self._session
+
+    def texts(self) -> list[str]:
+        """Those that something can be learned from: not all of it is set aside to audit."""
+        return [text for text, sentences in self._sentences.items() if not self._audited.issuperset(sentences)]
+
     # Protocol
 
     def setup(self, config: object) -> Json:
-        self._interface(config)
+        self.interface(config)
         return {"model_version": self.version}
 
-    def _interface(self, config: object) -> Interface:
+    def interface(self, config: object) -> Interface:
+        """What a labelling interface has of ours; UsageError where its labels are others."""
         found = read_interface(config)
-        if unknown := [label for label in found.labels if label not in self._types]:
-            raise UsageError(f"the label {quoted(unknown[0])} is not among `tags`: {', '.join(self._types)}")
+        if unknown := [label for label in found.labels if label not in self.types]:
+            raise UsageError(f"the label {quoted(unknown[0])} is not among `tags`: {', '.join(self.types)}")
         return found
 
     def predict(self, tasks: object, config: object) -> Json:
         """A prediction for each task, in their order."""
-        interface = self._interface(config)
+        interface = self.interface(config)
         if not isinstance(tasks, list) or not all(isinstance(each, dict) for each in tasks):
             raise UsageError("`tasks` are a list of objects")
         texts = [_text(each, interface.field) for each in tasks]
-        version, W = self.version, self._session.model.weights()[1]
-        found = tagged_documents(self._task, W, [Document(text) for text in texts])
-        results = [
+        return {"results": self.predictions(texts, interface), "model_version": self.version}
+
+    def predictions(self, texts: Sequence[str], interface: Interface) -> list[Json]:
+        """Spans of each text, as the interface calls them, and its score."""
+        found = tagged_documents(self._task, self._session.model.weights()[1], [Document(text) for text in texts])
+        return [
             {
                 "result": label_studio_result(document, document.spans or (), interface.from_name, interface.to_name),
-                "score": self._score(document.text),
+                "score": score,
                 "model_version": TITLE,
             }
-            for document in found
+            for document, score in zip(found, self.scores(texts), strict=True)
         ]
-        return {"results": results, "model_version": version}
 
     def learn(self, action: object, event: Mapping[str, object]) -> Json:
         """What an event of a webhook says; ``learned``: the sentences that it is about."""
@@ -163,7 +179,7 @@ class LabelStudio:
 
     def _annotated(self, nonce: str, annotation: Json, task: object, project: object) -> int:
         config = project.get("label_config") if isinstance(project, dict) else None
-        interface = self._interface(config)
+        interface = self.interface(config)
         data = {"text": _text(task, interface.field)}
         result = [each for each in annotation.get("result") or () if each.get("from_name") == interface.from_name]
         document = label_studio_document({"data": data, "annotations": [{"result": result}]}, "an annotation")
@@ -220,21 +236,18 @@ class LabelStudio:
 
     # Ranking
 
-    def _score(self, text: str) -> float | None:
-        """Of a text of the inputs; the lower, the more its annotation teaches in a second."""
-        sentences = self._sentences.get(text)
-        if sentences is None:
+    def scores(self, texts: Sequence[str]) -> list[float | None]:
+        """The lower, the more the annotation of a text teaches in a second; None: it is not among the inputs."""
+        W = self._session.model.weights()[1]
+        with self._ranking:
+            return [self._score(W, text) for text in texts]
+
+    def _score(self, W: AnyArray, text: str) -> float | None:
+        if (sentences := self._sentences.get(text)) is None:
             return None
-        gain, tokens = 0.0, 0
-        learner = self._session.model.learner
-        for x in sentences:
-            best = self._session.model.output(x).tolist()
-            tokens += len(best)
-            for i, tag in enumerate(best):
-                row = {"kind": "label", "about": "token", "x": x, "numbers": [i, tag, i, 0], "outputs": []}
-                about = Question.from_json({**row, "owner": "", "step": 0, "chance": 1.0, "choices": [], "codes": []})
-                gain += 1 - learner.probability(about, self._task.tags[tag])
-        seconds = _BEGIN_SECONDS + _CHECK_SECONDS * tokens + _CORRECT_SECONDS * gain
+        sure = np.concatenate([self._reviewing.suggested(W, x).sure for x in sentences])
+        gain = float((1 - sure).sum())
+        seconds = _BEGIN_SECONDS + _CHECK_SECONDS * len(sure) + _CORRECT_SECONDS * gain
         return round(1 / (1 + gain / seconds), 6)
 
 

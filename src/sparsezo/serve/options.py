@@ -18,6 +18,7 @@ LEASE_SECONDS = 600.0
 MAX_AHEAD = 3
 MOST_GUIDELINES = 200_000  # characters
 MOST_NAME, MOST_NONCE, MOST_NOTE = 80, 80, 2000  # characters
+LABEL_STUDIO_TOKEN, LABEL_STUDIO_LINK = "LABEL_STUDIO_API_KEY", "link"  # a variable of the environment; no address
 MOST_SECONDS = 86400.0  # that an answer took
 _until = re.compile(r"\s*(f1|accuracy)\s*>=\s*(0?\.\d+|\d+(?:\.\d+)?%)\s*", re.IGNORECASE)
 
@@ -75,7 +76,14 @@ class ServeOptions:
     until: str | None = option(
         None, "Pause when the audit says, with 95% and however often it is looked at: f1>=0.85, accuracy>=0.9."
     )
-    label_studio: bool = option(False, "Answer Label Studio, too, as its model: the last link is for its settings.")
+    label_studio: str | None = option(
+        None,
+        "The address of a Label Studio, or of a project in it, where people annotate: its tasks are made and ranked, "
+        "and every annotation is learned from at once. link: print an address for its model settings instead.",
+    )
+    label_studio_token: str | None = option(
+        None, "A token of your account there, best given by the environment.", shown=LABEL_STUDIO_TOKEN
+    )
     lease_seconds: float = option(LEASE_SECONDS, "After so long without an answer others are asked.", positive=True)
     host: str = option("127.0.0.1", "Where to listen; 0.0.0.0: for other machines, too.")
     port: int = option(8765, "0: any that is free.", least=0)

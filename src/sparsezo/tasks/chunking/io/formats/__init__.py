@@ -31,12 +31,23 @@ import os
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import IO, cast
 
 from sparsezo.errors import DataError, UsageError, quoted
 from sparsezo.messages import counted, say
-from sparsezo.storage.files import STANDARD_INPUT, Wrapped, ending, named, open_bytes, open_sniffed, packing, reading
+from sparsezo.storage.files import (
+    STANDARD_INPUT,
+    Wrapped,
+    bare_name,
+    ending,
+    named,
+    open_bytes,
+    open_sniffed,
+    packing,
+    reading,
+)
 from sparsezo.tasks.base import Json
 from sparsezo.tasks.chunking.io.conll import AnyPath, is_conllu, split_cells
 from sparsezo.tasks.chunking.io.crfsuite import looks_like_crfsuite
@@ -45,7 +56,7 @@ from sparsezo.tasks.chunking.io.formats import json_formats, token_rows
 from sparsezo.tasks.chunking.io.formats.brat import CONFIGURATION, read_brat, write_brat, write_brat_folder
 from sparsezo.tasks.chunking.io.formats.docbin import read_docbin, write_docbin
 from sparsezo.tasks.chunking.io.formats.spans import Given, Remarks, check_document, read_text
-from sparsezo.tasks.chunking.io.segmentation import documents_of
+from sparsezo.tasks.chunking.io.segmentation import documents_of, segment
 from sparsezo.tasks.chunking.tags import is_chunk_tag
 from sparsezo.tasks.tables import column_of_texts, table_rows
 
@@ -187,6 +198,16 @@ _FORMATS: dict[str, tuple[Reader, Writer | None]] = {
 }
 _FOLDERS = {"brat": read_brat, "datasets": token_rows.read_datasets}  # also without a stream
 FORMATS = tuple(name for name, (_, write) in _FORMATS.items() if write is not None)
+ENDINGS = {  # that we give files of each format
+    "jsonl": ".jsonl",
+    "conll": ".conll",
+    "brat": ".zip",
+    "spacy": ".spacy",
+    "prodigy": ".prodigy.jsonl",
+    "label-studio": ".label-studio.json",
+    "datasets": ".datasets.jsonl",
+}
+_OTHER_ENDINGS = {".parquet": "datasets", ".iob": "conll", ".iob2": "conll", ".bio": "conll", ".json": "label-studio"}
 _REFUSED = {
     TEXT: "is plain text, without spans; say with `format` which it is",
     TABLE: "is a table; of tables only texts can be taken, not spans",
@@ -239,6 +260,29 @@ def _reading(path: AnyPath, format: str | None, stream: IO[bytes] | None, texts:
             else:
                 yield from _FORMATS[found][0](path, stream, remarks)
     remarks.say()
+
+
+def format_by_name(path: AnyPath) -> str | None:
+    """The format that a file of this name should be written in; a folder, there or by its last slash, is brat's.
+
+    >>> format_by_name("names.spacy"), format_by_name("x.prodigy.jsonl.gz"), format_by_name("x.txt")
+    ('spacy', 'prodigy', None)
+    """
+    if os.fspath(path).endswith(("/", os.sep)) or os.path.isdir(path):
+        return "brat"
+    name = bare_name(Path(path)).lower()
+    known = {**{end: format for format, end in ENDINGS.items()}, **_OTHER_ENDINGS}
+    return next((known[end] for end in sorted(known, key=len, reverse=True) if name.endswith(end)), None)
+
+
+def with_tokens(documents: Iterable[Document]) -> Iterator[Document]:
+    """Documents of which nobody said where tokens are get them by rule, cut where a span begins or ends."""
+    for each in documents:
+        if each.tokens is None:
+            spans = [(span.start, span.end) for span in (*(each.spans or ()), *each.suggested, *each.rejected)]
+            starts, ends, sentences = (found.tolist() for found in segment(each.text, spans=spans))
+            each = replace(each, tokens=tuple(zip(starts, ends, strict=True)), sentences=tuple(sentences))
+        yield each
 
 
 def _text_files(folder: Path) -> Iterator[Document]:
