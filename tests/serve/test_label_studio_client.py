@@ -5,7 +5,6 @@ from __future__ import annotations
 import socket
 
 import pytest
-from studio_stand_in import LEGACY, PERSONAL, stand_in
 from test_label_studio import CONFIG, TEXTS, opened, result_of
 
 from sparsezo import messages
@@ -13,6 +12,7 @@ from sparsezo.errors import UsageError
 from sparsezo.serve import label_studio_client
 from sparsezo.serve.label_studio import LabelStudio, read_interface
 from sparsezo.serve.label_studio_client import Client, StudioError, Sync, read_address
+from studio_stand_in import LEGACY, PERSONAL, stand_in
 
 
 @pytest.fixture
