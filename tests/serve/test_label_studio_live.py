@@ -131,7 +131,7 @@ def test_from_an_annotation_to_the_queue_that_is_ranked_anew(studio, tmp_path):
         assert client.ranked.acquire(timeout=60)
         tasks = {each["id"]: each["data"]["text"] for each in all_tasks(studio, project)}
         assert sorted(tasks.values()) == sorted(TEXTS)
-        took, asked = [], []
+        took, own, asked = [], [], []
         for k in range(15):
             following = studio("GET", f"/api/projects/{project}/next")
             version = studio("GET", f"/api/projects/{project}/")["model_version"]
@@ -142,14 +142,16 @@ def test_from_an_annotation_to_the_queue_that_is_ranked_anew(studio, tmp_path):
             asked.append(following["id"])
             began = time.monotonic()
             made = annotate(studio, following["id"], tasks[following["id"]])
+            own.append(time.monotonic() - began)
             assert client.ranked.acquire(timeout=60)
             took.append(client.at - began)
             assert session.model.count == 2 * (k + 1)
         median = statistics.median(took)
         said = f"annotation to ranked queue: median {median:.2f} s, {min(took):.2f} to {max(took):.2f} s"
-        sys.stderr.write(f"\n{said}, load {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores\n")  # pytest -s shows it
+        said += f", of which Label Studio takes {statistics.median(own):.2f} s to accept it"
+        sys.stderr.write(f"\n{said}; load {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores\n")  # pytest -s shows it
         assert len(set(asked)) == 15
-        assert median < (1 if os.getloadavg()[0] < (os.cpu_count() or 1) else 3)
+        assert median < max(1, 8 * statistics.median(own))  # on a busy machine it is slow by itself
         studio("DELETE", f"/api/annotations/{made['id']}/")
         assert client.ranked.acquire(timeout=60)
         assert session.model.count == 28
