@@ -9,8 +9,9 @@ them: control characters are escaped, and what is too long for a screen is cut.
 
 from __future__ import annotations
 
+import itertools
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from importlib.util import find_spec
 
 MOST_QUOTED = 40  # characters of a file's content in a message
@@ -25,6 +26,16 @@ def quoted(data: str | bytes) -> str:
     """
     text = data[: 4 * MOST_QUOTED + 4].decode("utf-8", "replace") if isinstance(data, bytes) else data
     return text if len(text) <= MOST_QUOTED else text[:MOST_QUOTED] + "..."
+
+
+def some(names: Iterable[str], most: int = 3) -> str:
+    """The first of these names, for a message.
+
+    >>> some("abcd")
+    'a, b, c, ...'
+    """
+    first = [quoted(name) for name in itertools.islice(names, most + 1)]
+    return ", ".join([*first[:most], "..."] if len(first) > most else first)
 
 
 def shown(value: object, how: Callable[[object], str] = str) -> str:

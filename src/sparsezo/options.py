@@ -107,6 +107,7 @@ def check_option(known: Described, value: Any) -> None:
 
 
 T = TypeVar("T")
+Json = dict[str, Any]  # an object that goes into JSON, or came from it
 Values = Mapping[str, Any]  # options by name, as a command line, a file or a caller gives them
 
 

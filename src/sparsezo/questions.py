@@ -35,10 +35,10 @@ from sparsezo.kernels.codes import (
     TIE,
     YES,
 )
+from sparsezo.options import Json as Json
 from sparsezo.rules import RULES
 from sparsezo.validation import Array
 
-Json = dict[str, Any]  # an object that goes into JSON, or came from it
 Feedback = float | tuple[float, float] | list[float] | bool | str  # what is told of a proposal
 Answer = str | bool | float | Mapping[str, object]  # what is told of a question
 Answers = Mapping[str, int]  # name -> its number in compiled code; empty: a number from 0 to 1

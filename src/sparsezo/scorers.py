@@ -27,14 +27,14 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Protocol, Self
 
 from sparsezo.errors import SparsezoError, UsageError, quoted, shown
 from sparsezo.messages import counted
-from sparsezo.options import check_options, option
+from sparsezo.options import Values, check_options, option
 from sparsezo.rules import RULES
 from sparsezo.tasks.registry import task_spec
 
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from sparsezo.questions import Proposal, Question
     from sparsezo.tasks.base import Task
 
-Request = Mapping[str, Any]  # what a scorer is told, for JSON
+Request = Values  # what a scorer is told, for JSON
 _OUTPUTS = {"first": "candidate", "second": "incumbent", "tie": "tie"}  # as scorers name them
 _MOST_REPLY = 1 << 20  # bytes of one line
 _MOST_WORDS = 1 << 13  # bytes of standard error that are kept

@@ -12,11 +12,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import asdict, dataclass, fields
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 from sparsezo.errors import UsageError, shown
 from sparsezo.kernels import codes
-from sparsezo.options import Values, check_option, check_options, described, gone, make_options, option
+from sparsezo.options import Json, Values, check_option, check_options, described, gone, make_options, option
 from sparsezo.raters import parse_error, parse_feedback
 from sparsezo.rules import PERTURBATIONS, QUERY, RULES, ZEROTH_ORDER, Rule
 
@@ -268,7 +268,7 @@ class Settings:
             keys=np.array([random.stream_key(self.seed, stream) for stream in random.STREAMS], np.uint64),
         )
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> Json:
         """By name, as files have them: without what only questions have, where the rule asks none."""
         none = [*_of_others(RULES[self.rule]), *(_OF_REVIEWS if self.rule != "review" else ())]
         return {name: value for name, value in asdict(self).items() if name in SETTINGS and name not in none}

@@ -5,15 +5,15 @@ from __future__ import annotations
 import contextlib
 import inspect
 import time
-from collections.abc import Mapping, Sequence, Sized
+from collections.abc import Sequence, Sized
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from sparsezo.cli.options import flag, given
 from sparsezo.errors import UsageError, need
 from sparsezo.messages import counted
-from sparsezo.options import described
+from sparsezo.options import Values, described
 from sparsezo.settings import SETTINGS
 
 if TYPE_CHECKING:
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from sparsezo.tasks.base import AnyArray, Json, Task
     from sparsezo.tasks.spec import TaskSpec
 
-Values = Mapping[str, Any]  # the command line, by the parameters' names
 _OF_ANSWERS = ("rule", "h", "step", "rater_error", "rehearse", "seed")  # settings that answers are learned with
 _NO_PLACE = ("iterations", "answers", "evaluate_every", "resume")
 

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from sparsezo.cli.from_answers import Values, from_answers_parameters
+from sparsezo.cli.from_answers import from_answers_parameters
 from sparsezo.cli.options import command, flag, given, insist_parameter, parameter, parameters
 from sparsezo.errors import DataError, UsageError, need
 from sparsezo.messages import counted
-from sparsezo.options import described, make_options
+from sparsezo.options import Values, described, make_options
 from sparsezo.rules import RULES
 from sparsezo.serve.options import ADMIN, LABEL_STUDIO_LINK, LABEL_STUDIO_TOKEN, MOST_GUIDELINES, ServeOptions
 from sparsezo.settings import SETTINGS, Settings

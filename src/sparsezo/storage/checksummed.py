@@ -11,13 +11,12 @@ from __future__ import annotations
 
 import json
 import re
-from typing import Any
 
 from sparsezo.errors import DamagedError, quoted
+from sparsezo.options import Json
 from sparsezo.storage.files import Name, write_text
 from sparsezo.storage.fingerprint import fingerprint
 
-Json = dict[str, Any]  # an object that goes into JSON, or came from it
 _KIND = "blake2b"
 _MOST = 1 << 26  # bytes of a file that somebody may want to look at
 _TOML = re.compile(r"# sum: ([0-9a-f]{32})\n(.*)# sealed\n", re.DOTALL)

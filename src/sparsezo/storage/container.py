@@ -27,9 +27,8 @@ import numpy as np
 
 from sparsezo import __version__
 from sparsezo.errors import MEND, DamagedError, DataError, NotInstalledError, UsageError
-from sparsezo.options import Values
+from sparsezo.options import Json, Values
 from sparsezo.storage import limits
-from sparsezo.storage.checksummed import Json
 from sparsezo.storage.files import Name, atomic_write, open_raw, reading
 from sparsezo.storage.fingerprint import fingerprint
 from sparsezo.validation import Array

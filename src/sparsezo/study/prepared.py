@@ -5,14 +5,14 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable
-from typing import Any, cast
+from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sparsezo.learner import Learner, predict
 from sparsezo.settings import Settings
-from sparsezo.tasks.base import AnyArray, Problem, Task
+from sparsezo.tasks.base import AnyArray, Problem, Read, Task
 from sparsezo.tasks.loading import Data, Loaded
 from sparsezo.training import Training
 
@@ -69,7 +69,7 @@ class PreparedTask:
             watch()
         return learner
 
-    def quality(self, data: Any, W: AnyArray) -> float:
+    def quality(self, data: Read, W: AnyArray) -> float:
         """The task's metric on data that is only looked at; nan where there is none."""
         if data is None:
             return math.nan

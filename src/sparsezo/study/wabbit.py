@@ -20,7 +20,6 @@ import tempfile
 from collections.abc import Callable, Iterable
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,7 +30,7 @@ from sparsezo.settings import Settings
 from sparsezo.storage.checksummed import read_checksummed, write_checksummed
 from sparsezo.storage.fingerprint import fingerprint
 from sparsezo.study.plan import Experiment
-from sparsezo.tasks.base import Json
+from sparsezo.tasks.base import Json, Read, Task
 from sparsezo.tasks.loading import Loaded
 
 FILE = "wabbit.json"
@@ -145,7 +144,7 @@ class _Stream:
         return np.array([int(float(line.split()[0])) for line in target.read_text().splitlines() if line.strip()])
 
 
-def _lines(task: Any, data: Any) -> Iterable[str]:
+def _lines(task: Task, data: Read) -> Iterable[str]:
     """``3 | 17:0.25 ...``: the class from 1, and the features that our learner sees."""
     matrix, labels = data.matrix, task.gold(data).labels
     for x, label in enumerate(labels.tolist()):

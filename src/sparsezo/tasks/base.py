@@ -14,11 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparsezo import validation
+from sparsezo.options import Json as Json
 from sparsezo.questions import Questions
 
 AnyArray = NDArray[Any]
 Arrays = dict[str, AnyArray]  # what a file or a session keeps of something, by name
-Json = dict[str, Any]  # an object that goes into JSON, or came from it
 Read = Any  # whatever a task's own reader gives
 Compiled = Any  # a NamedTuple that kernels.protocol knows
 

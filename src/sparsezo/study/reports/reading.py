@@ -16,10 +16,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import UnionType
-from typing import Any
 
 from sparsezo.errors import DamagedError, DataError, UsageError, one_line
 from sparsezo.messages import counted
+from sparsezo.options import Json
 from sparsezo.storage.checksummed import read_checksummed, read_whole, verified_toml
 from sparsezo.study.plan import RESULT_PHASES, spec_name
 from sparsezo.study.records import COLUMNS, read_counts, read_curve, read_record
@@ -112,7 +112,7 @@ def _read_runs(folder: Path, gaps: list[str]) -> tuple[list[ReportedRun], set[tu
     return runs, names
 
 
-def _run(record: dict[str, Any], path: Path, folder: Path, gaps: list[str]) -> ReportedRun:
+def _run(record: Json, path: Path, folder: Path, gaps: list[str]) -> ReportedRun:
     curve, counts = None, None
     whose = f"{record['learner']}, {record['phase']}, seed {record['seed']}"
     try:

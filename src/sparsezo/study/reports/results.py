@@ -13,11 +13,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import reduce
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from sparsezo.options import Values
 from sparsezo.study.experiments import EXPERIMENTS, PaperOnTask, paper_on
 from sparsezo.study.plan import RESULT_PHASES
 from sparsezo.tasks.registry import names, task_spec, task_specs
@@ -38,7 +38,7 @@ GROUPS = {
 }
 FEWEST = 3  # seeds that make a spread; two points would only look like one
 
-Fields = Mapping[str, Any]  # what a JSON or TOML file holds
+Fields = Values  # what a JSON or TOML file holds
 Record = dict[str, float | str | None]  # a row of a CSV file
 Curve = Mapping[str, NDArray[np.float64]]  # [points] for each of records.COLUMNS; nan where nothing is known
 

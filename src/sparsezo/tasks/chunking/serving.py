@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from sparsezo.errors import DataError, UsageError
 from sparsezo.kernels.codes import NOT_SAID
-from sparsezo.options import make_options
+from sparsezo.options import Values, make_options
 from sparsezo.questions import Proposal, Question, reviewed
 from sparsezo.storage.texts import joined, parted
 from sparsezo.tasks.base import AnyArray, Arrays, Json, Problem
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from sparsezo.tasks.chunking.reviewing import Reviewing
     from sparsezo.tasks.chunking.task import Chunking
 
-Made = Mapping[str, Any]  # what ``about_task`` gave, or a file
+Made = Values  # what ``about_task`` gave, or a file
 _Given = Any  # what came from a file, or an answer
 
 

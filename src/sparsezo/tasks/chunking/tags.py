@@ -24,7 +24,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from sparsezo.errors import DataError, UsageError, quoted
+from sparsezo.errors import DataError, UsageError, quoted, some
 from sparsezo.messages import counted, say
 from sparsezo.storage import limits
 from sparsezo.tasks.chunking.io.conll import Corpus
@@ -246,7 +246,7 @@ def check_against(tags: tuple[str, ...], scheme: str, corpus: Corpus) -> None:
         what, mend = " of type", "; `only` TYPE leaves all other types out"
     kinds = {tag if scheme == PLAIN else tag[2:] for tag in tags}
     if odd := {name: n for name, n in Counter(given).items() if name not in kinds}:
-        names = ", ".join(quoted(name or "''") for name in list(odd)[:_MOST_NAMES]) + ", ..." * (len(odd) > _MOST_NAMES)
+        names = some((name or "''" for name in odd), _MOST_NAMES)
         say(
             f"{corpus.path}: {counted(sum(odd.values()), 'tag')}{what} {names}, not among `tags`: "
             f"no output can have them, so they count as missed{mend}"

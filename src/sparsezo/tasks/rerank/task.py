@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparsezo import messages
-from sparsezo.errors import DivergedError, SparsezoError, UsageError, quoted
+from sparsezo.errors import DivergedError, SparsezoError, UsageError, some
 from sparsezo.kernels.inputs.dense import dense_inputs, dots, read_only
 from sparsezo.kernels.simd import PADDED
 from sparsezo.questions import PLACES, WHICH
@@ -62,14 +62,14 @@ class Reranking:
         start = dict(init or {})
         if start and not any(name in start for name in train.names):
             raise UsageError(
-                f"no feature of the training lists has an initial weight: they have {_some(train.names)}, "
-                f"the weights are for {_some(tuple(start))}; is it another decoder's file?"
+                f"no feature of the training lists has an initial weight: they have {some(train.names)}, "
+                f"the weights are for {some(tuple(start))}; is it another decoder's file?"
             )
         known = set(train.names)
         missing = tuple(name for name in train.names if name not in start)
         if start and missing:
             verb = "has no initial weight and starts" if len(missing) == 1 else "have no initial weight and start"
-            messages.say(f"{train.source}: {_some(missing)} {verb} at 0")
+            messages.say(f"{train.source}: {some(missing)} {verb} at 0")
         names = (*train.names, *(name for name in start if name not in known))
         return cls(names, tuple(float(start.get(name, 0.0)) for name in names))
 
@@ -95,8 +95,8 @@ class Reranking:
         return out
 
     def _foreign(self, where: str, names: tuple[str, ...]) -> SparsezoError:
-        found = _some(names) if names else "no features"
-        return SparsezoError(f"{where}: its lists have {found}, none of the model's features, {_some(self.names)}")
+        found = some(names) if names else "no features"
+        return SparsezoError(f"{where}: its lists have {found}, none of the model's features, {some(self.names)}")
 
     def known(self, where: str, lists: Iterable[NBestList]) -> Iterator[NBestList]:
         """The lists of a file as they are read; none of them where they share no feature with the model."""
@@ -206,7 +206,3 @@ class Reranking:
         if init.shape != (len(names),) or init.dtype.kind != "f" or not np.isfinite(init).all():
             raise ValueError("the weights to start from are not a finite number for each feature")
         return cls(tuple(names), tuple(init.astype(np.float64).tolist()))
-
-
-def _some(names: tuple[str, ...]) -> str:
-    return ", ".join(map(quoted, names[:3])) + (", ..." if len(names) > 3 else "")

@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array, vstack
 
 from sparsezo import messages
-from sparsezo.errors import DataError, UsageError, quoted
+from sparsezo.errors import DataError, UsageError, quoted, some
 from sparsezo.messages import counted
 from sparsezo.storage.files import ending, numbered_lines, open_sniffed
 from sparsezo.tasks.tables import Columns, Document, PathLike, csv_documents, is_header, json_documents
@@ -368,8 +368,7 @@ def class_numbers(documents: Documents, classes: Iterable[str]) -> NDArray[np.in
         raise DataError(", ".join(documents.paths), what)
     numbers = np.array([number_of.get(label, -1) for label in documents.labels], np.int32)
     for i in np.flatnonzero(numbers < 0)[:1].tolist():
-        known = ", ".join(map(quoted, list(number_of)[:20])) + (", ..." if len(number_of) > 20 else "")
-        what = f"label '{quoted(documents.labels[i])}' is none of the model's classes, which are {known}"
+        what = f"label '{quoted(documents.labels[i])}' is none of the model's classes, which are {some(number_of, 20)}"
         raise DataError(documents.where(i), what)
     return numbers
 
