@@ -313,6 +313,25 @@ scenarios.pair = async () => {
   await leave(page);
 };
 
+scenarios.best = async () => {
+  const page = await visit("best");
+  await asks(page, "the best?");
+  const marked = (k) => page.locator(`.output:nth-child(${k}) .differs`).allTextContents();
+  assert.deepEqual(await marked(1), ["has", "yesterday", "the"], "words that are not the same in all");
+  assert.deepEqual(await marked(4), ["has", "yesterday", "household"]);
+  assert.match(await page.textContent(".source"), /Der Rat/);
+  await accessible(page, "best");
+  await press(page, "5", "ArrowLeft", "t"); // of which none is there
+  await press(page, "3"); // q1
+  await asks(page, "first or the second"); // a pair, as audits are
+  assert.match(await page.textContent("#recent"), /Number 3/);
+  await press(page, "ArrowLeft"); // q2
+  await asks(page, "the best?");
+  await page.click("[data-answer='4']"); // q3
+  await saved(page);
+  await leave(page);
+};
+
 scenarios.rate = async () => {
   const page = await visit("rate");
   await page.waitForSelector("[data-answer='5']");

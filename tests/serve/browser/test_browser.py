@@ -68,6 +68,7 @@ SITES = {  # scenario of run.mjs -> its service
     "settings": {},
     "labels": {"kinds": "label"},
     "pair": {"kinds": "pair,tagged"},
+    "best": {"kinds": "best,pair"},
     "rate": {"kinds": "rate"},
     "sure": {"sure": "q3"},
     "part": {"kinds": "chunk"},
@@ -331,6 +332,7 @@ EXPECTED = {
     "settings": {"said": ["yes", "no"], "skipped": []},
     "labels": {"answers": {"q1": "topic 07", "q2": "topic 19", "q3": "topic 12"}},
     "pair": {"answers": {"q1": "first", "q2": "second", "q3": "tie", "q4": "second"}},
+    "best": {"answers": {"q1": "3", "q2": "first", "q3": "4"}},
     "rate": {"said": [1, 5, 4, 2]},
     "torn": {"answers": {"q1": "yes", "q2": "no", "q3": "yes"}, "tells": ["q1", "q1", "q2", "q3"]},  # q1 again
     "refused": {"answers": {"q2": "no", "q3": "no"}},

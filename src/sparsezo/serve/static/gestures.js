@@ -10,20 +10,23 @@ export class Gestures {
     this.done = done;
     this.drag = null; // {from, moved} over words, from one or {behind} one; or {span, side} of a border
     this.mouse = false; // the last pointer was one
+    this.moved = false; // a finger has moved a border: its click means nothing more
     room.addEventListener("pointerdown", (event) => this.#down(event));
-    room.addEventListener("pointermove", (event) => this.drag && this.#move(event));
-    room.addEventListener("pointerup", (event) => this.drag && this.#up(event));
-    room.addEventListener("pointercancel", () => this.#cancel());
+    room.addEventListener("pointermove", (event) => this.drag?.pointer === event.pointerId && this.#move(event));
+    room.addEventListener("pointerup", (event) => this.drag?.pointer === event.pointerId && this.#up(event));
+    room.addEventListener("pointercancel", (event) => this.drag?.pointer === event.pointerId && this.#cancel());
     room.addEventListener("mousedown", (event) => review.question && event.preventDefault()); // no focus, no text is selected
     room.addEventListener("click", (event) => this.#click(event));
     room.addEventListener("focusin", (event) => this.#focused(event));
   }
 
   #down(event) {
-    this.mouse = event.pointerType === "mouse";
-    this.room.classList.remove("by-keys");
-    if (!this.review.question || !this.mouse || event.button !== 0) return;
     const handle = event.target.closest(".handle");
+    if (this.drag) return; // one finger at a time
+    this.mouse = event.pointerType === "mouse";
+    this.moved = false;
+    this.room.classList.remove("by-keys");
+    if (!this.review.question || event.button !== 0 || !(this.mouse || handle)) return; // a finger on words taps or scrolls
     const at = placeOf(event.target);
     if (handle) {
       const span = this.review.at(Number(handle.dataset.first));
@@ -35,8 +38,9 @@ export class Gestures {
     } else if (event.shiftKey) this.review.extend(at);
     else this.drag = { from: at, moved: false };
     if (!this.drag) return;
-    this.drag.question = this.review.question;
+    Object.assign(this.drag, { question: this.review.question, pointer: event.pointerId });
     this.room.setPointerCapture(event.pointerId);
+    this.room.classList.toggle("border-held", handle !== null); // what is under it is a word, no border
   }
 
   #move(event) {
@@ -55,12 +59,12 @@ export class Gestures {
 
   #up(event) {
     const { from, moved, span, question } = this.drag;
-    this.drag = null;
-    this.room.releasePointerCapture(event.pointerId);
+    this.#release();
     if (question !== this.review.question) return;
     if (span) {
-      if (this.review.moving) this.done(this.review.drop());
-      else this.review.choose(span.first);
+      this.moved = this.review.moving !== null;
+      if (this.moved) this.done(this.review.drop());
+      else if (this.mouse) this.review.choose(span.first); // a finger: its click does
       return;
     }
     if (from === undefined) return;
@@ -70,13 +74,20 @@ export class Gestures {
   }
 
   #cancel() {
-    if (this.drag?.span) this.review.drop(false);
+    if (this.drag.span) this.review.drop(false);
+    this.#release();
+  }
+
+  #release() {
+    const { pointer } = this.drag;
     this.drag = null;
+    this.room.classList.remove("border-held");
+    if (this.room.hasPointerCapture(pointer)) this.room.releasePointerCapture(pointer);
   }
 
   /** Of a finger, or of who speaks to the page by other means; a mouse has done its work by now. */
   #click(event) {
-    if (!this.review.question || (this.mouse && event.detail !== 0)) return;
+    if (!this.review.question || this.moved || (this.mouse && event.detail !== 0)) return;
     const at = placeOf(event.target) ?? placeOf(document.elementFromPoint(event.clientX, event.clientY)); // drawn anew under the finger
     if (at === null) this.review.leave();
     else this.review.tap(at);
