@@ -78,6 +78,7 @@ SITES = {  # scenario of run.mjs -> its service
     "reviewKeys": {"kinds": "review"},
     "reviewTouch": {"kinds": "review"},
     "reviewUndo": {"kinds": "review"},
+    "reviewKept": {"kinds": "review"},
     "reviewDecode": {"kinds": "review"},
     "reviewTorn": {"kinds": "review"},
     "reviewMixed": {"kinds": "review,audit,tags,marked"},
@@ -355,6 +356,10 @@ EXPECTED = {
     "reviewUndo": {
         "answers": {"q1": reviewed([3], (3, 3, "PER"), (6, 7, "PER"), (10, 10, "LOC")), "q2": REVIEWED[1]},
         "retracted": ["q1", "q1", "q3"],
+    },
+    "reviewKept": {
+        "answers": {"q1": REVIEWED[0], "q5": "right"},
+        "skipped": [("q4", "skip")],
     },
     "reviewDecode": {
         "answers": {

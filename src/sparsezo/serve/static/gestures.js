@@ -1,5 +1,7 @@
 // Mouse, finger and keys on the words of a review.
 
+const TAP = 10; // px that a finger may move and still only taps
+
 const isButton = (target) => target.closest("button, a, summary, select") !== null;
 
 /** `done(spans)` is told what was corrected: [{first, last, label}], null where nothing was. */
@@ -10,12 +12,13 @@ export class Gestures {
     this.done = done;
     this.drag = null; // {from, moved} over words, from one or {behind} one; or {span, side} of a border
     this.mouse = false; // the last pointer was one
-    this.moved = false; // a finger has moved a border: its click means nothing more
     room.addEventListener("pointerdown", (event) => this.#down(event));
     room.addEventListener("pointermove", (event) => this.drag?.pointer === event.pointerId && this.#move(event));
     room.addEventListener("pointerup", (event) => this.drag?.pointer === event.pointerId && this.#up(event));
     room.addEventListener("pointercancel", (event) => this.drag?.pointer === event.pointerId && this.#cancel());
     room.addEventListener("mousedown", (event) => review.question && event.preventDefault()); // no focus, no text is selected
+    // a border is drawn anew while it is held: without this the browser takes the next tap for a part of the same gesture
+    room.addEventListener("touchstart", (event) => this.drag && event.preventDefault(), { passive: false });
     room.addEventListener("click", (event) => this.#click(event));
     room.addEventListener("focusin", (event) => this.#focused(event));
   }
@@ -24,7 +27,6 @@ export class Gestures {
     const handle = event.target.closest(".handle");
     if (this.drag) return; // one finger at a time
     this.mouse = event.pointerType === "mouse";
-    this.moved = false;
     this.room.classList.remove("by-keys");
     if (!this.review.question || event.button !== 0 || !(this.mouse || handle)) return; // a finger on words taps or scrolls
     const at = placeOf(event.target);
@@ -38,7 +40,7 @@ export class Gestures {
     } else if (event.shiftKey) this.review.extend(at);
     else this.drag = { from: at, moved: false };
     if (!this.drag) return;
-    Object.assign(this.drag, { question: this.review.question, pointer: event.pointerId });
+    Object.assign(this.drag, { question: this.review.question, pointer: event.pointerId, x: event.clientX, y: event.clientY });
     this.room.setPointerCapture(event.pointerId);
     this.room.classList.toggle("border-held", handle !== null); // what is under it is a word, no border
   }
@@ -58,13 +60,13 @@ export class Gestures {
   }
 
   #up(event) {
-    const { from, moved, span, question } = this.drag;
+    const { from, moved, span, question, x, y } = this.drag;
     this.#release();
     if (question !== this.review.question) return;
     if (span) {
-      this.moved = this.review.moving !== null;
-      if (this.moved) this.done(this.review.drop());
-      else if (this.mouse) this.review.choose(span.first); // a finger: its click does
+      if (this.review.moving) this.done(this.review.drop());
+      else if (this.mouse) this.review.choose(span.first);
+      else if (Math.hypot(event.clientX - x, event.clientY - y) < TAP) this.review.tap(span.first);
       return;
     }
     if (from === undefined) return;
@@ -87,7 +89,7 @@ export class Gestures {
 
   /** Of a finger, or of who speaks to the page by other means; a mouse has done its work by now. */
   #click(event) {
-    if (!this.review.question || this.moved || (this.mouse && event.detail !== 0)) return;
+    if (!this.review.question || (this.mouse && event.detail !== 0)) return;
     const at = placeOf(event.target) ?? placeOf(document.elementFromPoint(event.clientX, event.clientY)); // drawn anew under the finger
     if (at === null) this.review.leave();
     else this.review.tap(at);

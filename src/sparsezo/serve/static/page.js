@@ -109,8 +109,11 @@ function drawReview(mended) {
   if (!review.question) return;
   if (mended?.length) {
     light(mended);
-    echo(`${$("echo").said ?? ""}Changed with it: ${spansInWords(mended, current)}`);
+    const words = `Changed with it: ${spansInWords(mended, current)}`;
+    if ($("echo").corrected) $("echo").mark.before(`. ${words}`); // what was said before is not said again
+    else echo(words);
   }
+  if (review.touched.size) $("heard").textContent = ""; // as the sentence came: now its words say how it is
   const inSentence = $("shown").contains(document.activeElement);
   drafts.keep(review);
   $("shown").replaceChildren(reviewed(review));
@@ -157,9 +160,8 @@ function mark(name) {
 /** Say what was corrected in a review; null: nothing. */
 function corrected(made) {
   if (!made) return;
-  const words = spansInWords(made, current);
-  echo(words);
-  $("echo").said = `${words}. `;
+  echo(spansInWords(made, current));
+  $("echo").corrected = true;
 }
 
 function drawAnswers(question) {
@@ -241,7 +243,7 @@ function echo(words, entry = null) {
   $("echo").replaceChildren(words, mark);
   $("echo").className = "echo shown";
   $("echo").entry = entry;
-  $("echo").said = null;
+  $("echo").corrected = false;
   $("echo").mark = mark;
   markEcho(entry === null ? "" : "saving…");
 }
