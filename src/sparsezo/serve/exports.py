@@ -1,7 +1,7 @@
 """What a session has gathered, as files that others read.
 
 answers.jsonl, answers.csv    one answer each: task, worker, label first (the layout of tools that weigh annotators)
-pairs.jsonl                   prompt, chosen, rejected: of pairs of which one was better; of the best of some, with each other
+pairs.jsonl                   prompt, chosen, rejected: of pairs of which one was better, and of best
 flags.jsonl                   what people found wrong with questions, with their notes
 corpus                        all inputs with answers where there are any, the model's guess elsewhere, told apart
 spans-FORMAT                  likewise, texts with spans: jsonl, conll, brat, spacy, prodigy, label-studio, datasets
