@@ -1,6 +1,6 @@
 """BLEU against minutes of `pair` and `best`, as `serve rerank` learns: its defaults, the weights as they are.
 
-    python benchmarks/best_of.py DATA [--seeds 25]      # DATA/smt as docs/data.md has it; lines of JSON, then the table
+python benchmarks/best_of.py DATA [--seeds 25]      # DATA/smt as docs/data.md has it; lines of JSON, then the table
 """
 
 from __future__ import annotations
