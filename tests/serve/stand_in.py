@@ -78,6 +78,17 @@ def pair(number: int) -> dict:
     return asked("pair", "rerank", text, ["first", "second", "tie"], [], shown, order=[0, 1])
 
 
+def best(number: int) -> dict:
+    hypotheses = [
+        "the council has voted yesterday for the new budget , after a long debate",
+        "the council voted yesterday for the new budget , after a long debate",
+        "the council has voted for the new budget yesterday , after a long debate",
+        "the council has voted yesterday for new household , after a long debate",
+    ]
+    shown = {"hypotheses": hypotheses, "source": pair(number)["shown"]["source"]}
+    return asked("best", "rerank", "Which of these translations is the best?", ["1", "2", "3", "4"], [], shown)
+
+
 def tagged_pair(number: int) -> dict:
     outputs = [
         ["B-NP", "B-PP", "B-NP", "I-NP", "B-VP", "I-VP", "I-VP", "I-VP", "I-VP", "B-NP", "I-NP", "I-NP"],
@@ -194,6 +205,7 @@ KINDS = {
     "span": span,
     "label": label,
     "pair": pair,
+    "best": best,
     "tagged": tagged_pair,
     "rate": rate,
 }

@@ -63,6 +63,7 @@ def _start(answers, task):
         ("text", {"rule": "pair"}),
         ("text", {"rule": "rate"}),
         ("rerank", {"rule": "pair"}),
+        ("rerank", {"rule": "best", "rater_error": "0.1"}),
     ],
 )
 def test_once_over_all_answers_is_a_replay_and_what_the_session_learned_bit_for_bit(tmp_path, name, given):

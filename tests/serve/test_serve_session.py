@@ -308,6 +308,34 @@ def test_a_pair_is_shown_in_random_order_and_its_answer_turned_back(tmp_path):
         assert orders == {(0, 1), (1, 0)}
 
 
+def test_the_best_of_some_is_named_by_its_place_and_measured_by_pairs(tmp_path):
+    with opened(tmp_path / "s", "rerank", {"rule": "best"}, audit=4) as session:
+        ann, places, kinds = someone(session), set(), set()
+        for _ in range(40):
+            question = session.ask(ann)[0]
+            row = row_of(session, question)
+            kinds.add((row.kind, row.audit is not None))
+            if row.kind == "best":
+                n = len(question["shown"]["hypotheses"])
+                assert question["choices"] == [str(k + 1) for k in range(n)]
+                for bad in (str(n + 1), "0", "first", 1):
+                    with pytest.raises(Refused, match="an answer is one of 1, 2"):
+                        session.tell(ann, question["id"], bad)
+                places.add(own := row.question().numbers[1])
+                p = session.model.learner.probability(row.question(), str(own + 1))
+                assert row.believed == pytest.approx(p)
+            session.tell(ann, question["id"], question["choices"][-1] if row.kind == "best" else "first")
+        assert kinds == {("best", False), ("pair", True)}
+        assert len(places) > 1  # of the model's own
+        assert session.quality.audit()["asked"] >= 1
+        rows = [json.loads(line) for line in b"".join(session.export("pairs.jsonl")[2]).splitlines()]
+        best = next(row for row in session.store.rows(QuestionRow) if row.kind == "best")
+        texts = [session.contents.serving.output_text(*made("rerank"), best.x, y) for y in best.question().outputs]
+        found = [row["rejected"] for row in rows if row["chosen"] == texts[-1]]
+        assert all(each in found for each in texts[:-1])
+        assert same_as_replay(session)
+
+
 def test_a_grade_is_a_loss(tmp_path):
     with opened(tmp_path / "s", "text", {"rule": "rate"}) as session:
         ann = someone(session)

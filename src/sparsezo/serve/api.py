@@ -76,7 +76,7 @@ class Reviewed(BaseModel):
 
 class QuestionShown(BaseModel):
     id: str
-    kind: Literal["part", "label", "span", "review", "pair", "rate"]
+    kind: Literal["part", "label", "span", "review", "pair", "best", "rate"]
     task: str
     input: int = 0
     text: str

@@ -1,7 +1,7 @@
 """What a session has gathered, as files that others read.
 
 answers.jsonl, answers.csv    one answer each: task, worker, label first (the layout of tools that weigh annotators)
-pairs.jsonl                   prompt, chosen, rejected: of pairs of which one was better
+pairs.jsonl                   prompt, chosen, rejected: of pairs of which one was better, and of best
 flags.jsonl                   what people found wrong with questions, with their notes
 corpus                        all inputs with answers where there are any, the model's guess elsewhere, told apart
 spans-FORMAT                  likewise, texts with spans: jsonl, conll, brat, spacy, prodigy, label-studio, datasets
@@ -121,11 +121,12 @@ class Exports:
     def _pairs(self) -> Iterator[Json]:
         source = self._presentation.source
         for event, row in self._store.answers():
-            if row.kind == "pair" and event.said() != "tie":
-                first, second = self._texts(row)
-                prompt = self._contents.serving.prompt(self._contents.data, row.x) if source is None else source[row.x]
-                chosen, rejected = (first, second) if event.said() == "first" else (second, first)
-                yield {"prompt": prompt, "chosen": chosen, "rejected": rejected}
+            if row.kind not in ("pair", "best") or event.said() == "tie":
+                continue
+            texts, said = self._texts(row), str(event.said())
+            chosen = texts.pop(("first", "second").index(said) if row.kind == "pair" else int(said) - 1)
+            prompt = self._contents.serving.prompt(self._contents.data, row.x) if source is None else source[row.x]
+            yield from ({"prompt": prompt, "chosen": chosen, "rejected": each} for each in texts)
 
     def flags(self) -> list[Json]:
         """Who found what wrong with which question, and when, in that order."""

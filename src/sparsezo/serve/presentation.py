@@ -9,6 +9,7 @@ Pairs are shown in random order: outputs are turned round here, and the answer i
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -18,7 +19,7 @@ from numpy.typing import NDArray
 
 from sparsezo.errors import UsageError
 from sparsezo.kernels.codes import NOT_SAID
-from sparsezo.questions import Answer, Questions, answer_code, answer_name, reviewed, told_loss
+from sparsezo.questions import Answer, Answers, Questions, answer_code, answer_name, reviewed, told_loss
 from sparsezo.serve.errors import Refused
 from sparsezo.serve.folder import Contents
 from sparsezo.serve.store import EventRow, QuestionRow
@@ -60,7 +61,7 @@ class Presentation:
     def question(self, row: QuestionRow, suggestion: Suggestion | None = None) -> Json:
         """``suggestion``: of a review, how likely the model takes what is shown."""
         contents, offered = self._contents, self.offered
-        question = row.question().offering(offered[row.kind, row.about])
+        question = row.question().offering(self._choices(row))
         turned = replace(question, outputs=question.outputs[::-1]) if row.swapped else question
         shown = contents.kind.shown(contents.task, contents.data, turned)
         text = shown.pop("question")
@@ -89,6 +90,11 @@ class Presentation:
             "order": [1, 0] if row.swapped else [0, 1],
             "grades": GRADES,
         }
+
+    def _choices(self, row: QuestionRow) -> Answers:
+        """What a question may be answered: of the best of some, as many places as it shows."""
+        choices = self.offered[row.kind, row.about]
+        return dict(itertools.islice(choices.items(), len(row.question().outputs))) if row.kind == "best" else choices
 
     @property
     def reviewing(self) -> Reviewing:
@@ -125,7 +131,7 @@ class Presentation:
                 return "review", self._review_understood(row, answer)
             except UsageError as error:
                 raise Refused(str(error).replace("`", ""), "bad-answer") from None
-        choices = self.offered[row.kind, row.about]
+        choices = self._choices(row)
         if isinstance(answer, str) and answer in choices:
             return row.kind, _TURNED.get(answer, answer) if row.swapped else answer
         labels = self.offered.get(("label", row.about), {}) if row.kind == "part" else {}

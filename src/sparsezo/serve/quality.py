@@ -441,6 +441,8 @@ def agrees(event: EventRow, row: QuestionRow) -> bool | None:
     """Whether the answer says that what is shown is right; None where it says nothing of the kind."""
     if row.kind == "pair":
         return {"first": True, "second": False}.get(str(event.said()))
+    if row.kind == "best":  # what is shown to be right is the model's own best: one of two that differ may be no error
+        return bool(event.said() == str(row.question().numbers[1] + 1))
     if row.kind in ("part", "span"):
         return bool(event.said() == "yes")  # a label or another span was named instead: what is shown is not right
     return None

@@ -238,6 +238,8 @@ class QueryStrategy:
         answer: str | None = {"part": "yes", "pair": "first", "span": "yes", "review": "right"}.get(question.kind)
         if question.kind == "label":
             answer = self._shown(question)
+        elif question.kind == "best":  # the place of the one that the model takes for the best
+            answer = str(question.numbers[1] + 1)
         return None if answer is None else float(self._learner.probability(question, answer))
 
     def _shown(self, question: Question) -> str | None:

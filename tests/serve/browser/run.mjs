@@ -67,6 +67,16 @@ async function accessible(page, where) {
   assert.deepEqual(words, [], `axe at ${where}`);
 }
 
+/** What Chromium gives to screen readers: of each node that they see its role, name and other properties, in their order. */
+async function spoken(page, role) {
+  const cdp = await page.context().newCDPSession(page);
+  const { nodes } = await cdp.send("Accessibility.getFullAXTree");
+  const of = (each) => ({ role: each.role?.value, name: each.name?.value, ...Object.fromEntries((each.properties ?? []).map(({ name, value }) => [name, value.value])) });
+  const known = new Map(nodes.map((each) => [each.nodeId, each]));
+  const read = (each) => [...(each.ignored ? [] : [of(each)]), ...(each.childIds ?? []).flatMap((id) => (known.has(id) ? read(known.get(id)) : []))];
+  return read(nodes[0]).filter((each) => each.role === role);
+}
+
 scenarios.keys = async () => {
   const page = await visit("keys");
   assert.equal(new URL(page.url()).hash, "", "the token is gone from the address");
@@ -313,6 +323,25 @@ scenarios.pair = async () => {
   await leave(page);
 };
 
+scenarios.best = async () => {
+  const page = await visit("best");
+  await asks(page, "the best?");
+  const marked = (k) => page.locator(`.output:nth-child(${k}) .differs`).allTextContents();
+  assert.deepEqual(await marked(1), ["has", "yesterday", "the", "budget"], "words that are not the same in all");
+  assert.deepEqual(await marked(4), ["has", "yesterday", "household"]);
+  assert.match(await page.textContent(".source"), /Der Rat/);
+  await accessible(page, "best");
+  await press(page, "5", "ArrowLeft", "t"); // of which none is there
+  await press(page, "3"); // q1
+  await asks(page, "first or the second"); // a pair, as audits are
+  assert.match(await page.textContent("#recent"), /Number 3/);
+  await press(page, "ArrowLeft"); // q2
+  await asks(page, "the best?");
+  await page.click("[data-answer='4']"); // q3
+  await saved(page);
+  await leave(page);
+};
+
 scenarios.rate = async () => {
   const page = await visit("rate");
   await page.waitForSelector("[data-answer='5']");
@@ -549,6 +578,35 @@ async function dragged(page, from, to) {
   await page.mouse.up();
 }
 
+/** A finger, likewise: touches as the browser gets them, so that it may scroll instead. */
+async function fingered(page, from, to) {
+  const cdp = await page.context().newCDPSession(page);
+  const touch = async (type, selector) => {
+    const { x, y, width, height } = await page.locator(selector).boundingBox();
+    return cdp.send("Input.dispatchTouchEvent", { type, touchPoints: [{ x: x + width / 2, y: y + height / 2 }] });
+  };
+  await touch("touchStart", from);
+  for (const at of to) await touch("touchMove", wordAt(at));
+  await cdp.send("Input.dispatchTouchEvent", { type: "touchEnd", touchPoints: [] });
+}
+
+/** Whether a finger that begins there and goes up scrolls the page: the browser then takes it from the page. */
+async function scrolls(page, selector) {
+  await page.evaluate(() => {
+    window.ended = null;
+    for (const type of ["pointerup", "pointercancel"]) addEventListener(type, () => (window.ended ??= type), { capture: true, once: true });
+  });
+  const cdp = await page.context().newCDPSession(page);
+  const { x, y, width, height } = await page.locator(selector).boundingBox();
+  for (let up = 0; up <= 120; up += 20) {
+    const touchPoints = [{ x: x + width / 2, y: y + height / 2 - up }];
+    await cdp.send("Input.dispatchTouchEvent", { type: up ? "touchMove" : "touchStart", touchPoints });
+  }
+  await cdp.send("Input.dispatchTouchEvent", { type: "touchEnd", touchPoints: [] });
+  const ended = await page.waitForFunction(() => window.ended);
+  return (await ended.jsonValue()) === "pointercancel";
+}
+
 const border = (side, at) => `.review .handle[data-side=${side}][data-${side}="${at}"]`;
 
 /** 20 reviews, `ways[k](page, round)` corrects sentence k; checked by what the service was told. */
@@ -632,7 +690,8 @@ scenarios.reviewTouch = async () => {
     for (const at of places) await word(page, at).tap();
   };
   const ways = [
-    async () => {
+    async (_, round) => {
+      if (round) return fingered(page, border("last", 3), [2, 4]); // its border, there and back
       await tapped(3, 4); // from the span to the word
       await label(page, "place").tap();
     },
@@ -640,9 +699,10 @@ scenarios.reviewTouch = async () => {
       await tapped(3);
       await label(page, "organisation").tap();
     },
-    async () => {
+    async (_, round) => {
       await tapped(1);
       await page.tap("#remove");
+      if (round) return fingered(page, border("last", 8), [7, 6]);
       await tapped(6, 6); // the span, then this word of it
       await label(page, "place").tap();
     },
@@ -657,6 +717,12 @@ scenarios.reviewTouch = async () => {
   for (const target of ["#take", "#remove", "#label-list .label >> nth=0"]) {
     assert.ok((await page.locator(target).boundingBox()).height >= 44, `${target} is large enough for a finger`);
   }
+  const { width, height } = await page.locator(border("last", 3)).boundingBox();
+  assert.ok(width >= 24 && height >= 24, `a border of ${width} by ${height} px`);
+  assert.equal(await scrolls(page, border("last", 3)), false, "a finger on a border does not scroll");
+  assert.equal(await scrolls(page, wordAt(1)), true, "and one on words does");
+  await page.waitForFunction(() => scrollY > 0);
+  await stands(page, "[San]place", "[Ana Botín]person", "[Madrid]place");
   assert.ok((await page.evaluate(() => document.documentElement.scrollWidth)) <= 390);
   await accessible(page, "a review on a phone");
   await reviewed(page, 10, ways, () => page.tap("#take"));
@@ -710,6 +776,60 @@ scenarios.reviewUndo = async () => {
   await leave(page);
 };
 
+/** Corrections that were not taken yet are there again after a reload, for the same question and person alone. */
+scenarios.reviewKept = async () => {
+  const page = await visit("reviewKept");
+  const kept = () => page.evaluate(() => Object.keys(localStorage).filter((key) => key.startsWith("sparsezo.review.")));
+  await sentence(page, 1);
+  assert.deepEqual(await kept(), []);
+  await press(page, "ArrowDown", "Shift+ArrowRight", "2");
+  await stands(page, ...FIXED[0]);
+  await press(page, "End", "ArrowLeft", "1");
+  await stands(page, ...FIXED[0], "[Monday]person");
+  await page.route("**/api/ask", async (route) => { // the model has learned: it suggests nothing any more
+    const reply = await (await route.fetch()).json();
+    for (const each of reply.questions) each.shown.spans = [];
+    return route.fulfill({ json: reply });
+  });
+  await page.reload();
+  await sentence(page, 1);
+  await stands(page, ...FIXED[0], "[Monday]person");
+  assert.equal(await page.textContent("#take span"), "Right like this");
+  await page.unroute("**/api/ask");
+  await press(page, "u"); // undo goes on from there, too
+  await stands(page, ...FIXED[0]);
+  const other = await page.context().newPage(); // another person in the same browser
+  await other.goto(`${given.sites.reviewKept}/#token-of-bob`);
+  await other.waitForSelector(".review");
+  await stands(other, "[San]place", "[Ana Botín]person", "[Madrid]place"); // the same sentence, as it comes
+  await other.close();
+  await press(page, "Enter"); // q1
+  await sentence(page, 4);
+  await saved(page);
+  assert.deepEqual(await kept(), []);
+  await press(page, "ArrowDown", "3");
+  await stands(page, ...FIXED[3]);
+  assert.deepEqual(await kept(), ["sparsezo.review.stand-in.ann.q4"]);
+  await press(page, "s"); // skipped
+  await sentence(page, 5);
+  await saved(page);
+  assert.deepEqual(await kept(), []);
+  await page.evaluate(() => {
+    const state = { spans: [{ first: 0, last: 99, label: "PER" }], unsure: [], fixed: [], touched: [0], decoded: true, past: [] };
+    const put = (id, made) => localStorage.setItem(`sparsezo.review.stand-in.ann.${id}`, made);
+    put("q5", JSON.stringify({ at: Date.now(), state })); // damaged
+    put("q999", JSON.stringify({ at: 1, state })); // of a question that is another's by now
+    put("odd", "{");
+  });
+  await page.reload();
+  await sentence(page, 5);
+  await stands(page, ...FIXED[4]);
+  assert.deepEqual(await kept(), ["sparsezo.review.stand-in.ann.odd"]);
+  await press(page, "Enter"); // q5, right
+  await saved(page);
+  await leave(page);
+};
+
 /** What the model makes of the rest: merged, dropped where it comes too late, done without where it does not come. */
 scenarios.reviewDecode = async () => {
   const page = await visit("reviewDecode", { reducedMotion: "reduce" });
@@ -723,6 +843,9 @@ scenarios.reviewDecode = async () => {
       reply.json = () => json().finally(() => setTimeout(() => (window.decoded += 1)));
       return reply;
     };
+    window.announced = []; // what a screen reader says of it: what is added
+    const added = (changes) => changes.flatMap((each) => [...each.addedNodes]).filter((each) => each.nodeType === Node.TEXT_NODE);
+    new MutationObserver((changes) => window.announced.push(...added(changes).map((each) => each.data))).observe(document.getElementById("echo"), { childList: true });
     new MutationObserver(() => { // what was lit up, for however short a time
       const lit = [...document.querySelectorAll(".review .word.mended")];
       if (lit.length) window.lit ??= { words: lit.map((each) => each.textContent), motion: getComputedStyle(lit[0]).animationName };
@@ -735,6 +858,7 @@ scenarios.reviewDecode = async () => {
   await press(page, "ArrowDown", "3");
   await stands(page, ...FIXED[1]);
   assert.equal(await page.textContent("#echo"), "Borealis Foods: organisation. Changed with it: Ruth Okafor: person");
+  assert.deepEqual(await page.evaluate(() => window.announced.slice(1)), ["Borealis Foods: organisation", ". Changed with it: Ruth Okafor: person"], "each once");
   assert.deepEqual(await page.evaluate(() => window.lit), { words: ["Ruth", "Okafor"], motion: "none" });
   await page.waitForSelector(".review .mended", { state: "detached" }); // after a moment
   await press(page, "Enter");
@@ -819,6 +943,11 @@ scenarios.reviewMixed = async () => {
   const names = await box.getByRole("option").evaluateAll((all) => all.map((each) => each.getAttribute("aria-label")));
   assert.deepEqual(names.slice(2, 8), ["of", "San: place, not sure", "Sebastián, not sure", ",", "Ana: person, word 1 of 2", "Botín: person, word 2 of 2"]);
   await accessible(page, "review");
+  const options = await spoken(page, "option");
+  const wanted = "The|mayor|of|San: place, not sure|Sebastián, not sure|,|Ana: person, word 1 of 2|Botín: person, word 2 of 2|,|left|Madrid: place|on|Monday|.";
+  assert.equal(options.map((each) => each.name).join("|"), wanted, "no bracket, no badge, nothing twice");
+  const [list] = await spoken(page, "listbox");
+  assert.deepEqual([list.name, list.multiselectable], ["The sentence, word by word", true]);
   await page.keyboard.press("Tab"); // into the sentence
   assert.equal(await page.evaluate(() => document.activeElement.getAttribute("aria-label")), "The");
   await press(page, "ArrowDown", "Shift+ArrowRight");
@@ -827,7 +956,10 @@ scenarios.reviewMixed = async () => {
   await accessible(page, "words chosen");
   await press(page, "2");
   assert.equal((await page.textContent("#echo")).trim(), "San Sebastián: place");
-  assert.match(await page.getAttribute("#echo", "role"), /status/);
+  const [status] = (await spoken(page, "status")).filter((each) => each.live === "polite" && each.atomic === false);
+  assert.ok(status, "what was corrected is announced");
+  assert.equal((await spoken(page, "option"))[4].name, "Sebastián: place, word 2 of 2");
+  assert.equal(await page.textContent("#heard"), "", "not as it came");
   await page.click("#theme"); // dark
   await accessible(page, "a corrected review in dark colours");
   await page.focus("#card");

@@ -68,6 +68,7 @@ SITES = {  # scenario of run.mjs -> its service
     "settings": {},
     "labels": {"kinds": "label"},
     "pair": {"kinds": "pair,tagged"},
+    "best": {"kinds": "best,pair"},
     "rate": {"kinds": "rate"},
     "sure": {"sure": "q3"},
     "part": {"kinds": "chunk"},
@@ -77,6 +78,7 @@ SITES = {  # scenario of run.mjs -> its service
     "reviewKeys": {"kinds": "review"},
     "reviewTouch": {"kinds": "review"},
     "reviewUndo": {"kinds": "review"},
+    "reviewKept": {"kinds": "review"},
     "reviewDecode": {"kinds": "review"},
     "reviewTorn": {"kinds": "review"},
     "reviewMixed": {"kinds": "review,audit,tags,marked"},
@@ -331,6 +333,7 @@ EXPECTED = {
     "settings": {"said": ["yes", "no"], "skipped": []},
     "labels": {"answers": {"q1": "topic 07", "q2": "topic 19", "q3": "topic 12"}},
     "pair": {"answers": {"q1": "first", "q2": "second", "q3": "tie", "q4": "second"}},
+    "best": {"answers": {"q1": "3", "q2": "first", "q3": "4"}},
     "rate": {"said": [1, 5, 4, 2]},
     "torn": {"answers": {"q1": "yes", "q2": "no", "q3": "yes"}, "tells": ["q1", "q1", "q2", "q3"]},  # q1 again
     "refused": {"answers": {"q2": "no", "q3": "no"}},
@@ -353,6 +356,10 @@ EXPECTED = {
     "reviewUndo": {
         "answers": {"q1": reviewed([3], (3, 3, "PER"), (6, 7, "PER"), (10, 10, "LOC")), "q2": REVIEWED[1]},
         "retracted": ["q1", "q1", "q3"],
+    },
+    "reviewKept": {
+        "answers": {"q1": REVIEWED[0], "q5": "right"},
+        "skipped": [("q4", "skip")],
     },
     "reviewDecode": {
         "answers": {

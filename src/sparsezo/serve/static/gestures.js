@@ -1,5 +1,7 @@
 // Mouse, finger and keys on the words of a review.
 
+const TAP = 10; // px that a finger may move and still only taps
+
 const isButton = (target) => target.closest("button, a, summary, select") !== null;
 
 /** `done(spans)` is told what was corrected: [{first, last, label}], null where nothing was. */
@@ -11,19 +13,22 @@ export class Gestures {
     this.drag = null; // {from, moved} over words, from one or {behind} one; or {span, side} of a border
     this.mouse = false; // the last pointer was one
     room.addEventListener("pointerdown", (event) => this.#down(event));
-    room.addEventListener("pointermove", (event) => this.drag && this.#move(event));
-    room.addEventListener("pointerup", (event) => this.drag && this.#up(event));
-    room.addEventListener("pointercancel", () => this.#cancel());
+    room.addEventListener("pointermove", (event) => this.drag?.pointer === event.pointerId && this.#move(event));
+    room.addEventListener("pointerup", (event) => this.drag?.pointer === event.pointerId && this.#up(event));
+    room.addEventListener("pointercancel", (event) => this.drag?.pointer === event.pointerId && this.#cancel());
     room.addEventListener("mousedown", (event) => review.question && event.preventDefault()); // no focus, no text is selected
+    // a border is drawn anew while it is held: without this the browser takes the next tap for a part of the same gesture
+    room.addEventListener("touchstart", (event) => this.drag && event.preventDefault(), { passive: false });
     room.addEventListener("click", (event) => this.#click(event));
     room.addEventListener("focusin", (event) => this.#focused(event));
   }
 
   #down(event) {
+    const handle = event.target.closest(".handle");
+    if (this.drag) return; // one finger at a time
     this.mouse = event.pointerType === "mouse";
     this.room.classList.remove("by-keys");
-    if (!this.review.question || !this.mouse || event.button !== 0) return;
-    const handle = event.target.closest(".handle");
+    if (!this.review.question || event.button !== 0 || !(this.mouse || handle)) return; // a finger on words taps or scrolls
     const at = placeOf(event.target);
     if (handle) {
       const span = this.review.at(Number(handle.dataset.first));
@@ -35,8 +40,9 @@ export class Gestures {
     } else if (event.shiftKey) this.review.extend(at);
     else this.drag = { from: at, moved: false };
     if (!this.drag) return;
-    this.drag.question = this.review.question;
+    Object.assign(this.drag, { question: this.review.question, pointer: event.pointerId, x: event.clientX, y: event.clientY });
     this.room.setPointerCapture(event.pointerId);
+    this.room.classList.toggle("border-held", handle !== null); // what is under it is a word, no border
   }
 
   #move(event) {
@@ -54,13 +60,13 @@ export class Gestures {
   }
 
   #up(event) {
-    const { from, moved, span, question } = this.drag;
-    this.drag = null;
-    this.room.releasePointerCapture(event.pointerId);
+    const { from, moved, span, question, x, y } = this.drag;
+    this.#release();
     if (question !== this.review.question) return;
     if (span) {
       if (this.review.moving) this.done(this.review.drop());
-      else this.review.choose(span.first);
+      else if (this.mouse) this.review.choose(span.first);
+      else if (Math.hypot(event.clientX - x, event.clientY - y) < TAP) this.review.tap(span.first);
       return;
     }
     if (from === undefined) return;
@@ -70,8 +76,15 @@ export class Gestures {
   }
 
   #cancel() {
-    if (this.drag?.span) this.review.drop(false);
+    if (this.drag.span) this.review.drop(false);
+    this.#release();
+  }
+
+  #release() {
+    const { pointer } = this.drag;
     this.drag = null;
+    this.room.classList.remove("border-held");
+    if (this.room.hasPointerCapture(pointer)) this.room.releasePointerCapture(pointer);
   }
 
   /** Of a finger, or of who speaks to the page by other means; a mouse has done its work by now. */

@@ -23,7 +23,7 @@ function nameOf(token) {
 const alone = (name, work) => (navigator.locks ? navigator.locks.request(name, work) : work());
 
 // Storage may be switched off, full or damaged: then there is what this page holds, and leaving it warns
-function stored(key) {
+export function stored(key) {
   try {
     return localStorage.getItem(key);
   } catch {
@@ -31,7 +31,7 @@ function stored(key) {
   }
 }
 
-function store(key, value) {
+export function store(key, value) {
   try {
     if (value === null) localStorage.removeItem(key);
     else localStorage.setItem(key, JSON.stringify(value));
@@ -41,7 +41,7 @@ function store(key, value) {
   }
 }
 
-function parsed(text) {
+export function parsed(text) {
   try {
     const found = JSON.parse(text);
     return typeof found === "object" ? found : null;
@@ -50,7 +50,7 @@ function parsed(text) {
   }
 }
 
-function keysFrom(prefix) {
+export function keysFrom(prefix) {
   try {
     return Array.from({ length: localStorage.length }, (_, k) => localStorage.key(k)).filter((key) => key.startsWith(prefix)).sort();
   } catch {

@@ -2,6 +2,7 @@
 import { Api, takeToken } from "./api.js";
 import { KeySettings, askNote, help, isOpen } from "./dialogs.js";
 import { $, el, short, unseen } from "./dom.js";
+import { Drafts } from "./drafts.js";
 import { Gestures } from "./gestures.js";
 import { offer } from "./guidelines.js";
 import { Keys, keyOf } from "./keys.js";
@@ -29,7 +30,7 @@ let current = null;
 const marking = new Marking(drawMarked); // the ends of the span that is asked about, as the person has put them
 const review = new Review((id, fixed) => api.post("decode", { id, fixed }), drawReview);
 const gestures = new Gestures($("shown"), review, corrected);
-const drafts = new Map(); // id of a sentence -> how it was left, to go on from there
+const drafts = new Drafts();
 let ahead = [];
 let past = []; // answers and skips, the oldest first: {id, question or null, text, answer, entry}
 const gone = new Set(); // ids that were answered or skipped and not taken back
@@ -82,7 +83,8 @@ function show() {
   marking.begin(question);
   $("text").replaceChildren(...sentenceOf(question));
   if (question.kind === "review") {
-    review.begin(question, drafts.get(question.id));
+    review.begin(question, drafts.of(question));
+    drafts.keep(review);
     light([]);
     $("shown").replaceChildren(reviewed(review));
     $("heard").textContent = heard(review);
@@ -107,9 +109,13 @@ function drawReview(mended) {
   if (!review.question) return;
   if (mended?.length) {
     light(mended);
-    echo(`${$("echo").said ?? ""}Changed with it: ${spansInWords(mended, current)}`);
+    const words = `Changed with it: ${spansInWords(mended, current)}`;
+    if ($("echo").corrected) $("echo").mark.before(`. ${words}`); // what was said before is not said again
+    else echo(words);
   }
+  if (review.touched.size) $("heard").textContent = ""; // as the sentence came: now its words say how it is
   const inSentence = $("shown").contains(document.activeElement);
+  drafts.keep(review);
   $("shown").replaceChildren(reviewed(review));
   drawTake();
   if (inSentence || !mended) focusSentence();
@@ -154,15 +160,14 @@ function mark(name) {
 /** Say what was corrected in a review; null: nothing. */
 function corrected(made) {
   if (!made) return;
-  const words = spansInWords(made, current);
-  echo(words);
-  $("echo").said = `${words}. `;
+  echo(spansInWords(made, current));
+  $("echo").corrected = true;
 }
 
 function drawAnswers(question) {
   $("answers").className = `answers of-${question.kind}`;
   $("labels").className = `labels of-${question.kind}`;
-  $("shown").classList.remove("of-part", "of-span", "of-label", "of-pair", "of-rate", "of-review");
+  $("shown").classList.remove("of-part", "of-span", "of-label", "of-pair", "of-best", "of-rate", "of-review");
   $("shown").classList.add(`of-${question.kind}`);
   if (question.kind === "part" || question.kind === "span") {
     const no = marking.moved ? [] : [button("No", "no", "no", "bad")];
@@ -180,6 +185,10 @@ function drawAnswers(question) {
       return el("div", { class: "output" }, node, button(CHOICES[name], name, name));
     });
     $("answers").replaceChildren(el("div", { class: "outputs" }, ...cards), button(CHOICES.tie, "tie", "tie"));
+    labels.show([], "");
+  } else if (question.kind === "best") {
+    const cards = outputs(question).map((node, k) => el("div", { class: "output" }, button(`Number ${k + 1}`, `d${k + 1}`, question.choices[k]), node));
+    $("answers").replaceChildren(el("div", { class: "outputs" }, ...cards));
     labels.show([], "");
   } else {
     const grades = Array.from({ length: question.grades ?? 5 }, (_, k) => k + 1);
@@ -234,7 +243,7 @@ function echo(words, entry = null) {
   $("echo").replaceChildren(words, mark);
   $("echo").className = "echo shown";
   $("echo").entry = entry;
-  $("echo").said = null;
+  $("echo").corrected = false;
   $("echo").mark = mark;
   markEcho(entry === null ? "" : "saving…");
 }
@@ -258,6 +267,7 @@ function next() {
 function inWords(value, question) {
   const n = value?.corrected?.length;
   if (n !== undefined) return `${n} ${n === 1 ? "word" : "words"} corrected`;
+  if (question?.kind === "best") return `Number ${value}`;
   const name = typeof value === "object" && value !== null ? value.label : value;
   return String(CHOICES[name] ?? question?.names?.[name] ?? name);
 }
@@ -276,24 +286,18 @@ function answer(said) {
   }
   const times = readWatch();
   gone.add(question.id);
-  putAside();
   next(); // on the screen before the answer is sent
   const words = `${inWords(value, question)}: ${short(about(question), 50)}`;
   const entry = outbox.add("tell", { id: question.id, answer: value, ...times }, words);
+  drafts.close(question.id);
   past.push({ id: question.id, question, text: about(question), answer: value, entry });
   echo(words, entry);
   showPast();
 }
 
-/** A review that has been touched is found again as it is left. */
-function putAside() {
-  if (review.question && review.touched.size) drafts.set(review.question.id, review.state);
-}
-
 /** The last correction in the sentence on the screen, or else the last answer. */
 function back() {
   if (busy || !review.question || !review.undo()) return undo();
-  drafts.delete(review.question.id);
   echo(review.past.length ? "One correction taken back" : "Correction taken back: as the model has it");
 }
 
@@ -301,9 +305,9 @@ function pass(why) {
   if (current === null || busy) return;
   const question = current;
   gone.add(question.id);
-  putAside();
   next();
   const entry = outbox.add("skip", { id: question.id, why }, `Skip: ${short(about(question), 50)}`);
+  drafts.close(question.id);
   past.push({ id: question.id, question, text: about(question), answer: why === "skip" ? "skipped" : "can’t tell", entry });
   echo(why === "skip" ? "Skipped" : "Can’t tell: noted", entry);
   showPast();
@@ -337,7 +341,6 @@ async function undo(which = past.at(-1)) {
   if (question === null) return;
   gone.delete(question.id);
   ahead = ahead.filter((each) => each.id !== question.id);
-  putAside();
   if (current !== null) ahead.unshift(current);
   current = question;
   show();
@@ -416,10 +419,12 @@ async function refill() {
   if (wanted <= 0) return;
   asking = true;
   clearTimeout(retry);
-  const holding = ahead.map((each) => each.id);
+  const left = current === null && !ahead.length ? drafts.waiting.filter((id) => !gone.has(id)).slice(0, wanted) : []; // half done before a reload
+  const holding = [...left, ...ahead.map((each) => each.id)];
   let wait = 0;
   try {
-    const { questions } = await api.post("ask", { n: wanted, holding });
+    const { questions } = await api.post("ask", { n: Math.max(wanted - left.length, 1), holding });
+    for (const id of left) if (!questions.some((each) => each.id === id)) drafts.drop(id); // it is another's by now
     const fresh = questions.filter((each) => !gone.has(each.id) && each.id !== current?.id);
     const put = ahead.filter((each) => !holding.includes(each.id)); // put back by undo in the meantime
     ahead = [...put, ...fresh.filter((each) => !put.some((other) => other.id === each.id))];
@@ -480,6 +485,8 @@ function digit(which) {
   if (current?.kind === "pair") {
     const said = ["first", "second", "tie"][Number(which) - 1];
     if (said) answer(said);
+  } else if (current?.kind === "best") {
+    if (current.choices.includes(which)) answer(which);
   } else if (current?.kind === "rate") {
     if (which >= 1 && which <= (current.grades ?? 5)) answer(which);
   } else labels.digit(which);
@@ -533,7 +540,9 @@ addEventListener("hashchange", () => location.reload()); // another person's lin
 async function identify() {
   for (;;) {
     try {
-      outbox.open(outbox.remembered() ?? (await api.get("me")));
+      const whose = outbox.remembered() ?? (await api.get("me"));
+      outbox.open(whose);
+      drafts.open(whose);
       return true;
     } catch (error) {
       if (!("passing" in error)) throw error;

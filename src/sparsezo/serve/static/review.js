@@ -35,6 +35,7 @@ export class Review {
     const { spans, unsure } = question.shown;
     this.question = question;
     this.#set(kept ?? { spans: inOrder(spans), unsure: new Set(unsure) });
+    if (!this.decoded) this.#ask();
   }
 
   end() {

@@ -62,12 +62,16 @@ export function reviewed(review) {
   const gap = (at) => lit(el("span", { "data-behind": String(at), class: `gap${at + 1 < row.words.length ? classes(at, at + 1) : ""}`, "aria-hidden": "true" }, row.gap(at)));
   const inside = (span) => {
     const made = [];
-    for (let at = span.first; at < span.last; at++) made.push(word(at, span), gap(at));
+    const begin = review.plain ? [] : [handle("first", span)];
+    for (let at = span.first; at < span.last; at++) {
+      made.push(at === span.first ? el("span", { class: "together" }, ...begin, word(at, span)) : word(at, span), gap(at));
+    }
     const name = badge(span.label, row.called(span.label));
     name.dataset.at = String(span.first);
     name.setAttribute("aria-hidden", "true");
     const end = review.plain ? [] : [handle("last", span)];
-    return [...made, el("span", { class: "together" }, word(span.last, span), ...end, name)];
+    const alone = span.first === span.last ? begin : [];
+    return [...made, el("span", { class: "together" }, ...alone, word(span.last, span), ...end, name)];
   };
   const handle = (side, { first, last }) => {
     const made = bracket(side === "first" ? "[" : "]");
@@ -81,7 +85,7 @@ export function reviewed(review) {
     for (; at < (span?.first ?? row.words.length); at++) made.append(word(at, null), gap(at));
     if (span === null) break;
     const sure = Number.isFinite(span.p) ? `the model: ${Math.round(100 * span.p)}%` : null;
-    made.append(el("span", { class: `chunk ${hue(span.label)}`, title: sure }, review.plain ? null : handle("first", span), ...inside(span)), gap(span.last));
+    made.append(el("span", { class: `chunk ${hue(span.label)}`, title: sure }, ...inside(span)), gap(span.last));
     at = span.last + 1;
   }
   return made;

@@ -111,7 +111,7 @@ function tagged(question, marked) {
   return [sentence(row, spans(tags ?? []), { part })];
 }
 
-function twoOutputs(question) {
+function outputsOf(question) {
   const { shown } = question;
   if (shown.outputs && shown.words) {
     const [a, b] = shown.outputs;
@@ -121,10 +121,10 @@ function twoOutputs(question) {
   const texts = shown.hypotheses ?? shown.classes ?? (shown.outputs ?? []).map(String);
   if (!shown.hypotheses && shown.classes) return texts.map((name) => el("p", { class: "sentence" }, badge(name)));
   const rows = texts.map((text) => text.split(/\s+/).filter(Boolean));
-  const marks = differing(rows[0], rows[1]);
-  return rows.map((row, k) =>
-    el("p", { class: "sentence", dir: "auto" }, ...words(rowOf({ words: row }), 0, row.length - 1, (at) => marks[k][at])),
-  );
+  return rows.map((row, k) => {
+    const marks = rows.filter((_, other) => other !== k).map((other) => differing(row, other)[0]); // not the same in all
+    return el("p", { class: "sentence", dir: "auto" }, ...words(rowOf({ words: row }), 0, row.length - 1, (at) => marks.some((each) => each[at])));
+  });
 }
 
 const text = (content, label) =>
@@ -138,7 +138,7 @@ export function input(question, marked = null) {
     made.push(el("div", { class: "source" }, el("h2", {}, "Source"), el("p", { dir: "auto" }, shown.source)));
   }
   if (typeof shown.document === "string") made.push(text(shown.document, "Document"));
-  if (kind === "pair") return made;
+  if (kind === "pair" || kind === "best") return made;
   if (shown.words && Number.isInteger(shown.first)) made.push(...tagged(question, marked));
   else if (shown.words) made.push(sentence(rowOf(shown, question.names), spans(shown.outputs?.[0] ?? shown.tags ?? [])));
   for (const hypothesis of shown.hypotheses ?? []) made.push(el("p", { class: "sentence", dir: "auto" }, hypothesis));
@@ -147,8 +147,8 @@ export function input(question, marked = null) {
   return made;
 }
 
-/** For pair: the two outputs as they are to be shown, left and right. */
-export const outputs = (question) => twoOutputs(question);
+/** Of a pair, or of some of which the best is asked for: the outputs as they are to be shown, in their order. */
+export const outputs = (question) => outputsOf(question);
 
 /** The text of the words first to last, in one line. */
 export function textOf({ words: row, gaps }, first, last) {
