@@ -81,6 +81,7 @@ SITES = {  # scenario of run.mjs -> its service
     "reviewTorn": {"kinds": "review"},
     "reviewMixed": {"kinds": "review,audit,tags,marked"},
     "reviewOther": {"kinds": "right-to-left,many"},
+    "adjudicate": {"kinds": "decision"},
 }
 SHOTS = {"kinds": "pair,tagged"}  # and a session that is taught for the pictures
 ERRORS = {"Ann": 0.03, "Bob": 0.08, "Eve": 0.2}  # of those who teach it
@@ -227,7 +228,12 @@ def services(real, reviews, tmp_path):
     with contextlib.ExitStack() as stack:
         wanted, more = SITES, {"real": real, "realReview": reviews}
         if os.environ.get("SPARSEZO_SHOTS"):
-            wanted = {**SITES, "shots": SHOTS, "reviewShots": {"kinds": "review"}}
+            wanted = {
+                **SITES,
+                "shots": SHOTS,
+                "reviewShots": {"kinds": "review"},
+                "decisionShots": {"kinds": "decision"},
+            }
             more["taught"] = stack.enter_context(taught(tmp_path / "taught"))
         yield from serving({name: StandIn(**options) for name, options in wanted.items()} | more)
 
@@ -280,6 +286,8 @@ def test_the_pages_do_what_they_should(programs, modules, services, real, review
     first, *others = [call[4:7:2] for call in services["reviewMixed"][0].calls if call[0] == "tell"]
     assert 0.1 <= first[1] < first[0]  # seconds, and of these away
     assert [away for _, away in others] == [0.0, 0.0, 0.0]
+    assert all(call[4] for call in services["adjudicate"][0].calls if call[0] == "ask")  # only where two differ
+    assert not any(call[0] == "decode" for call in services["adjudicate"][0].calls)  # the rest stays as it was left
     once, again = [call for call in services["torn"][0].calls if call[0] == "tell"][:2]
     assert once == again  # what was torn is sent again as it was
     said = [each["answer"] for each in real.recent(real.annotators.people[1]) if not each["retracted"]]
@@ -378,6 +386,19 @@ EXPECTED = {
             "q3": reviewed([1], *TAGGED),
             "q4": reviewed([3], (0, 1, "NAME"), (3, 3, "NAME"), (8, 8, "NAME")),
         }
+    },
+    "adjudicate": {
+        "answers": {
+            "q1": "second",
+            "q2": reviewed([6, 7], (0, 1, "ORG"), (3, 4, "ORG"), (6, 7, "LOC")),
+            "q3": "first",
+            "q4": "second",
+            "q5": reviewed([3], (3, 3, "ORG"), (6, 7, "PER"), (10, 10, "LOC")),
+            "q9": "first",
+            "q10": reviewed([6, 7], (0, 1, "ORG"), (3, 4, "ORG")),
+        },
+        "retracted": ["q4"],
+        "skipped": [],
     },
     "help": NOTHING,
     "guidelines": NOTHING,
