@@ -117,10 +117,12 @@ class Presentation:
         return [RIGHT] if row.decides is None else list(_TURNED)
 
     def _versions(self, row: QuestionRow) -> Json:
-        """Of a review that decides: the sentence as either leaves it, and the places where they differ."""
-        first, second = row.question().outputs[0], _second(row)
-        differ = np.flatnonzero(first != second).tolist()
-        return {"versions": [self.reviewing.spans(each) for each in (first, second)], "unsure": differ}
+        """Of a review that decides: the sentence as either leaves it, and the words of spans that only one of them
+        has."""
+        first, second = (self.reviewing.spans(each) for each in (row.question().outputs[0], _second(row)))
+        alone = [span for span in [*first, *second] if span not in first or span not in second]
+        places = {place for span in alone for place in range(span["first"], span["last"] + 1)}
+        return {"versions": [first, second], "unsure": sorted(places)}
 
     def normal(self, output: NDArray[np.int32]) -> NDArray[np.int32]:
         """Labels of which each says what it is in one way: the same spans are the same labels."""
@@ -168,7 +170,7 @@ class Presentation:
     def _review_understood(self, row: QuestionRow, answer: object) -> Answer:
         """All tags as they are left, by name, and the places that were set by hand."""
         names = list(self.offered["review", row.about])
-        if answer == (RIGHT if row.decides is None else "first"):
+        if answer == RIGHT or (row.decides is not None and answer == "first"):  # which is what it suggests
             return RIGHT
         if row.decides is not None and answer == "second":
             second = _second(row)
