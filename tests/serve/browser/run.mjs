@@ -960,6 +960,26 @@ scenarios.real = async () => {
   await leave(page);
 };
 
+/** From the administrator's page to a case, which is decided, taken back and decided otherwise. */
+scenarios.realAdjudicate = async () => {
+  const page = await visit("realAdjudicate", { path: "/admin", token: given.decider });
+  await page.waitForFunction(() => document.getElementById("differ").textContent.startsWith("1 sentence waits to be decided, 0 decided."));
+  await page.click("#decide-link");
+  await page.waitForSelector("#answers .output");
+  assert.deepEqual((await page.locator("#answers .output .chunk").evaluateAll((all) => all.map((each) => each.querySelectorAll("[data-at]").length))).sort(), [1, 2]);
+  await page.click("[data-answer=first]");
+  await saved(page);
+  await asks(page, "Nothing waits to be decided.");
+  await press(page, "u");
+  await page.waitForSelector("#answers .output");
+  await press(page, "ArrowRight");
+  await asks(page, "Nothing waits to be decided.");
+  await saved(page);
+  await page.goto(given.sites.realAdjudicate + "/admin");
+  await page.waitForFunction(() => document.getElementById("differ").textContent.startsWith("0 sentences wait to be decided, 1 decided."));
+  await leave(page, true); // where there is nothing to ask, the status says so
+};
+
 scenarios.realReview = async () => {
   const page = await visit("realReview", { token: given.reviewer });
   const text = () => page.locator("#shown .word").allTextContents();

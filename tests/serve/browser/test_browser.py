@@ -138,6 +138,19 @@ def reviews(tmp_path):
         yield session
 
 
+@pytest.fixture
+def differing(tmp_path):
+    """A session in which two people have reviewed one sentence, and differ."""
+    with opened(tmp_path / "differing", given={"rule": "review"}, overlap=1.0) as session:
+        session.model.warm_up()
+        for name, last in (("Ann", 0), ("Bob", 1)):
+            person = session.person(session.add_person(name)["token"])
+            question = session.ask(person)[0]
+            spans = spans_of([(0, last, question["labels"][0])])
+            session.tell(person, question["id"], {"spans": spans, "corrected": [0, 1]})
+        yield session
+
+
 @contextlib.contextmanager
 def taught(folder: Path) -> Iterator[Session]:
     """A session about made-up news in which three people, who err as they do, have given 45 answers."""
@@ -223,10 +236,10 @@ def managed(tmp_path):
 
 
 @pytest.fixture
-def services(real, reviews, tmp_path):
+def services(real, reviews, differing, tmp_path):
     """scenario -> (its session, its address)"""
     with contextlib.ExitStack() as stack:
-        wanted, more = SITES, {"real": real, "realReview": reviews}
+        wanted, more = SITES, {"real": real, "realReview": reviews, "realAdjudicate": differing}
         if os.environ.get("SPARSEZO_SHOTS"):
             wanted = {
                 **SITES,
@@ -259,7 +272,7 @@ def links(session: Session) -> dict[str, str]:
 
 
 @pytest.mark.timeout(900)  # on a machine that does other things, too
-def test_the_pages_do_what_they_should(programs, modules, services, real, reviews, managed):
+def test_the_pages_do_what_they_should(programs, modules, services, real, reviews, differing, managed):
     shots = os.environ.get("SPARSEZO_SHOTS")
     given = {
         "modules": str(modules),
@@ -268,6 +281,7 @@ def test_the_pages_do_what_they_should(programs, modules, services, real, review
         "managed": managed[0],
         "token": real.add_person("Ann")["token"],
         "reviewer": reviews.add_person("Ann")["token"],
+        "decider": differing.add_person("admin", admin=True)["token"],
         "taught": links(services["taught"][0]) if "taught" in services else None,
         "shots": str(Path(shots).resolve()) if shots else None,
     }
@@ -292,6 +306,10 @@ def test_the_pages_do_what_they_should(programs, modules, services, real, review
     assert once == again  # what was torn is sent again as it was
     said = [each["answer"] for each in real.recent(real.annotators.people[1]) if not each["retracted"]]
     assert sorted(said) == ["I-NP", "no", "no", "no", "yes"]
+    assert differing.status()["adjudication"] | {"agreement": None} == {"waiting": 0, "decided": 1, "agreement": None}
+    assert [each["answer"] for each in differing.recent(differing.annotators.people[3]) if not each["retracted"]] == [
+        "second"
+    ]
     right, corrected = [
         each["answer"] for each in reviews.recent(reviews.annotators.people[1]) if not each["retracted"]
     ]
