@@ -58,6 +58,15 @@ def lines(session):
     return [json.loads(line) for line in b"".join(session.export("answers.jsonl")[2]).splitlines()]
 
 
+def in_corpus(session, x):
+    """The spans of a sentence of which all is answered, as the corpus has them."""
+    blocks = b"".join(session.export("corpus")[2]).decode().strip("\n").split("\n\n")
+    block = [line.split() for line in blocks[x].splitlines()]
+    assert {line[-1] for line in block} == {"answered"}
+    chunks = session.contents.serving.chunks_in([line[-2] for line in block])
+    return [{"first": a, "last": b - 1, "label": label} for a, b, label in chunks]
+
+
 def counts(session):
     found = session.status()["adjudication"]
     return found["waiting"], found["decided"]
@@ -70,6 +79,8 @@ def test_a_third_person_decides_blind_and_the_model_learns_from_it(tmp_path):
         assert counts(session) == (1, 0)
         assert not is_decision(session.ask(ann)[0])  # neither of the two
         assert not is_decision(session.ask(bob)[0])
+        drawn = [session.adjudication.new(eve.id, number, 0.0, 0).decides for number in range(20)]
+        assert len(set(drawn)) == 2  # either may come first
         question = session.ask(eve)[0]
         assert is_decision(question)
         assert question["choices"] == ["first", "second"]
@@ -125,12 +136,7 @@ def test_the_decision_stands_in_exports_and_in_what_is_learned_anew(tmp_path, sa
         assert [each["adjudicated_by"] for each in table] == ["Eve", "Eve", ""]
         path = tmp_path / "answers.jsonl"
         path.write_bytes(b"".join(session.export("answers.jsonl")[2]))
-        blocks = b"".join(session.export("corpus")[2]).decode().strip("\n").split("\n\n")
-        block = [line.split() for line in blocks[question["input"]].splitlines()]
-        assert {line[-1] for line in block} == {"answered"}
-        tags = [line[-2] for line in block]
-        chunks = session.contents.serving.chunks_in(tags)
-        assert [{"first": a, "last": b - 1, "label": label} for a, b, label in chunks] == wanted
+        assert in_corpus(session, question["input"]) == wanted
     for where in (path, tmp_path / "log"):
         found = read_answers(where)
         assert [len(found.recorded), dict(found.left_out)] == [1, {"that a third person has decided between": 2}]
@@ -185,6 +191,7 @@ def test_a_decision_and_what_it_decides_can_be_taken_back(tmp_path):
         assert counts(session) == (0, 1)  # what was decided stays so
         session.tell(bob, second["id"], "right")
         assert [each["adjudicated_by"] for each in lines(session)] == ["Eve", None, "Eve"]
+        assert in_corpus(session, question["input"]) == plain(question["shown"]["versions"][1])
         assert counts(session) == (0, 1)
         assert same_as_replay(session)
 
