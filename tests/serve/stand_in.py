@@ -11,6 +11,7 @@ import time
 from dataclasses import dataclass
 
 from sparsezo.serve.errors import Refused
+from sparsezo.serve.presentation import DECIDE
 
 SCRIPT = "<script>window.hacked=1</script>"
 IMAGE = '<img src=x onerror="window.hacked=1">'
@@ -153,6 +154,18 @@ def review(number: int) -> dict:
     return asked("review", "chunking", text, ["right"], list(TYPES), {**shown, "where": where}, names=TYPES)
 
 
+def decision(number: int) -> dict:
+    """A sentence that two people have left differently: the first as the model has it, the second as it is right."""
+    question = review((number - 1) % 4 + 1)
+    _, *both, _ = REVIEWS[(number - 1) % 4]
+    tags = []
+    for spans in both:
+        tags.append({at: (first, last, label) for first, last, label in spans for at in range(first, last + 1)})
+    differ = [at for at in range(len(question["shown"]["words"])) if tags[0].get(at) != tags[1].get(at)]
+    shown = {**question["shown"], "versions": [spans_of(spans) for spans in both], "unsure": differ}
+    return {**question, "text": DECIDE, "choices": ["first", "second"], "shown": shown}
+
+
 def marked_review(number: int) -> dict:
     """Of one type; the answer speaks only about what is marked."""
     question = review(number)
@@ -196,6 +209,7 @@ def audit(number: int) -> dict:
 KINDS = {
     "review": review,
     "marked": marked_review,
+    "decision": decision,
     "tags": plain_review,
     "audit": audit,
     "right-to-left": right_to_left,
@@ -269,9 +283,9 @@ class StandIn:
     def mark_program(self, person: str) -> None:
         self.programs.add(person)
 
-    def ask(self, person, n=1, holding=()):
+    def ask(self, person, n=1, holding=(), *, decide=False):
         with self._lock:
-            self._called("ask", person, n, holding)
+            self._called("ask", person, n, holding, decide)
             if self.paused:
                 raise Refused("the administrator has paused it", "paused")
             kept = [self.questions[each] for each in holding if each in self.questions and each not in self.sure]
@@ -367,6 +381,7 @@ class StandIn:
                 "dev": curve[-1][1],
                 "audit": AUDIT,
                 "forecast": {"answers": 500, "value": 0.881, "low": 0.87, "high": 0.892},
+                "adjudication": {"waiting": 3, "decided": 14, "agreement": 0.87},
                 "labels": TAGS,
             }
 

@@ -38,7 +38,7 @@ from sparsezo.tasks.spec import TaskSpec
 
 PASSES = 5  # over all answers (docs/answers.md)
 _MOST_NAMES = 8  # of labels in a message
-_AUDIT, _FLAGGED = "of audits", "to flagged questions"  # why answers are left out
+_AUDIT, _FLAGGED, _DECIDED = "of audits", "to flagged questions", "that a third person has decided between"  # left out
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,10 +88,13 @@ def _of_folder(folder: Path) -> Answers:
     recorded: list[RecordedAnswer] = []
     left_out = Counter[str]()
     with contextlib.closing(Store(folder / folders.LOG)) as store:
-        flagged = flagged_tasks(store)
-        for event, row in store.answers():
-            if row.audit is not None or (row.again or row.id) in flagged:
-                left_out[_AUDIT if row.audit is not None else _FLAGGED] += 1
+        flagged, answers = flagged_tasks(store), store.answers()
+        decided = decided_tasks(answers)
+        for event, row in answers:
+            number = row.again or row.id
+            why = _AUDIT if row.audit is not None else _FLAGGED if number in flagged else ""
+            if why := why or (_DECIDED if row.decides is None and number in decided else ""):
+                left_out[why] += 1
                 continue
             error = (float(event.e0 or 0), float(event.e1 or 0))
             where = f"{store.path}: event {event.seq}"
@@ -107,6 +110,11 @@ def flagged_tasks(store: Store) -> set[int]:
     flagged = {event.question for event in store.rows(EventRow, "WHERE what = ?", FLAG)}
     rows = [store.question(number) for number in flagged if number is not None]
     return {row.again or row.id for row in rows}
+
+
+def decided_tasks(answers: Iterable[tuple[EventRow, QuestionRow]]) -> dict[int, int]:
+    """Who has decided, by the number of the question that was asked first: of its answers only theirs stands."""
+    return {row.again: event.person for event, row in answers if row.again is not None and row.decides is not None}
 
 
 # A file
@@ -151,9 +159,11 @@ def _of_file(path: str) -> Answers:
         Settings.from_dict(session["settings"], "a session")
     except UsageError as error:
         raise DataError(path, f"has settings that no session has ({error}); export it again") from None
-    left_out = Counter(_AUDIT if row.get("audit") else _FLAGGED if row.get("flagged") else "" for _, row in rows)
+    marks = {"audit": _AUDIT, "flagged": _FLAGGED, "adjudicated_by": _DECIDED}
+    why = [next((words for mark, words in marks.items() if row.get(mark)), "") for _, row in rows]
+    left_out = Counter(why)
     del left_out[""]
-    taken = [(where, row) for where, row in rows if not (row.get("audit") or row.get("flagged"))]
+    taken = [each for each, words in zip(rows, why, strict=True) if not words]
     place: dict[str, int] = {}  # of each input
     different: list[tuple[str, object]] = []
     recorded = []

@@ -129,10 +129,12 @@ def api_calls(session: Session) -> list[Call]:
         person: Person,
         n: Annotated[int, Field(ge=0, le=MOST_AHEAD)] = 1,
         holding: Annotated[tuple[Id, ...], Field(max_length=MOST_AHEAD)] = (),
+        decide: bool = False,
     ) -> Json:
         """Questions for this person. Nobody else gets them until they are answered, skipped or left for too long.
-        ``holding``: those that were fetched ahead; they come back too, or others where the model is sure by now."""
-        return {"questions": session.ask(person, n, holding)}
+        ``holding``: those that were fetched ahead; they come back too, or others where the model is sure by now.
+        ``decide``: only sentences that two people have reviewed, and differently (``versions`` in ``shown``)."""
+        return {"questions": session.ask(person, n, holding, decide=decide)}
 
     @call("POST", "/api/tell", id=str, saved=bool, answer=str | int | float | Json, answers=int, mine=int)
     def tell(
@@ -196,6 +198,7 @@ def api_calls(session: Session) -> list[Call]:
         "audit": Json | None,
         "forecast": Json | None,
         "stop": Json | None,
+        "adjudication": Json | None,
         "warning": str | None,
         "labels": list[str],
     }

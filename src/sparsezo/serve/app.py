@@ -113,6 +113,7 @@ class App:
             self._calls.setdefault(call.path, {})[call.method] = call
         self._schema = functools.cache(lambda: openapi(calls))  # when it is asked for
         self._pages = {"/": page("page.html.j2"), "/admin": page("admin.html.j2")}
+        self._pages["/adjudicate"] = self._pages["/"]  # which asks only where two people differ then
         self._assets = {  # all read once: no file is named by a request
             f"/static/{file.name}": (file.read_bytes(), _TYPES[ending])
             for file in files(PACKAGE).joinpath("static").iterdir()

@@ -22,7 +22,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from sparsezo.learner import predict, span_chances
-from sparsezo.serve.answers import flagged_tasks, to_file
+from sparsezo.serve.answers import decided_tasks, flagged_tasks, to_file
 from sparsezo.serve.errors import Refused
 from sparsezo.serve.folder import Contents
 from sparsezo.serve.online_model import OnlineModel, model_of
@@ -32,6 +32,7 @@ from sparsezo.tasks.base import Json
 from sparsezo.tasks.serving import Answer
 
 _COLUMNS = ("task", "worker", "label", "kind", "seconds", "chance", "audit", "question", "x", "shown", "at")
+_OF_DECISIONS = ("adjudicates", "adjudicated_by")
 _OF_TEXT = ("input", "part", "document", "start", "end")
 _MEDIA_TYPES = {  # of annotated texts, by format
     "jsonl": "application/x-ndjson",
@@ -67,7 +68,7 @@ class Exports:
 
     def _csv_lines(self) -> Iterator[str]:
         text = io.StringIO()
-        names = (*_COLUMNS, *_OF_TEXT)
+        names = (*_COLUMNS, *_OF_TEXT, *_OF_DECISIONS)
         writer = csv.DictWriter(text, names, restval="", extrasaction="ignore", lineterminator="\n")
         writer.writeheader()
         for row in self._answers():
@@ -79,13 +80,17 @@ class Exports:
         yield text.getvalue()
 
     def _answers(self) -> Iterator[Json]:
-        """A question that was asked twice is one task. Pairs: first and second as the outputs stand in ``shown``."""
+        """A question that was asked twice is one task, with whoever decided between the two answers. Pairs: first and
+        second as the outputs stand in ``shown``."""
         flagged, names = flagged_tasks(self._store), names_of(self._store)
-        for event, row in self._store.answers():
+        answers = self._store.answers()
+        decided = decided_tasks(answers)
+        for event, row in answers:
+            decider = decided.get(row.again or row.id) if row.decides is None else None
             yield {
                 "task": question_id(row.again or row.id),
                 "worker": names[event.person],
-                "label": self._presentation.as_said(row, event) if row.kind in ("rate", "review") else event.said(),
+                "label": self._label(row, event),
                 "kind": event.kind,
                 "seconds": event.seconds,
                 "chance": row.chance,
@@ -95,8 +100,15 @@ class Exports:
                 "shown": self._shown(row),
                 "at": event.at,
                 **self._in_text(row),
+                "adjudicates": row.decides is not None,
+                "adjudicated_by": None if decider is None else names[decider],
                 **to_file(self._contents, self._store.meta["id"], row, event, flagged),
             }
+
+    def _label(self, row: QuestionRow, event: EventRow) -> object:
+        if row.decides is not None:  # whichever was shown first
+            return self._presentation.as_left(row, event)
+        return self._presentation.as_said(row, event) if row.kind in ("rate", "review") else event.said()
 
     def _in_text(self, row: QuestionRow) -> Json:
         serving, data = self._contents.serving, self._contents.data
@@ -167,8 +179,11 @@ class Exports:
         return f"{contents.kind.name}{ENDINGS[format]}", _MEDIA_TYPES[format], iter([raw.getvalue()])
 
     def _said(self) -> list[Answer]:
-        """(question, kind, answer) of all answers, as a task's ``annotated`` takes them."""
-        return [(row.question(), event.kind or row.kind, event.said()) for event, row in self._store.answers()]
+        """(question, kind, answer) of all answers that stand, as a task's ``annotated`` takes them."""
+        answers = self._store.answers()
+        decided = decided_tasks(answers)
+        stand = [each for each in answers if each[1].decides or (each[1].again or each[1].id) not in decided]
+        return [(row.question(), event.kind or row.kind, event.said()) for event, row in stand]
 
     def _model_file(self) -> File:
         answers, W = self._model.finished()

@@ -10,6 +10,7 @@ Pairs are shown in random order: outputs are turned round here, and the answer i
 from __future__ import annotations
 
 import itertools
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -33,6 +34,7 @@ _MOST_NAMES = 12  # of answers, in a message
 _TURNED = {"first": "second", "second": "first"}
 _SUGGESTIONS = ("tag", "class")  # what the model thinks: not shown where the person is asked what it is
 RIGHT = "right"  # of all that a review shows
+DECIDE = "Two people differ here. Who is right?"
 
 
 def question_id(number: int) -> str:
@@ -73,6 +75,9 @@ class Presentation:
             text = f"{what}, from 1 (not at all) to {GRADES} (right)?"
         if row.kind == "review":
             own = self._review_shown(row, suggestion)
+            if row.decides is not None:
+                own |= self._versions(row)
+                text = DECIDE
             shown = {**{name: value for name, value in shown.items() if name not in ("tags", "marked")}, **own}
             labels = list(self.reviewing.labels)
         if self.source is not None:
@@ -83,7 +88,7 @@ class Presentation:
             "task": contents.kind.name,
             "input": row.x,
             "text": text,
-            "choices": [RIGHT] if row.kind == "review" else list(question.choices),
+            "choices": self._review_choices(row) if row.kind == "review" else list(question.choices),
             "labels": labels,
             "names": self.names([*labels, *(question.choices if row.kind == "label" else ())]),
             "shown": shown,
@@ -112,6 +117,22 @@ class Presentation:
             "about": None if len(said) == len(output) else said,
             "plain": self.reviewing.plain,
         }
+
+    @staticmethod
+    def _review_choices(row: QuestionRow) -> list[str]:
+        return [RIGHT] if row.decides is None else list(_TURNED)
+
+    def _versions(self, row: QuestionRow) -> Json:
+        """Of a review that decides: the sentence as either leaves it, and the words of spans that only one of them
+        has."""
+        first, second = (self.reviewing.spans(each) for each in (row.question().outputs[0], _second(row)))
+        alone = [span for span in [*first, *second] if span not in first or span not in second]
+        places = {place for span in alone for place in range(span["first"], span["last"] + 1)}
+        return {"versions": [first, second], "unsure": sorted(places)}
+
+    def normal(self, output: NDArray[np.int32]) -> NDArray[np.int32]:
+        """Labels of which each says what it is in one way: the same spans are the same labels."""
+        return self.reviewing.output(self.reviewing.spans(output), len(output))
 
     def names(self, labels: Sequence[str]) -> dict[str, str]:
         """What people call the labels; where that is what they are, nothing is said."""
@@ -154,10 +175,16 @@ class Presentation:
 
     def _review_understood(self, row: QuestionRow, answer: object) -> Answer:
         """All tags as they are left, by name, and the places that were set by hand."""
-        if answer == RIGHT:
+        names = list(self.offered["review", row.about])
+        if answer == RIGHT or (row.decides is not None and answer == "first"):  # which is what it suggests
             return RIGHT
+        if row.decides is not None and answer == "second":
+            second = _second(row)
+            changed = np.flatnonzero(second != row.question().outputs[0])
+            return {"output": [names[k] for k in second.tolist()], "corrected": changed.tolist()}
         if not isinstance(answer, Mapping) or set(answer) != {"spans", "corrected"}:
-            raise UsageError(f"an answer is {RIGHT}, or the spans as they should be, and the places corrected by hand")
+            taken = " or ".join(self._review_choices(row))
+            raise UsageError(f"an answer is {taken}, or the spans as they should be, and the places corrected by hand")
         suggested = row.question().outputs[0]
         n = len(suggested)
         output, corrected = self.reviewing.output(answer["spans"], n), answer["corrected"]
@@ -168,18 +195,33 @@ class Presentation:
             return RIGHT
         if not places:
             raise UsageError("the spans are other than suggested, but no place was corrected by hand")
-        names = list(self.offered["review", row.about])
         return {"output": [names[k] for k in output.tolist()], "corrected": sorted({*places})}
 
     def left(self, row: QuestionRow, event: EventRow) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
         """(labels, what is said of each) that the answer to a review leaves."""
         return reviewed(row.question().offering(self.offered["review", row.about]), event.said())
 
+    def as_left(self, row: QuestionRow, event: EventRow) -> Json:
+        """The spans that the answer to a review leaves, and the places that were set by hand."""
+        said = event.said()
+        corrected = said["corrected"] if isinstance(said, dict) else []
+        return {"spans": self.reviewing.spans(self.left(row, event)[0]), "corrected": corrected}
+
     def as_said(self, row: QuestionRow, event: EventRow) -> Answer:
         """An answer of the store as the person gave it."""
         if row.kind == "rate":
             return GRADES - round(float(event.answer or 0) * (GRADES - 1))
         said = event.said()
+        if row.decides is not None:
+            if said == RIGHT:
+                return "first"
+            if np.array_equal(self.left(row, event)[0], _second(row)):
+                return "second"
         if row.kind == "review" and isinstance(said, dict):
-            return {"spans": self.reviewing.spans(self.left(row, event)[0]), "corrected": said["corrected"]}
+            return self.as_left(row, event)
         return _TURNED.get(said, said) if row.swapped and isinstance(said, str) else said
+
+
+def _second(row: QuestionRow) -> NDArray[np.int32]:
+    """Of a review that decides: the labels that are shown second; the first are what it suggests."""
+    return np.array(json.loads(row.decides or "{}")["second"], np.int32)

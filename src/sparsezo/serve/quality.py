@@ -143,6 +143,8 @@ class Quality:
     def _of_reviews(self, answers: Sequence[tuple[EventRow, QuestionRow]]) -> Estimated:
         reviews = []
         for event, row in answers:
+            if row.decides is not None:  # who decides has seen both
+                continue
             output, how = self._presentation.left(row, event)
             number = row.id if row.again is None else row.again
             suggested = row.question().outputs[0]
@@ -323,6 +325,7 @@ class Estimated:
     twice: int = 0  # questions that more than one person answered
     overlooked: dict[int, Share] = field(default_factory=dict)  # by person, of reviews: of what is wrong
     least_people: int = LEAST_PEOPLE
+    of_spans: float | None = None  # of reviews: F1 of one person's spans to another's, over all sentences of two
 
     @property
     def known(self) -> bool:
@@ -420,7 +423,9 @@ def estimated_reviews(
     rates = {who: statistics.review_rates(each, changed[who] / max(tokens[who], 1)) for who, each in counts.items()}
     missed = {who: statistics.overlooked(each) for who, each in counts.items()}
     agreement = {who: same[who] / n for who, n in all_spans.items() if n}
-    return Estimated(rates, agreement, statistics.alpha(units), len(twice), missed, least_people=2)
+    both = sum(all_spans.values())
+    of_spans = sum(same.values()) / both if both else None
+    return Estimated(rates, agreement, statistics.alpha(units), len(twice), missed, least_people=2, of_spans=of_spans)
 
 
 def _review_counts(mine: Review, other: Review) -> ReviewCounts:

@@ -111,6 +111,8 @@ class QueryStrategy:
                 continue
             if person in self._queue.programs and (entry.audit or entry.row.again is not None):
                 continue
+            if entry.lessee != person and entry.row.decides is not None:
+                continue  # not for those who differ
             if entry.lessee == person or content(entry.row) not in self._queue.seen[person]:
                 return entry
         return None

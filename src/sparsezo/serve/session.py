@@ -35,6 +35,7 @@ from sparsezo.questions import Answer, Question
 from sparsezo.raters import checked_error
 from sparsezo.serve import folder as folders
 from sparsezo.serve import store as log
+from sparsezo.serve.adjudication import DECIDED_ERROR, Adjudication
 from sparsezo.serve.annotators import Annotators, Person
 from sparsezo.serve.errors import Refused
 from sparsezo.serve.exports import Exports, File
@@ -154,6 +155,8 @@ class Session:
         )
         self.quality = Quality(contents, store, self.queue, self.model, self.presentation, self.clock)
         self.quality.stopping.until = until
+        seed = contents.settings.seed
+        self.adjudication = Adjudication(self.queue, self.presentation, store.rows(QuestionRow), seed)
         self.exports = Exports(contents, store, self.model, self.presentation)
         guidelines = self.folder / GUIDELINES
         self.guidelines = guidelines.read_text("utf-8", "replace") if guidelines.is_file() else None
@@ -289,8 +292,11 @@ class Session:
         self.quality.take(event)
         self.strategy.take(event)
         self.minutes.take(event)
+        self.adjudication.take(event)
         if event.what == ANSWER and event.kind == "review" and event.question is not None and event.seconds:
             row = self.queue.row(event.question)
+            if row.decides is not None:  # to compare takes other seconds
+                return
             question = row.question().offering(self.presentation.offered["review", row.about])
             self.seconds.take(event, spent_on(question, event.said()))
 
@@ -305,8 +311,9 @@ class Session:
 
     # Asking
 
-    def ask(self, person: Person, n: int = 1, holding: Sequence[str] = ()) -> list[Json]:
-        """What the page holds and should go on holding, and n more."""
+    def ask(self, person: Person, n: int = 1, holding: Sequence[str] = (), *, decide: bool = False) -> list[Json]:
+        """What the page holds and should go on holding, and n more. ``decide``: only where two people differ; the
+        administrator may then have been one of them."""
         with self.lock:
             self._writer.check()
             if self.paused:
@@ -328,7 +335,7 @@ class Session:
                     entry.until = now + self.lease_seconds
                     kept.append(entry)
             try:
-                self._fetch(person, n, kept, rows, now)
+                self._fetch(person, n, kept, rows, now, decide)
             except Refused:
                 if not kept and not rows:
                     raise
@@ -341,23 +348,39 @@ class Session:
             raise Refused("there is nothing to ask just now", "nothing-to-ask")
         return questions
 
-    def _fetch(self, person: Person, n: int, kept: list[Entry], rows: list[Row], now: float) -> None:
+    def _fetch(self, person: Person, n: int, kept: list[Entry], rows: list[Row], now: float, decide: bool) -> None:
         """n more to ``kept``; what the store should have of it to ``rows``."""
         until = now + self.lease_seconds
         for _ in range(n):
             held = {entry.id for entry in kept}
             mine = [each for each in self.queue.open_of(person.id) if self._may_answer(person, each)]
-            entry = self.strategy.returned(person.id, now, held)
+            anybody = decide and person.admin
+            if decide:
+                mine = [each for each in mine if each.row is not None and each.row.decides is not None]
+            entry = None if decide else self.strategy.returned(person.id, now, held)
+            if entry is None and len(mine) < self.max_ahead:
+                entry = self.adjudication.returned(person.id, now, held, anybody=anybody)
             if entry is None and len(mine) >= self.max_ahead:  # a page that was loaded anew has lost them
                 entry = next((each for each in mine if each.id not in held), None)
                 if entry is None:
                     raise Refused(f"answer the {len(mine)} questions that you have first", "too-many")
             if entry is None:
-                if self._reviewing is not None:  # which is worth most for a second of this person
+                number, count = self.queue.questions + 1, self.model.count
+                row = self.adjudication.new(person.id, number, now, count, anybody=anybody)
+                unsure = False
+                if row is None and decide:
+                    lost = next((each for each in mine if each.id not in held), None)
+                    if lost is None:
+                        raise Refused("nothing waits to be decided", "nothing-to-ask")
+                    kept.append(lost)
+                    continue
+                if row is None and self._reviewing is not None:  # which is worth most for a second of this person
                     self.model.learner.set_seconds(self.seconds.of(person.id))
-                row, unsure = self.strategy.new(person.id, now, self.model.count)
+                if row is None:
+                    row, unsure = self.strategy.new(person.id, now, self.model.count)
                 rows.append(row)
                 entry = self.queue.add(row, until, unsure=unsure)
+                self.adjudication.asked(row)
             elif entry.lessee != person.id:
                 rows.append(self._noted(log.LEASE, person.id, entry.id))
             entry.until = until
@@ -369,7 +392,7 @@ class Session:
 
     def _presented(self, entry: Entry) -> Json:
         row, contents = self.queue.row(entry.id), self.contents
-        if row.kind == "review":
+        if row.kind == "review" and row.decides is None:
             suggestion = self.model.suggestion(row.x, output=row.question().outputs[0])
             return self.presentation.question(row, suggestion)
         made = self.presentation.question(row)
@@ -423,6 +446,8 @@ class Session:
             reply = self._repeat(entry, person, (ANSWER, kind, text), nonce)
             if reply is None:
                 e0, e1 = self.quality.error_of(person.id, kind)
+                if row.decides is not None:
+                    e0 = e1 = DECIDED_ERROR
                 taught = self.quality.grades.standard(person.id, float(text)) if kind == "rate" else None
                 given = {"kind": kind, "answer": text, "e0": e0, "e1": e1, "taught": taught}
                 event = self._noted(ANSWER, person.id, entry.id, seconds=seconds, nonce=nonce, away=away, **given)
@@ -608,9 +633,16 @@ class Session:
                 "forecast": self.quality.forecast(curve),
                 "stop": self.quality.stop(curve, self.evaluator.metric),
                 "alpha": self.quality.estimated.alpha,
+                "adjudication": self._adjudicated(),
                 "warning": self.quality.warning,
                 "labels": list(self.presentation.offered.get(("label", self.contents.settings.about), ())),
             }
+
+    def _adjudicated(self) -> Json | None:
+        """Cases that wait and are decided, and how far two people's spans agree before that; None: there are none."""
+        if self._reviewing is None or not self.store.meta["overlap"]:
+            return None
+        return {**self.adjudication.counts(), "agreement": self.quality.estimated.of_spans}
 
     def _speed(self, person: int | None) -> tuple[int, float]:
         """(answers since midnight, answers a minute lately)."""

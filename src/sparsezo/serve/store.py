@@ -65,6 +65,7 @@ class QuestionRow:
     again: int | None = None  # the question that this one repeats, of another person
     lessons: int = 0
     believed: float | None = None  # the model's probability of what is shown (pair: of the first); audits have none
+    decides: str | None = None  # JSON, of a review that decides where two differ: their events, the second's labels
 
     table: ClassVar[str] = "questions"
 
@@ -168,6 +169,10 @@ _NAMES: dict[type[Row], str] = {  # in a message
     EventRow: "event",
     LookRow: "look",
 }
+_LATER: dict[type[Row], tuple[str, str]] = {  # last columns, which older logs have not
+    EventRow: ("away", "REAL"),
+    QuestionRow: ("decides", "TEXT"),
+}
 _TYPES = {"int": "INTEGER", "float": "REAL", "str": "TEXT", "bytes": "BLOB"}
 
 
@@ -198,9 +203,10 @@ class Store:
         with self._ours():
             self._check_wal()
             self._writer, self._reader, self._scanner = self._connect(), self._connect(), self._connect()
-            events = [name for _, name, *_ in self._writer.execute("PRAGMA table_info(events)")]
-            if events and "away" not in events:  # of a session that was made before it was asked for
-                self._writer.execute("ALTER TABLE events ADD COLUMN away REAL")
+            for made, (name, sql) in _LATER.items():  # of a session that was made before there was such a column
+                columns = [column for _, column, *_ in self._writer.execute(f"PRAGMA table_info({made.table})")]
+                if columns and name not in columns:
+                    self._writer.execute(f"ALTER TABLE {made.table} ADD COLUMN {name} {sql}")
             self._writing, self._reading, self._scanning = (threading.Lock() for _ in range(3))
             found = self._writer.execute("PRAGMA quick_check(1)").fetchone()[0]
             if found != "ok":
@@ -387,8 +393,8 @@ def _insert(connection: sqlite3.Connection, rows: Iterable[Row]) -> None:
 
 
 def _row_sum(made: type[R], values: Sequence[object]) -> str:
-    """Without ``away`` where nothing is said of it: rows from before there was such a column have none."""
-    return _sum(made.table, values[:-1] if made is EventRow and values[-1] is None else values)
+    """Without the column of ``_LATER`` where it says nothing: rows from before there was such a one have none."""
+    return _sum(made.table, values[:-1] if made in _LATER and values[-1] is None else values)
 
 
 def _sum(table: str, values: Iterable[object]) -> str:

@@ -1020,6 +1020,8 @@ scenarios.admin = async () => {
   assert.match(await page.textContent("#people tr"), /Ann <script>/);
   assert.match(await page.textContent("#people tr"), /94%.*12% \(3% to 30%\).*1%/);
   assert.match(await page.textContent("#people-head"), /Overlooked.*Left, wrong/);
+  assert.equal(await page.textContent("#differ"), "3 sentences wait to be decided, 14 decided. Agreement by span, before that: 87%.");
+  assert.equal(await page.getAttribute("#decide-link:visible", "href"), "/adjudicate");
   assert.equal(await page.locator("#times figure").count(), 1, "of those who have reviewed");
   assert.equal(await page.locator("#times .dot").count(), 40);
   assert.match(await page.textContent("#times figcaption"), /0\.9 s, 0\.14 s a word, 0\.7 s a word asked about, 2\.25 s a correction: fitted to 212 reviews$/);
@@ -1090,6 +1092,26 @@ scenarios.real = async () => {
   await press(page, "n");
   await saved(page);
   await leave(page);
+};
+
+/** From the administrator's page to a case, which is decided, taken back and decided otherwise. */
+scenarios.realAdjudicate = async () => {
+  const page = await visit("realAdjudicate", { path: "/admin", token: given.decider });
+  await page.waitForFunction(() => document.getElementById("differ").textContent.startsWith("1 sentence waits to be decided, 0 decided."));
+  await page.click("#decide-link");
+  await page.waitForSelector("#answers .output");
+  assert.deepEqual((await page.locator("#answers .output .chunk").evaluateAll((all) => all.map((each) => each.querySelectorAll("[data-at]").length))).sort(), [1, 2]);
+  await page.click("[data-answer=first]");
+  await saved(page);
+  await asks(page, "Nothing waits to be decided.");
+  await press(page, "u");
+  await page.waitForSelector("#answers .output");
+  await press(page, "ArrowRight");
+  await asks(page, "Nothing waits to be decided.");
+  await saved(page);
+  await page.goto(given.sites.realAdjudicate + "/admin");
+  await page.waitForFunction(() => document.getElementById("differ").textContent.startsWith("0 sentences wait to be decided, 1 decided."));
+  await leave(page, true); // where there is nothing to ask, the status says so
 };
 
 scenarios.realReview = async () => {
@@ -1218,6 +1240,80 @@ scenarios.taught = async () => {
   await office.waitForTimeout(3000);
   await keep(office, "serve-admin");
   await leave(office);
+};
+
+/** Two people differ: one of the two is taken, or set right; by mouse, by keys alone, by touch. */
+scenarios.adjudicate = async () => {
+  const page = await visit("adjudicate", { path: "/adjudicate" });
+  const cards = (on = page) => on.locator("#answers .output");
+  const words = (k, on = page) => cards(on).nth(k).locator(".sentence").textContent();
+  const shows = (text, on = page) => on.waitForFunction((wanted) => document.querySelector("#answers .output")?.textContent.includes(wanted), text);
+  await shows("mayor"); // q1
+  assert.equal(await asked(page), "Two people differ here. Who is right?");
+  assert.match(await words(0), /\[San\]place Sebastián/);
+  assert.match(await words(1), /\[San Sebastián\]place/);
+  assert.deepEqual(await cards().nth(1).locator(".differs").allTextContents(), ["San", "Sebastián"]);
+  assert.match(await page.textContent("#heard"), /^The first: The mayor of San \(place\).*The second: .*San Sebastián \(place\).*They differ on: San, Sebastián\.$/);
+  assert.equal(await page.locator("#labels:visible").count(), 0);
+  await accessible(page, "two versions");
+  await page.click("#theme"); // dark
+  await accessible(page, "two versions in dark colours");
+  await page.click("[data-answer=second]"); // q1
+  await shows("Acme");
+  await page.click("[data-version='1']"); // q2: set right, beginning with the second
+  await page.waitForSelector(".review");
+  assert.equal(await asked(page), "Set the second right");
+  await page.click("#both");
+  await shows("Acme");
+  await page.click("[data-version='1']");
+  await stands(page, ...FIXED[1]);
+  await accessible(page, "a version that is set right");
+  await word(page, 6).click();
+  await label(page, "place").click();
+  await stands(page, ...FIXED[1].slice(0, 2), "[Ruth Okafor]place");
+  await page.click("#take"); // q2
+  await shows("Friday");
+  await settled(page);
+  await press(page, "1"); // q3: by keys alone from here
+  await shows("Harbour");
+  await press(page, "ArrowRight"); // q4: the second
+  await shows("mayor");
+  await settled(page);
+  await press(page, "u"); // back to q4
+  await shows("Harbour");
+  await press(page, "4", "Enter"); // begins with the second, and takes it as it is
+  await shows("mayor");
+  await press(page, "3", "u"); // q5: one step in, and out again
+  await shows("mayor");
+  await press(page, "3", "ArrowDown", "3"); // the first word on which they differ is an organisation
+  await stands(page, "[San]organisation", ...FIXED[0].slice(1));
+  await press(page, "Enter");
+  await shows("Acme");
+  await settled(page);
+  await leave(page);
+  const hand = await visit("adjudicate", { ...phone, path: "/adjudicate" }); // q6 to q8 were left
+  await shows("mayor", hand);
+  await accessible(hand, "two versions on a phone");
+  await hand.tap("[data-answer=first]"); // q9
+  await shows("Acme", hand);
+  await hand.tap("[data-version='1']");
+  await word(hand, 6).tap();
+  await hand.tap("#remove");
+  await stands(hand, ...FIXED[1].slice(0, 2));
+  await hand.tap("#take"); // q10
+  await shows("Friday", hand);
+  await settled(hand);
+  await leave(hand);
+};
+
+/** A picture of the docs. */
+scenarios.decisionShots = async () => {
+  const page = await visit("decisionShots", { viewport: { width: 1100, height: 640 }, path: "/adjudicate" });
+  await page.waitForSelector("#answers .output");
+  await page.waitForTimeout(1500);
+  await page.waitForFunction(() => window.flying === 0);
+  await keep(page, "serve-adjudicate");
+  await leave(page);
 };
 
 const waiting = Object.keys(scenarios).filter((name) => name in given.sites);

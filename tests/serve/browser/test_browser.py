@@ -83,6 +83,7 @@ SITES = {  # scenario of run.mjs -> its service
     "reviewTorn": {"kinds": "review"},
     "reviewMixed": {"kinds": "review,audit,tags,marked"},
     "reviewOther": {"kinds": "right-to-left,many"},
+    "adjudicate": {"kinds": "decision"},
 }
 SHOTS = {"kinds": "pair,tagged"}  # and a session that is taught for the pictures
 ERRORS = {"Ann": 0.03, "Bob": 0.08, "Eve": 0.2}  # of those who teach it
@@ -136,6 +137,19 @@ def real(tmp_path):
 def reviews(tmp_path):
     with opened(tmp_path / "reviews", given={"rule": "review"}) as session:
         session.model.warm_up()
+        yield session
+
+
+@pytest.fixture
+def differing(tmp_path):
+    """A session in which two people have reviewed one sentence, and differ."""
+    with opened(tmp_path / "differing", given={"rule": "review"}, overlap=1.0) as session:
+        session.model.warm_up()
+        for name, last in (("Ann", 0), ("Bob", 1)):
+            person = session.person(session.add_person(name)["token"])
+            question = session.ask(person)[0]
+            spans = spans_of([(0, last, question["labels"][0])])
+            session.tell(person, question["id"], {"spans": spans, "corrected": [0, 1]})
         yield session
 
 
@@ -224,12 +238,17 @@ def managed(tmp_path):
 
 
 @pytest.fixture
-def services(real, reviews, tmp_path):
+def services(real, reviews, differing, tmp_path):
     """scenario -> (its session, its address)"""
     with contextlib.ExitStack() as stack:
-        wanted, more = SITES, {"real": real, "realReview": reviews}
+        wanted, more = SITES, {"real": real, "realReview": reviews, "realAdjudicate": differing}
         if os.environ.get("SPARSEZO_SHOTS"):
-            wanted = {**SITES, "shots": SHOTS, "reviewShots": {"kinds": "review"}}
+            wanted = {
+                **SITES,
+                "shots": SHOTS,
+                "reviewShots": {"kinds": "review"},
+                "decisionShots": {"kinds": "decision"},
+            }
             more["taught"] = stack.enter_context(taught(tmp_path / "taught"))
         yield from serving({name: StandIn(**options) for name, options in wanted.items()} | more)
 
@@ -255,7 +274,7 @@ def links(session: Session) -> dict[str, str]:
 
 
 @pytest.mark.timeout(900)  # on a machine that does other things, too
-def test_the_pages_do_what_they_should(programs, modules, services, real, reviews, managed):
+def test_the_pages_do_what_they_should(programs, modules, services, real, reviews, differing, managed):
     shots = os.environ.get("SPARSEZO_SHOTS")
     given = {
         "modules": str(modules),
@@ -264,6 +283,7 @@ def test_the_pages_do_what_they_should(programs, modules, services, real, review
         "managed": managed[0],
         "token": real.add_person("Ann")["token"],
         "reviewer": reviews.add_person("Ann")["token"],
+        "decider": differing.add_person("admin", admin=True)["token"],
         "taught": links(services["taught"][0]) if "taught" in services else None,
         "shots": str(Path(shots).resolve()) if shots else None,
     }
@@ -282,10 +302,16 @@ def test_the_pages_do_what_they_should(programs, modules, services, real, review
     first, *others = [call[4:7:2] for call in services["reviewMixed"][0].calls if call[0] == "tell"]
     assert 0.1 <= first[1] < first[0]  # seconds, and of these away
     assert [away for _, away in others] == [0.0, 0.0, 0.0]
+    assert all(call[4] for call in services["adjudicate"][0].calls if call[0] == "ask")  # only where two differ
+    assert not any(call[0] == "decode" for call in services["adjudicate"][0].calls)  # the rest stays as it was left
     once, again = [call for call in services["torn"][0].calls if call[0] == "tell"][:2]
     assert once == again  # what was torn is sent again as it was
     said = [each["answer"] for each in real.recent(real.annotators.people[1]) if not each["retracted"]]
     assert sorted(said) == ["I-NP", "no", "no", "no", "yes"]
+    assert differing.status()["adjudication"] | {"agreement": None} == {"waiting": 0, "decided": 1, "agreement": None}
+    assert [each["answer"] for each in differing.recent(differing.annotators.people[3]) if not each["retracted"]] == [
+        "second"
+    ]
     right, corrected = [
         each["answer"] for each in reviews.recent(reviews.annotators.people[1]) if not each["retracted"]
     ]
@@ -385,6 +411,19 @@ EXPECTED = {
             "q3": reviewed([1], *TAGGED),
             "q4": reviewed([3], (0, 1, "NAME"), (3, 3, "NAME"), (8, 8, "NAME")),
         }
+    },
+    "adjudicate": {
+        "answers": {
+            "q1": "second",
+            "q2": reviewed([6, 7], (0, 1, "ORG"), (3, 4, "ORG"), (6, 7, "LOC")),
+            "q3": "first",
+            "q4": "second",
+            "q5": reviewed([3], (3, 3, "ORG"), (6, 7, "PER"), (10, 10, "LOC")),
+            "q9": "first",
+            "q10": reviewed([6, 7], (0, 1, "ORG"), (3, 4, "ORG")),
+        },
+        "retracted": ["q4"],
+        "skipped": [],
     },
     "help": NOTHING,
     "guidelines": NOTHING,

@@ -55,6 +55,16 @@ function times(rows) {
   );
 }
 
+/** Sentences that two people have reviewed: how far they agree, and how many wait for somebody to decide. */
+function differ(now) {
+  $("differ-panel").hidden = !now;
+  if (!now) return;
+  const sentences = (n, verb) => `${count(n)} ${n === 1 ? `sentence ${verb[0]}` : `sentences ${verb[1]}`}`;
+  const agreement = now.agreement == null ? "" : ` Agreement by span, before that: ${share(now.agreement)}.`;
+  $("differ").textContent = `${sentences(now.waiting, ["waits", "wait"])} to be decided, ${count(now.decided)} decided.${agreement}`;
+  $("decide-link").hidden = !now.waiting;
+}
+
 /** Who found what wrong, the newest first. */
 function flags(rows) {
   $("no-flags").hidden = rows.length > 0;
@@ -90,6 +100,7 @@ async function refresh() {
     times(who.people);
     flags((await api.get("admin/flags")).flags);
     status(now);
+    differ(now.adjudication);
     if ($("said").classList.contains("bad")) say("");
   } catch (error) {
     failed(error);

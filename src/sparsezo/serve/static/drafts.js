@@ -57,8 +57,14 @@ export class Drafts {
     return restored(parsed(stored(this.prefix + question.id))?.state, question);
   }
 
-  /** A review as it stands; without any correction there is nothing to keep. */
-  keep(review) {
+  /** Of a sentence on which two differ, which version was being set right; null: neither. */
+  versionOf({ id }) {
+    const found = this.states.get(id)?.version ?? parsed(stored(this.prefix + id))?.version;
+    return found === 0 || found === 1 ? found : null;
+  }
+
+  /** A review as it stands; without any correction there is nothing to keep. `version`: as `versionOf` gives it. */
+  keep(review, version = null) {
     if (review.spans === this.last) return; // words were chosen, no more
     this.last = review.spans;
     const { id } = review.question;
@@ -66,8 +72,8 @@ export class Drafts {
       this.drop(id);
       return;
     }
-    this.states.set(id, review.state);
-    store(this.prefix + id, { at: Date.now(), state: plain(review.state) });
+    this.states.set(id, { ...review.state, version });
+    store(this.prefix + id, { at: Date.now(), version, state: plain(review.state) });
   }
 
   /** Said, or skipped: this page alone remembers it. */

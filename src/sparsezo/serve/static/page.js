@@ -1,4 +1,5 @@
 // The page that asks. One question is shown, two wait; an answer shows the next one first and is sent after that.
+import { VERSIONS, bothHeard, isDecision, startingFrom, versions } from "./adjudicate.js";
 import { Api, takeToken } from "./api.js";
 import { KeySettings, askNote, help, isOpen } from "./dialogs.js";
 import { $, el, short, unseen } from "./dom.js";
@@ -21,14 +22,17 @@ const STATUS_SOON_MS = 1500; // after an answer
 const ECHO_MS = 4000;
 const IDENTIFY_MS = 1000; // between two tries to learn whose link this is
 
+const DECIDE = location.pathname === "/adjudicate"; // only where two people differ
+
 const api = new Api(takeToken());
 const keys = new Keys();
 const labels = new Labels(keys, (name) => (current?.kind === "review" ? mark(name) : answer(name)));
 const outbox = new Outbox(api, { sent, refused, noAccess: badLink, changed: showState, idle: () => refillIfIdle() });
 
 let current = null;
+let version = null; // of a sentence on which two differ: the one that is being set right; null: both are shown
 const marking = new Marking(drawMarked); // the ends of the span that is asked about, as the person has put them
-const review = new Review((id, fixed) => api.post("decode", { id, fixed }), drawReview);
+const review = new Review(decode, drawReview);
 const gestures = new Gestures($("shown"), review, corrected);
 const drafts = new Drafts();
 let ahead = [];
@@ -68,6 +72,26 @@ function button(words, action, value, name = "") {
   return made;
 }
 
+/** Around what is fixed; of two versions nothing is decoded: the rest is as somebody has left it. */
+function decode(id, fixed) {
+  return isDecision(current) ? Promise.reject({ passing: false }) : api.post("decode", { id, fixed });
+}
+
+const isChoosing = () => isDecision(current) && version === null;
+
+/** A sentence on which two differ: one of them is to be set right, or, with null, both are shown again. */
+function setRight(which) {
+  version = which;
+  show();
+  $("card").focus({ preventScroll: true });
+}
+
+function put(question) {
+  current = question;
+  version = isDecision(question) ? drafts.versionOf(question) : null;
+  show();
+}
+
 function show() {
   const question = current;
   $("heard").textContent = "";
@@ -79,12 +103,16 @@ function show() {
     return;
   }
   learnHues(question);
-  $("card").classList.toggle("sentence-first", Array.isArray(question.shown.words) && question.kind !== "pair");
+  $("card").classList.toggle("sentence-first", Array.isArray(question.shown.words) && question.kind !== "pair" && !isChoosing());
   marking.begin(question);
-  $("text").replaceChildren(...sentenceOf(question));
-  if (question.kind === "review") {
-    review.begin(question, drafts.of(question));
-    drafts.keep(review);
+  const asked = version === null ? question : startingFrom(question, version);
+  $("text").replaceChildren(...sentenceOf(asked));
+  if (isChoosing()) {
+    $("shown").replaceChildren();
+    $("heard").textContent = bothHeard(question);
+  } else if (question.kind === "review") {
+    review.begin(asked, drafts.of(question));
+    drafts.keep(review, version);
     light([]);
     $("shown").replaceChildren(reviewed(review));
     $("heard").textContent = heard(review);
@@ -115,7 +143,7 @@ function drawReview(mended) {
   }
   if (review.touched.size) $("heard").textContent = ""; // as the sentence came: now its words say how it is
   const inSentence = $("shown").contains(document.activeElement);
-  drafts.keep(review);
+  drafts.keep(review, version);
   $("shown").replaceChildren(reviewed(review));
   drawTake();
   if (inSentence || !mended) focusSentence();
@@ -141,12 +169,36 @@ const withKey = (key, words) => [el("kbd", {}, key), el("span", {}, words)];
 
 function drawReviewAnswers(question) {
   const take = el("button", { type: "button", class: "answer good", id: "take", "data-answer": "right" }, ...withKey("Enter", "All right"));
-  take.addEventListener("click", () => answer(review.answer));
+  take.addEventListener("click", () => answer(taken()));
   $("answers").replaceChildren(take);
+  if (version !== null) {
+    const both = el("button", { type: "button", class: "answer", id: "both" }, "Back to both");
+    both.addEventListener("click", () => leaveVersion());
+    $("answers").append(both);
+  }
   const remove = el("button", { type: "button", class: "label remove", id: "remove" }, ...withKey("Del", "Remove"));
   remove.addEventListener("click", () => corrected(review.remove()));
   labels.show(question.labels, "", question.names, review.plain ? [] : [remove]);
   drawTake();
+}
+
+/** A review as it stands; of two versions one that was not touched is that one. */
+const taken = () => (version !== null && !review.touched.size ? VERSIONS[version] : review.answer);
+
+function leaveVersion() {
+  drafts.drop(current.id);
+  setRight(null);
+}
+
+function drawVersions(question) {
+  const cards = versions(question).map((node, k) => {
+    const [name, key] = [VERSIONS[k], keys.label(`d${k + 3}`)];
+    const mend = el("button", { type: "button", "data-version": String(k) }, key ? el("kbd", {}, key) : null, `Set the ${name} right`);
+    mend.addEventListener("click", () => setRight(k));
+    return el("div", { class: "output" }, node, button(`The ${name} is right`, name, name), mend);
+  });
+  $("answers").replaceChildren(el("div", { class: "outputs" }, ...cards));
+  labels.show([], "");
 }
 
 /** What is chosen in a review is this. */
@@ -169,7 +221,9 @@ function drawAnswers(question) {
   $("labels").className = `labels of-${question.kind}`;
   $("shown").classList.remove("of-part", "of-span", "of-label", "of-pair", "of-best", "of-rate", "of-review");
   $("shown").classList.add(`of-${question.kind}`);
-  if (question.kind === "part" || question.kind === "span") {
+  if (isChoosing()) {
+    drawVersions(question);
+  } else if (question.kind === "part" || question.kind === "span") {
     const no = marking.moved ? [] : [button("No", "no", "no", "bad")];
     $("answers").replaceChildren(button("Yes", "yes", "yes", "good"), ...no);
     if (question.kind === "part") labels.show(question.labels ?? [], "Or say what it is", question.names);
@@ -258,8 +312,7 @@ function markEcho(words) {
 // Answering
 
 function next() {
-  current = ahead.shift() ?? null;
-  show();
+  put(ahead.shift() ?? null);
   if (current === null) message(outbox.torn ? "Waiting for the connection. Your answers are kept." : "Fetching a question");
 }
 
@@ -297,8 +350,9 @@ function answer(said) {
 
 /** The last correction in the sentence on the screen, or else the last answer. */
 function back() {
+  if (!busy && version !== null && !review.past.length) return leaveVersion();
   if (busy || !review.question || !review.undo()) return undo();
-  echo(review.past.length ? "One correction taken back" : "Correction taken back: as the model has it");
+  echo(review.past.length ? "One correction taken back" : version === null ? "Correction taken back: as the model has it" : "Correction taken back");
 }
 
 function pass(why) {
@@ -342,8 +396,7 @@ async function undo(which = past.at(-1)) {
   gone.delete(question.id);
   ahead = ahead.filter((each) => each.id !== question.id);
   if (current !== null) ahead.unshift(current);
-  current = question;
-  show();
+  put(question);
   $("card").focus({ preventScroll: true });
   echo(`Taken back: ${inWords(which.answer, question)}. Answer it again`);
   showPast();
@@ -419,11 +472,11 @@ async function refill() {
   if (wanted <= 0) return;
   asking = true;
   clearTimeout(retry);
-  const left = current === null && !ahead.length ? drafts.waiting.filter((id) => !gone.has(id)).slice(0, wanted) : []; // half done before a reload
+  const left = !DECIDE && current === null && !ahead.length ? drafts.waiting.filter((id) => !gone.has(id)).slice(0, wanted) : []; // half done before a reload
   const holding = [...left, ...ahead.map((each) => each.id)];
   let wait = 0;
   try {
-    const { questions } = await api.post("ask", { n: Math.max(wanted - left.length, 1), holding });
+    const { questions } = await api.post("ask", { n: Math.max(wanted - left.length, 1), holding, decide: DECIDE });
     for (const id of left) if (!questions.some((each) => each.id === id)) drafts.drop(id); // it is another's by now
     const fresh = questions.filter((each) => !gone.has(each.id) && each.id !== current?.id);
     const put = ahead.filter((each) => !holding.includes(each.id)); // put back by undo in the meantime
@@ -434,7 +487,7 @@ async function refill() {
     if (!("passing" in error)) throw error;
     if (isNoAccess(error)) return badLink(error);
     wait = error.wait ?? 2;
-    if (current === null) message(error.code === "paused" ? `Paused: ${error.message}. It goes on by itself.` : error.code === "nothing-to-ask" ? "Nothing to ask at present. Thank you!" : error.status === 0 ? "Waiting for the connection. Your answers are kept." : error.message);
+    if (current === null) message(error.code === "paused" ? `Paused: ${error.message}. It goes on by itself.` : error.code === "nothing-to-ask" ? (DECIDE ? "Nothing waits to be decided." : "Nothing to ask at present. Thank you!") : error.status === 0 ? "Waiting for the connection. Your answers are kept." : error.message);
   } finally {
     asking = false;
   }
@@ -468,8 +521,8 @@ async function refreshStatus() {
 const DO = {
   yes: () => ["part", "span"].includes(current?.kind) && answer("yes"),
   no: () => ["part", "span"].includes(current?.kind) && answer("no"),
-  first: () => (current?.kind === "pair" ? answer("first") : marking.move(0, -1)),
-  second: () => (current?.kind === "pair" ? answer("second") : marking.move(0, 1)),
+  first: () => (current?.kind === "pair" || isChoosing() ? answer("first") : marking.move(0, -1)),
+  second: () => (current?.kind === "pair" || isChoosing() ? answer("second") : marking.move(0, 1)),
   sooner: () => marking.move(-1, 0),
   later: () => marking.move(1, 0),
   tie: () => current?.kind === "pair" && answer("tie"),
@@ -482,7 +535,10 @@ const DO = {
 };
 
 function digit(which) {
-  if (current?.kind === "pair") {
+  if (isChoosing()) {
+    if (which === "1" || which === "2") answer(VERSIONS[which - 1]);
+    else if (which === "3" || which === "4") setRight(which - 3);
+  } else if (current?.kind === "pair") {
     const said = ["first", "second", "tie"][Number(which) - 1];
     if (said) answer(said);
   } else if (current?.kind === "best") {
@@ -502,14 +558,14 @@ document.addEventListener("keydown", (event) => {
     return;
   }
   // Arrows, Enter, Delete: not letters, so they work where single keys are off too
-  if (review.question && gestures.key(event, () => answer(review.answer))) {
+  if (review.question && gestures.key(event, () => answer(taken()))) {
     event.preventDefault();
     return;
   }
   if (!keys.on || event.repeat) return;
   const key = keyOf(event);
   if (key === null || (key === "Space" && target.closest("button, a, summary"))) return;
-  if (key.startsWith("Arrow") && !["pair", "span"].includes(current?.kind)) return;
+  if (key.startsWith("Arrow") && !["pair", "span"].includes(current?.kind) && !isChoosing()) return;
   const action = keys.action(key);
   if (action === null) return;
   event.preventDefault();

@@ -54,7 +54,7 @@ function words(row, first, last, mark) {
 }
 
 /** A sentence with its chunks; `part` is what the question is about. */
-function sentence(row, chunks, { part = null, mark = null } = {}) {
+export function sentence(row, chunks, { part = null, mark = null } = {}) {
   const made = el("p", { class: "sentence chunked", dir: "auto" });
   const pieces = [...chunks.filter((each) => !part || each.last < part.first || each.first > part.last)];
   if (part) pieces.push(part);
