@@ -68,7 +68,7 @@ class BanditClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     # Learning
 
-    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
+    def fit(self, X: Any, y: Any) -> Self:
         """Learn from rows and their classes, from nothing."""
         X, y = validate_data(self, X, y, **_CONFIG)
         check_classification_targets(y)
@@ -80,9 +80,9 @@ class BanditClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def partial_fit(
         self,
-        X: ArrayLike,
-        y: ArrayLike | None = None,
-        feedback: ArrayLike | None = None,
+        X: Any,  # scikit-learn checks it: array-like or sparse
+        y: Any = None,
+        feedback: Any = None,
         classes: ArrayLike | None = None,
         shown: ArrayLike | None = None,
     ) -> Self:
@@ -169,7 +169,6 @@ class BanditClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _done(self, steps: int) -> None:
         """coef_ and intercept_ as scikit-learn has them: one row for two classes."""
         self.t_ += steps
-        self.n_iter_ = 1 if steps == 0 else max(1, int(self.passes))
         table = self._table.astype(np.float64).T
         if len(self.classes_) == 2:
             table = table[1:] - table[:1]
@@ -179,12 +178,12 @@ class BanditClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _places(self, y: ArrayLike, what: str) -> NDArray[np.int32]:
         """The number of each class."""
-        given = column_or_1d(y)
-        places = np.searchsorted(self.classes_, given).clip(max=len(self.classes_) - 1)
+        given: AnyArray = column_or_1d(y)
+        places: NDArray[np.int64] = np.searchsorted(self.classes_, given).clip(max=len(self.classes_) - 1)
         unknown = self.classes_[places] != given
         if unknown.any():
             raise ValueError(f"{what}: {given[unknown][0]!r} is none of the classes {self.classes_!r}")
-        return places.astype(np.int32)
+        return np.asarray(places, np.int32)
 
     def _rows(self, X: Any) -> csr_array:
         rows = csr_array(X, dtype=np.float32)

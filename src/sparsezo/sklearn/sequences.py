@@ -91,9 +91,7 @@ class SequenceLabeller(BaseEstimator):  # type: ignore[misc]
         self._learn(X, y, self.passes)
         return self
 
-    def partial_fit(
-        self, X: Sequence[Sentence], y: Sequence[Labels], classes: Iterable[Label] | None = None
-    ) -> Self:
+    def partial_fit(self, X: Sequence[Sentence], y: Sequence[Labels], classes: Iterable[Label] | None = None) -> Self:
         """Go over these sentences once, from where the model stands. New attributes and new labels are taken in.
 
         ``classes``: labels that may come later. Before anything was learned, two labels or more must be known.
@@ -314,9 +312,7 @@ class _View:
                     raise UsageError(f"a token {shown(token, repr)} among dicts of attributes; give one kind of tokens")
                 _add(token, "", number, ids, values)
                 starts.append(len(ids))
-        return Listed(
-            list(number), np.array(starts, np.int64), np.array(ids, np.int32), np.array(values, np.float32)
-        )
+        return Listed(list(number), np.array(starts, np.int64), np.array(ids, np.int32), np.array(values, np.float32))
 
     def _corpus(self, X: Sequence[Sentence]) -> Corpus:
         tokens: list[Any] = [token for sentence in X for token in sentence]
@@ -381,4 +377,6 @@ def _cut(flat: list[Any], X: Sequence[Sentence]) -> list[list[Any]]:
 
 
 def _sorted(labels: set[Label]) -> list[Label]:
-    return sorted(labels, key=lambda label: (str(type(label)), label if isinstance(label, int | float) else 0, str(label)))
+    return sorted(
+        labels, key=lambda label: (str(type(label)), label if isinstance(label, int | float) else 0, str(label))
+    )
