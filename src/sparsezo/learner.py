@@ -281,6 +281,11 @@ class Learner(TaskLearner[Proposal]):
             )
         super().__init__(problem, settings, W, copy=copy)
 
+    def look_in_turn(self, steps: int = 0) -> None:
+        """Look at each input once in as many steps as there are inputs, in an order of its own each time, instead of
+        drawing them; ``steps``: a learner before this one has done so many with the same seed."""
+        self._params = self._params._replace(shift=len(self.problem) * (1 + steps // len(self.problem)))
+
     def next_input(self) -> int:
         key, step = self._params.keys[random.INPUTS], self.state.counts[loop.ASKED]
         return int(random.input_at(key, self._params.shift, step, len(self.problem)))
