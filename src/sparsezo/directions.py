@@ -31,7 +31,7 @@ from sparsezo.kernels import random
 Vector = NDArray[np.float64]
 
 _START = 0.1  # the first step along a weight, times the weights' own size where they start elsewhere than at 0
-_ROUND = 200  # searches after which it is asked which directions serve better
+_ROUND, _SWEEP = 200, 2_000  # dense searches, and those along weights, after which it is asked which serve better
 _OTHER = 8  # a round in so many has the other directions
 _LAST = 5  # moves of rounds that are searched along once more
 _FARTHEST = 100.0  # times a search's own step that the parabola's lowest point may be away
@@ -135,13 +135,13 @@ def _lowest(F: float, plus: Vector, minus: Vector, steps: Vector) -> Vector:
 def line_searches(w: Vector, F: float, seed: int, ahead: int) -> Walk:
     """A walk from w, whose loss is F, by searches along lines; ``ahead`` of them at a time along weights."""
     lines = _Lines(w, F, seed)
-    served = {"weights": math.inf, "dense": math.inf}  # how much a search lowered F, relatively
+    served = {"weights": 1.0, "dense": 0.0}  # how much a search lowered log F
     moves: list[Vector] = []
     for number in range(2**62):
         kinds = sorted(served, key=lambda kind: -served[kind])
         kind = kinds[1] if number % _OTHER == _OTHER - 1 else kinds[0]
         before, F_before, done = lines.w, lines.F, lines.nit
-        while lines.nit - done < _ROUND and (kind == "dense" or lines.nit - done < w.size):
+        while lines.nit - done < (_ROUND if kind == "dense" else min(_SWEEP, w.size)):
             if kind == "weights":
                 where = lines.take(ahead)
                 steps = np.where(lines.steps[where] > 0, lines.steps[where], lines.usual)
@@ -152,12 +152,18 @@ def line_searches(w: Vector, F: float, seed: int, ahead: int) -> Walk:
                 u = lines.rng.standard_normal(w.size) / math.sqrt(w.size)
                 step = (yield from lines.search(None, u, np.array([lines.dense])))[0]
                 lines.dense *= math.exp(0.1 * math.log(step / lines.dense))
-        size = max(abs(F_before), abs(lines.F)) or 1.0
-        served[kind] = (F_before - lines.F) / size / (lines.nit - done)
+        served[kind] = _lowered(F_before, lines.F) / (lines.nit - done)
         if (lines.w != before).any():
             moves = [*moves[-_LAST + 1 :], lines.w - before]
             for move in reversed(moves):
                 yield from lines.search(None, move, np.array([0.5]))
+
+
+def _lowered(before: float, after: float) -> float:
+    """By how much in logarithms; relatively, where F is not positive."""
+    if after > 0:
+        return math.log(before) - math.log(after)
+    return (before - after) / (max(abs(before), abs(after)) or 1.0)
 
 
 class _Mean:

@@ -19,11 +19,11 @@ import math
 import sys
 import time
 import warnings
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -31,7 +31,7 @@ from scipy.optimize import Bounds, OptimizeResult
 from scipy.sparse import issparse
 
 from sparsezo import algorithm, validation
-from sparsezo.directions import Batch, Point, Vector, Walk, line_searches, noisy_steps
+from sparsezo.directions import Point, Vector, Walk, line_searches, noisy_steps
 from sparsezo.errors import SparsezoError, UsageError, shown
 from sparsezo.optimizer import Optimizer, whole
 from sparsezo.rules import RULES
@@ -40,6 +40,8 @@ from sparsezo.settings import Settings
 _REPEATED = 10  # values at w0 that say whether F is noisy
 _AHEAD = 16  # steps asked at a time where there are workers
 _WINDOW = 100  # values whose mean is looked at
+_NOISY_WINDOW = 25  # of values at w, which a step in five has
+_LOOKED = 5
 _FAR = 10.0  # times the start's: it diverges
 _UNCHANGED = 1_000  # values that are all the same: a plateau
 _SPEAKS = 5.0  # seconds between two lines of progress
@@ -48,7 +50,37 @@ Weights = Any  # an array of any shape, or a dict of arrays
 Function = Callable[..., Any]
 
 
-def minimize(F: Function, *args: Any, **given: Any) -> Any:
+@overload
+def minimize(
+    F: Function,
+    w0: Weights,
+    budget: int = ...,
+    seed: int = ...,
+    *,
+    sample: Function | Iterable[Any] | None = ...,
+    active: Function | None = ...,
+    rule: str | None = ...,
+    h: float | None = ...,
+    mu: float | None = ...,
+    step: str = ...,
+    noisy: bool | None = ...,
+    seconds: float = ...,
+    target: float = ...,
+    stall: int | None = ...,
+    callback: Callable[[OptimizeResult], object] | None = ...,
+    progress: bool | None = ...,
+    workers: Any = ...,
+    ahead: int | None = ...,
+    known: Iterable[tuple[Weights, float]] = ...,
+    bounds: Any = ...,
+) -> OptimizeResult: ...
+
+
+@overload
+def minimize(F: Function, sample: Any, active: Function, n: int, *, steps: int, **given: Any) -> algorithm.Result: ...
+
+
+def minimize(F: Function, *args: Any, **given: Any) -> OptimizeResult | algorithm.Result:
     """Weights at which F is low. ``minimize(F, w0, budget=40_000, seed=0)`` needs nothing else.
 
     F(w) returns a number, the same for the same w or with noise. F(w, x) is of inputs, and its mean over these is what
@@ -71,7 +103,7 @@ def minimize(F: Function, *args: Any, **given: Any) -> Any:
 
     ``minimize(F, sample, active, n, h=, mu=, steps=)`` is Algorithm 1 step by step (``algorithm.run_steps``).
     """
-    if len(args) > 1 or "steps" in given or "n" in given:
+    if "steps" in given:
         return algorithm.run_steps(F, *args, **given)
     return _minimize(F, *args, **given)
 
@@ -173,41 +205,61 @@ class _Run:
     best_w: Vector = field(default_factory=lambda: np.zeros(0))
     better_at: int = 0
     curve: list[tuple[int, float]] = field(default_factory=list)
+    start: float = math.nan  # F(w0), where it was evaluated: exact, or the mean of some values
     first: tuple[float, float] | None = None  # mean and standard error of the first window
     last: tuple[float, float] = (math.nan, 0.0)
+    improved: bool = False  # a comparison was won
     window: list[float] = field(default_factory=list)
     values: set[float] = field(default_factory=set)  # two of them at most: whether any value differs
     started: float = field(default_factory=time.monotonic)
     spoke: float = field(default_factory=time.monotonic)
 
-    def evaluate(self, points: Sequence[tuple[Vector, ...]], x: Sequence[tuple[object, ...]], each: int = 1) -> list[Any]:
+    def evaluate(self, points: Sequence[tuple[Vector, ...]], x: Sequence[tuple[object, ...]]) -> list[Any]:
         """F at each; ends the run where the budget has no room for all of them."""
-        if self.nfev + each * len(points) > self.budget:
+        if self.nfev + len(points) > self.budget:
             raise _Stop(True, f"the budget of {self.budget:,} evaluations is used up")
         if time.monotonic() - self.started > self.seconds:
             raise _Stop(True, f"{self.seconds:g} seconds are over")
-        self.nfev += each * len(points)
+        self.nfev += len(points)
         return list(self.mapper(self.call, list(zip(points, x, strict=True))))
 
-    def see(self, w: Vector, values: Iterable[float], points: Sequence[Vector] | None = None) -> None:
-        """Values of F near w, or at ``points``; the best is kept, and a run that goes wrong is ended."""
+    def see(self, w: Vector, values: Sequence[float], at_w: Sequence[float], points: Sequence[Vector] = ()) -> None:
+        """Values of F near w, those at w itself, and where each of the former is, if F is exact; the best is kept, and
+        a run that goes wrong is ended."""
         self.w = w
         for number, value in enumerate(values):
             if len(self.values) < 2:
                 self.values.add(value)
-            if self.exact and points is not None and value < self.best:
+            if self.exact and value < self.best:
                 self.best, self.best_w, self.better_at = value, points[number].copy(), self.nfev
-            self.window.append(value)
             if not self.exact and not math.isfinite(value):
                 raise _Stop(False, f"F is {value} after {self.nfev:,} evaluations: it diverges; {self.fault}")
+        self.window += at_w
         if len(self.values) == 1 and self.nfev >= min(_UNCHANGED, self.budget // 2):
             raise _Stop(False, f"a plateau: no perturbation changed F in {self.nfev:,} evaluations; {self.flat}")
         if self.best <= self.target:
             raise _Stop(True, f"F is {self.best:g}, at most the target of {self.target:g}")
-        if len(self.window) >= _WINDOW:
+        if len(self.window) >= (_WINDOW if self.exact else _NOISY_WINDOW):
             self.look()
         if self.nfev - self.better_at > self.stall:
             raise _Stop(True, f"no progress in {self.stall:,} evaluations")
+
+    def compare(self, w: Vector, better: bool | None) -> None:
+        """Whether the candidate was better; ties alone are a plateau, and no yes at all teaches nothing."""
+        self.w = w
+        if better is not None:
+            self.values.update((0.0, 1.0))
+        elif not self.values and self.nfev >= min(_UNCHANGED, self.budget // 2):
+            raise _Stop(False, f"a plateau: {self.nfev:,} comparisons were ties; {self.flat}")
+        if better:
+            self.better_at, self.improved = self.nfev, True
+        if self.nfev - self.better_at > self.stall:
+            raise _Stop(True, f"no progress in {self.stall:,} evaluations")
+        self.window.append(0.0 if better else 1.0)
+        if len(self.window) >= _WINDOW:
+            self.curve.append((self.nfev, float(np.mean(self.window))))
+            self.window = []
+            self.report()
 
     def look(self) -> None:
         """At the end of a window of values: the curve, divergence, the best mean; callback and progress."""
@@ -224,6 +276,10 @@ class _Run:
                     f"{self.first[0]:.3g} at the start; {self.fault}"
                 )
         self.curve.append((self.nfev, self.best if self.exact else self.last[0]))
+        self.report()
+
+    def report(self) -> None:
+        """To the callback and to stderr."""
         if self.callback is not None and self.callback(self.result(True, "it goes on")):
             raise _Stop(True, "the callback ended it")
         now = time.monotonic()
@@ -328,14 +384,14 @@ def _minimize(
 def _ended(run: _Run, ended: _Stop) -> OptimizeResult:
     """The result, and a warning where nothing was learned."""
     success, message = ended.success, ended.message
-    if len(run.window) >= _WINDOW // 2 and not run.exact and success:
+    if len(run.window) >= _NOISY_WINDOW // 2 and not run.exact and success:
         window = np.array(run.window)
         run.last = float(window.mean()), float(window.std() / math.sqrt(window.size))
         run.first = run.first or run.last
     fun = run.final()[1]
     if success and len(run.curve) > 2 and ended.message[:3] != "F i":
         start, error = run.first if run.first is not None else (run.curve[0][1], 0.0)
-        start = getattr(run, "start", start)
+        start = start if math.isnan(run.start) else run.start
         if run.exact and not fun < start:
             success, message = False, f"learned nothing: no point is below F(w0), {start:g}; {message}"
         elif not run.exact and not math.isnan(fun) and not fun < start - 2 * math.hypot(error, run.last[1]):
@@ -354,15 +410,16 @@ def _by_walk(run: _Run, w: Vector, seed: int, ahead: int, noisy: bool | None) ->
     run.exact = len(set(repeated)) == 1 if noisy is None else not noisy
     if not math.isfinite(repeated[0]):
         raise SparsezoError(f"F(w0) is {repeated[0]}; start where F is finite")
-    run.see(w, repeated[:1], [w]) if run.exact else run.see(w, repeated)
-    run.start = repeated[0] if run.exact else math.fsum(repeated) / len(repeated)  # type: ignore[attr-defined]
+    run.see(w, repeated[:1] if run.exact else repeated, repeated, [w])
+    run.start = repeated[0] if run.exact else math.fsum(repeated) / len(repeated)
     walk: Walk = line_searches(w, repeated[0], seed, ahead) if run.exact else noisy_steps(w, repeated, seed, ahead)
     batch = next(walk)
     while True:
         points = [_at(batch.w, point) for point in batch.points]
         values = [_loss(value, batch.nit) for value in run.evaluate([(each,) for each in points], [()] * len(points))]
         run.nit = batch.nit
-        run.see(batch.w, values, points)
+        at_w = values if run.exact else [value for value, point in zip(values, points, strict=True) if point is batch.w]
+        run.see(batch.w, values, at_w, points)
         batch = walk.send([value if math.isfinite(value) else math.inf for value in values])
 
 
@@ -379,6 +436,7 @@ def _by_proposals(
 ) -> None:
     """F(w, x), comparisons, and given h and mu: ask and tell, ``ahead`` proposals at a time."""
     pair, serial = RULES[optimizer.settings.rule].incumbent is not None, run.mapper is _serial
+    symmetric = optimizer.settings.rule == "symmetric"
     W: Vector = optimizer.state.W[:, 0]
     while True:
         asked, tasks, x_of = [], [], []
@@ -396,25 +454,23 @@ def _by_proposals(
         if not asked:
             return
         if tasks:
-            told = run.evaluate(tasks, x_of, 2 if compares else 1)
+            told = run.evaluate(tasks, x_of)
         else:  # one at a time: the weights themselves, for a moment
             told = _in_place(run, W, asked[0], xs[0])
         for k, proposal in enumerate(asked):
-            losses: list[float] = []
-            if compares:
-                answer = {True: "candidate", False: "incumbent", None: "tie"}.get(_which(told[k], proposal.step))
-                optimizer.tell(proposal, answer or "tie")
-                losses = [float(answer == "incumbent")]
-            else:
-                losses = [_loss(value, proposal.step) for value in (told[2 * k : 2 * k + 2] if pair else told[k : k + 1])]
-                run.see(W, losses)
-                optimizer.tell(proposal, losses if pair else losses[0])
             run.nit += 1
             if compares:
-                run.w = W
-                if run.nit % _WINDOW == 0:
-                    run.look_at_comparisons() if hasattr(run, "look_at_comparisons") else None
-        run.w = W
+                answer = _which(told[k], proposal.step)
+                optimizer.tell(proposal, {True: "candidate", False: "incumbent"}.get(answer, "tie"))
+                run.compare(W, answer)
+            else:
+                losses = [_loss(value, proposal.step) for value in (told[2 * k : 2 * k + 2] if pair else told[k : k + 1])]
+                at_w = losses[-1:]  # two-point and comparison: F(w) itself; baseline has nothing better
+                if symmetric:
+                    due = proposal.step % _LOOKED == 0
+                    at_w = [_loss(run.evaluate([(W.copy(),)], [xs[k]])[0], proposal.step)] if due else []
+                run.see(W, losses, at_w)
+                optimizer.tell(proposal, losses if pair else losses[0])
 
 
 def _in_place(run: _Run, W: Vector, proposal: Any, x: tuple[object, ...]) -> list[object]:
