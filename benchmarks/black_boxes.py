@@ -1,10 +1,10 @@
-"""Functions of 1,000 weights, defaults only: evaluations to 1e-4 of F(0), ours beside peers; and what ask and tell cost.
+"""Functions of 1,000 weights, defaults only: evaluations to 1e-4 of F(0), beside peers; what ask and tell cost.
 
     python benchmarks/black_boxes.py [--budget 40000] [--only NAME ...]     # pip install nevergrad noisyopt cma cmaes
     python benchmarks/black_boxes.py overhead                              # 1.5M weights with 3,750 active
 
-Prints Markdown. Every optimizer starts at 0 and is given F, how many evaluations it may have, and a seed; those that want
-a first step (cma, cmaes) get 0.5. What F is without its noise is looked at from outside: the point counts that the
+Prints Markdown. Every optimizer starts at 0 and is given F, how many evaluations it may have, and a seed; those
+that want a first step (cma, cmaes) get 0.5. What F is without its noise is looked at from outside: the point counts that the
 optimizer would return if it were stopped there; where a peer does not say, the best point told so far.
 """
 
@@ -21,7 +21,7 @@ N = 1_000
 WITHIN = 1e-4
 
 
-class Enough(Exception):
+class Enough(Exception):  # noqa: N818
     """The budget is used up."""
 
 
@@ -119,7 +119,7 @@ def cmaes(box):
         told = [(w, box(w)) for w in (es.ask() for _ in range(es.population_size))]
         es.tell(told)
         w, F = min(told, key=lambda each: each[1])
-        if F < least:
+        if least > F:
             best, least = w, F
         box.look(es._mean if box.noise else best)
 

@@ -1,4 +1,4 @@
-"""Algorithm 1 (SZO-SP, paper Sec. 3) as one call with h and mu given: what ``minimize(F, sample, active, n, ...)`` runs.
+"""Algorithm 1 (SZO-SP, paper Sec. 3) as one call with h and mu given: ``minimize(F, sample, active, n, ...)``.
 
 >>> wanted = np.linspace(-1, 1, 100)  # the weights to find; an input x shows F three of them
 >>> F = lambda w, x: np.abs(w[x] - wanted[x]).sum()

@@ -4,9 +4,9 @@ Rules that are told losses have distance-over-gradients steps (Ivgi, Hinder and 
 
     g = (F(w + mu u) - F(w - mu u)) / (2 mu),   w -= r / sqrt(sum of g^2 dim(x)) g u,   mu = r / sqrt(N)
 
-r: the farthest that the weights have been from their start, at least ``FIRST`` a weight at first; dim(x): weights active
-in x; N: weights that have been active. F may be of any scale. Rules that are told which of two is better go to the
-better one, and mu grows by a yes and shrinks by a no so that one in five is a yes (Rechenberg's rule).
+r: the farthest that the weights have been from their start, at first a tenth of ``FIRST`` a weight; dim(x): weights
+active in x; N: weights that have been active. F may be of any scale. Rules that are told which of two is better go to
+the better one, and mu grows by a yes and shrinks by a no so that one in five is a yes (Rechenberg's rule).
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from sparsezo.errors import UsageError
 from sparsezo.questions import Json
+from sparsezo.validation import Array
 
 FIRST = 0.1  # how far to look at first, a weight, times the weights' own size where they start elsewhere than at 0
 _SUCCESS = 0.2  # of a rule that chooses: how many candidates are to be better
@@ -29,6 +30,7 @@ class AutomaticStep:
 
     def __init__(self, start: NDArray[np.float64], chooses: bool) -> None:
         self.start, self.chooses = start, chooses
+        self.elsewhere = bool(start.any())  # than at 0
         self.awake = np.zeros(start.size, np.bool_)
         self.first = FIRST * (float(np.sqrt(np.mean(start**2))) or 1.0)
         self.squares = 0.0  # sum of g^2 dim(x)
@@ -63,11 +65,10 @@ class AutomaticStep:
         self.squares += g * g * dim
         return -g * self.distance / math.sqrt(self.squares) if self.squares > 0 else 0.0
 
-    def moved(self, active: NDArray[np.int64], before: NDArray[np.float64], after: NDArray[np.float64]) -> None:
-        """Keep the distance from the start, by the weights that moved."""
-        start = self.start[active]
-        after, before = after - start, before - start
-        self.gone = max(0.0, self.gone + float(after @ after - before @ before))
+    def moved(self, active: NDArray[np.int64], before: Array, move: Array) -> None:
+        """Keep the distance from the start, by the weights that moved, from where and by how much."""
+        off = before - self.start[active] if self.elsewhere else before
+        self.gone = max(0.0, self.gone + float(move @ move + 2 * (off @ move)))
         self.farthest = max(self.farthest, math.sqrt(self.gone))
 
     def as_json(self) -> Json:

@@ -90,7 +90,9 @@ class _Lines:
         taken, self.order = self.order[:count], self.order[count:]
         return np.array(taken, np.int64)
 
-    def search(self, where: NDArray[np.int64] | None, directions: Vector, steps: Vector) -> Generator[Batch, list[float], Vector]:
+    def search(
+        self, where: NDArray[np.int64] | None, directions: Vector, steps: Vector
+    ) -> Generator[Batch, list[float], Vector]:
         """Searches from w along ``directions``: one dense direction (``where`` None), or the weights ``where``, each
         by itself. Moves w; returns the steps to look along them with the next time."""
         count = steps.size
@@ -111,7 +113,9 @@ class _Lines:
         moved = np.zeros(count)
         if values[best] < self.F:
             self.F = float(values[best])
-            moved = t if best == 2 * count else one[best // 2] * (steps[best // 2] if best % 2 == 0 else -steps[best // 2])
+            moved = (
+                t if best == 2 * count else one[best // 2] * (steps[best // 2] if best % 2 == 0 else -steps[best // 2])
+            )
             if where is None:
                 self.w = tried[best].values
             else:
@@ -128,7 +132,9 @@ def _lowest(F: float, plus: Vector, minus: Vector, steps: Vector) -> Vector:
     with np.errstate(all="ignore"):
         curve = plus + minus - 2 * F
         lowest = -(plus - minus) * steps / (2 * curve)
-        t = np.where(curve > 0, np.clip(lowest, -_FARTHEST * steps, _FARTHEST * steps), 4 * steps * np.sign(minus - plus))
+        t = np.where(
+            curve > 0, np.clip(lowest, -_FARTHEST * steps, _FARTHEST * steps), 4 * steps * np.sign(minus - plus)
+        )
     return np.where(np.isfinite(t), t, 0.0)
 
 

@@ -34,6 +34,7 @@ from sparsezo import algorithm, validation
 from sparsezo.directions import Point, Vector, Walk, line_searches, noisy_steps
 from sparsezo.errors import SparsezoError, UsageError, shown
 from sparsezo.optimizer import Optimizer, whole
+from sparsezo.questions import Proposal
 from sparsezo.rules import RULES
 from sparsezo.settings import Settings
 
@@ -174,7 +175,7 @@ class _Call:
         return self.F(*(self.space.shown(point) for point in points), *x)
 
 
-class _Stop(Exception):
+class _Ended(Exception):  # noqa: N818
     """Ends a run: whether that is a success, and the message."""
 
     def __init__(self, success: bool, message: str) -> None:
@@ -208,6 +209,8 @@ class _Run:
     start: float = math.nan  # F(w0), where it was evaluated: exact, or the mean of some values
     first: tuple[float, float] | None = None  # mean and standard error of the first window
     last: tuple[float, float] = (math.nan, 0.0)
+    start_w: Vector = field(default_factory=lambda: np.zeros(0))
+    diverged: bool = False
     improved: bool = False  # a comparison was won
     window: list[float] = field(default_factory=list)
     values: set[float] = field(default_factory=set)  # two of them at most: whether any value differs
@@ -217,9 +220,9 @@ class _Run:
     def evaluate(self, points: Sequence[tuple[Vector, ...]], x: Sequence[tuple[object, ...]]) -> list[Any]:
         """F at each; ends the run where the budget has no room for all of them."""
         if self.nfev + len(points) > self.budget:
-            raise _Stop(True, f"the budget of {self.budget:,} evaluations is used up")
+            raise _Ended(True, f"the budget of {self.budget:,} evaluations is used up")
         if time.monotonic() - self.started > self.seconds:
-            raise _Stop(True, f"{self.seconds:g} seconds are over")
+            raise _Ended(True, f"{self.seconds:g} seconds are over")
         self.nfev += len(points)
         return list(self.mapper(self.call, list(zip(points, x, strict=True))))
 
@@ -233,28 +236,31 @@ class _Run:
             if self.exact and value < self.best:
                 self.best, self.best_w, self.better_at = value, points[number].copy(), self.nfev
             if not self.exact and not math.isfinite(value):
-                raise _Stop(False, f"F is {value} after {self.nfev:,} evaluations: it diverges; {self.fault}")
+                raise _Ended(False, f"F is {value} after {self.nfev:,} evaluations: it diverges; {self.fault}")
+        if not self.start_w.size and at_w:
+            self.start_w = w.copy()
+            self.start = at_w[0] if math.isnan(self.start) else self.start
         self.window += at_w
-        if len(self.values) == 1 and self.nfev >= min(_UNCHANGED, self.budget // 2):
-            raise _Stop(False, f"a plateau: no perturbation changed F in {self.nfev:,} evaluations; {self.flat}")
+        if len(self.values) == 1 and self.nfev >= min(_UNCHANGED, max(self.budget // 2, 4 * _REPEATED)):
+            raise _Ended(False, f"a plateau: no perturbation changed F in {self.nfev:,} evaluations; {self.flat}")
         if self.best <= self.target:
-            raise _Stop(True, f"F is {self.best:g}, at most the target of {self.target:g}")
+            raise _Ended(True, f"F is {self.best:g}, at most the target of {self.target:g}")
         if len(self.window) >= (_WINDOW if self.exact else _NOISY_WINDOW):
             self.look()
         if self.nfev - self.better_at > self.stall:
-            raise _Stop(True, f"no progress in {self.stall:,} evaluations")
+            raise _Ended(True, f"no progress in {self.stall:,} evaluations")
 
     def compare(self, w: Vector, better: bool | None) -> None:
         """Whether the candidate was better; ties alone are a plateau, and no yes at all teaches nothing."""
         self.w = w
         if better is not None:
             self.values.update((0.0, 1.0))
-        elif not self.values and self.nfev >= min(_UNCHANGED, self.budget // 2):
-            raise _Stop(False, f"a plateau: {self.nfev:,} comparisons were ties; {self.flat}")
+        elif not self.values and self.nfev >= min(_UNCHANGED, max(self.budget // 2, 4 * _REPEATED)):
+            raise _Ended(False, f"a plateau: {self.nfev:,} comparisons were ties; {self.flat}")
         if better:
             self.better_at, self.improved = self.nfev, True
         if self.nfev - self.better_at > self.stall:
-            raise _Stop(True, f"no progress in {self.stall:,} evaluations")
+            raise _Ended(True, f"no progress in {self.stall:,} evaluations")
         self.window.append(0.0 if better else 1.0)
         if len(self.window) >= _WINDOW:
             self.curve.append((self.nfev, float(np.mean(self.window))))
@@ -271,9 +277,10 @@ class _Run:
             if mean < self.best:
                 self.best, self.best_w, self.better_at = mean, self.w.copy(), self.nfev
             if mean - self.first[0] > _FAR * max(abs(self.first[0]), 10 * self.first[1]) > 0:
-                raise _Stop(
-                    False, f"it diverges: F is {mean:.3g} in the mean after {self.nfev:,} evaluations, "
-                    f"{self.first[0]:.3g} at the start; {self.fault}"
+                raise _Ended(
+                    False,
+                    f"it diverges: F is {mean:.3g} in the mean after {self.nfev:,} evaluations, "
+                    f"{self.first[0]:.3g} at the start; {self.fault}",
                 )
         self.curve.append((self.nfev, self.best if self.exact else self.last[0]))
         self.report()
@@ -281,7 +288,7 @@ class _Run:
     def report(self) -> None:
         """To the callback and to stderr."""
         if self.callback is not None and self.callback(self.result(True, "it goes on")):
-            raise _Stop(True, "the callback ended it")
+            raise _Ended(True, "the callback ended it")
         now = time.monotonic()
         if self.progress and now - self.spoke > _SPEAKS:
             self.spoke = now
@@ -292,6 +299,8 @@ class _Run:
         if self.exact or self.first is None:
             return (self.best_w, self.best) if self.best_w.size else (self.w, self.last[0])
         mean, error = self.last
+        if self.diverged and not self.best < self.start:
+            return self.start_w, self.start
         if not math.isfinite(mean) or mean > self.best + 4 * error:
             return self.best_w, self.best
         return self.w, mean
@@ -356,7 +365,11 @@ def _minimize(
     compares = chooses and sample is None and active is None and arguments == 2
     of_inputs = sample is not None or active is not None or (arguments == 2 and not compares)
     given_lengths = "a smaller h" if h is not None else "give h and mu, or scale the weights to about 1"
-    flat = f"mu {mu:g} may be too small beside the weights: try a hundred times it" if mu is not None else "start elsewhere"
+    flat = (
+        f"mu {mu:g} may be too small beside the weights: try a hundred times it"
+        if mu is not None
+        else "start elsewhere"
+    )
     with ExitStack() as stack:
         run = _Run(
             _Call(F, space), w, budget, _mapper(workers, stack), seconds=seconds, target=target,
@@ -375,29 +388,33 @@ def _minimize(
                 _by_proposals(run, optimizer, inputs, active, ahead, compares)
             else:
                 _by_walk(run, w, seed, ahead, noisy)
-            ended = _Stop(True, "the inputs have come to their end")
-        except _Stop as stop:
+            ended = _Ended(True, "the inputs have come to their end")
+        except _Ended as stop:
             ended = stop
-    return _ended(run, ended)
+    return _result(run, ended, compares)
 
 
-def _ended(run: _Run, ended: _Stop) -> OptimizeResult:
+def _result(run: _Run, ended: _Ended, compares: bool) -> OptimizeResult:
     """The result, and a warning where nothing was learned."""
     success, message = ended.success, ended.message
+    run.diverged = not success and "it diverges" in message
     if len(run.window) >= _NOISY_WINDOW // 2 and not run.exact and success:
         window = np.array(run.window)
         run.last = float(window.mean()), float(window.std() / math.sqrt(window.size))
         run.first = run.first or run.last
     fun = run.final()[1]
-    if success and len(run.curve) > 2 and ended.message[:3] != "F i":
+    if compares and success and not run.improved:
+        success, message = False, f"learned nothing: no candidate was ever better; {run.flat}; {message}"
+    elif not compares and success and len(run.curve) > 2 and ended.message[:3] != "F i":
         start, error = run.first if run.first is not None else (run.curve[0][1], 0.0)
-        start = start if math.isnan(run.start) else run.start
+        start = run.start if run.exact else start
         if run.exact and not fun < start:
             success, message = False, f"learned nothing: no point is below F(w0), {start:g}; {message}"
         elif not run.exact and not math.isnan(fun) and not fun < start - 2 * math.hypot(error, run.last[1]):
             remedy = run.flat if run.fault == "a smaller h" else "F may be too noisy for this budget, or w0 the best"
             success, message = False, f"learned nothing: F is {fun:.4g} and was {start:.4g}; {remedy}; {message}"
-    run.curve.append((run.nfev, fun))
+    if not compares:
+        run.curve.append((run.nfev, fun))
     if not success:
         warnings.warn(f"minimize: {message}", RuntimeWarning, stacklevel=4)
     return run.result(success, message)
@@ -437,9 +454,12 @@ def _by_proposals(
     """F(w, x), comparisons, and given h and mu: ask and tell, ``ahead`` proposals at a time."""
     pair, serial = RULES[optimizer.settings.rule].incumbent is not None, run.mapper is _serial
     symmetric = optimizer.settings.rule == "symmetric"
-    W: Vector = optimizer.state.W[:, 0]
+    W: Any = optimizer.state.W[:, 0]
     while True:
-        asked, tasks, x_of = [], [], []
+        asked: list[Proposal] = []
+        tasks: list[tuple[Vector, ...]] = []
+        x_of: list[tuple[Any, ...]] = []
+        xs: list[tuple[Any, ...]]
         xs = [()] * ahead if inputs is None else [(x,) for x in itertools.islice(inputs, ahead)]
         for x in xs:
             proposal = optimizer.ask(_active(active, x[0], W.size) if x else None)
@@ -461,10 +481,12 @@ def _by_proposals(
             run.nit += 1
             if compares:
                 answer = _which(told[k], proposal.step)
-                optimizer.tell(proposal, {True: "candidate", False: "incumbent"}.get(answer, "tie"))
+                optimizer.tell(proposal, "tie" if answer is None else "candidate" if answer else "incumbent")
                 run.compare(W, answer)
             else:
-                losses = [_loss(value, proposal.step) for value in (told[2 * k : 2 * k + 2] if pair else told[k : k + 1])]
+                losses = [
+                    _loss(value, proposal.step) for value in (told[2 * k : 2 * k + 2] if pair else told[k : k + 1])
+                ]
                 at_w = losses[-1:]  # two-point and comparison: F(w) itself; baseline has nothing better
                 if symmetric:
                     due = proposal.step % _LOOKED == 0
@@ -495,7 +517,9 @@ def _active(active: Function | None, x: Any, n: int) -> ArrayLike | None:
         return active(x)  # type: ignore[no-any-return]
     if issparse(x):
         if x.shape[-1] != n:
-            raise UsageError(f"x has {x.shape[-1]} columns, and there are {n} weights; say with `active` which it reads")
+            raise UsageError(
+                f"x has {x.shape[-1]} columns, and there are {n} weights; say with `active` which it reads"
+            )
         return np.unique(x.tocoo().coords[-1])
     return None
 
@@ -534,7 +558,9 @@ def _loss(value: Any, k: int) -> float:
 def _which(value: Any, k: int) -> bool | None:
     if value is None or isinstance(value, bool | np.bool_):
         return None if value is None else bool(value)
-    raise UsageError(f"step {k}: F(w1, w2) must say whether w1 is better: True, False, or None; not {shown(value, repr)}")
+    raise UsageError(
+        f"step {k}: F(w1, w2) must say whether w1 is better: True, False, or None; not {shown(value, repr)}"
+    )
 
 
 def _serial(call: Function, tasks: list[Any]) -> Iterable[object]:
@@ -564,7 +590,9 @@ def _set_bounds(space: _Space, bounds: Any, n: int) -> None:
     if isinstance(bounds, Bounds):
         lower, upper = bounds.lb, bounds.ub
     else:
-        lower, upper = zip(*((-math.inf if a is None else a, math.inf if b is None else b) for a, b in bounds), strict=True)
+        lower, upper = zip(
+            *((-math.inf if a is None else a, math.inf if b is None else b) for a, b in bounds), strict=True
+        )
     space.lower, space.upper = (np.broadcast_to(np.asarray(each, np.float64), n) for each in (lower, upper))
     if (space.lower > space.upper).any():
         raise UsageError("bounds: a lower one is above its upper one")
@@ -599,7 +627,12 @@ def scipy_method(
     if tol is not None:
         raise UsageError("sparsezo.scipy_method has no tol; give `target` or `stall` among the options")
     return _minimize(
-        lambda w: fun(np.array(w), *args), x0, bounds=bounds, callback=_scipy_callback(callback), progress=disp, **options
+        lambda w: fun(np.array(w), *args),
+        x0,
+        bounds=bounds,
+        callback=_scipy_callback(callback),
+        progress=disp,
+        **options,
     )
 
 

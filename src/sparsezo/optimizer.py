@@ -208,8 +208,9 @@ class AskTell(ABC, Generic[P]):
         self.state.counts[loop.ASKED] += 1
         loop.count_question(self.state)
         self._open[proposal.step] = proposal.frozen()
-        event = {"event": "ask", "step": proposal.step, "x": np.asarray(proposal.x).tolist()}
-        self._tell_of({**event, "next": True} if own else event)
+        if self.on_event is not None:
+            event = {"event": "ask", "step": proposal.step, "x": np.asarray(proposal.x).tolist()}
+            self._tell_of({**event, "next": True} if own else event)
         return proposal
 
     def _tell_of(self, event: Event) -> None:
@@ -369,7 +370,8 @@ class Optimizer(AskTell[Proposal]):
         self._seen = np.zeros(self.state.W.shape[0], np.int32)  # scratch: whether an input names a weight twice
         self._automatic: AutomaticStep | None = None
         if automatic:
-            self._automatic = AutomaticStep(self.state.W[:, 0].copy(), RULES[settings.rule].chooses)
+            start: NDArray[np.float64] = self.state.W[:, 0].astype(np.float64)
+            self._automatic = AutomaticStep(start, RULES[settings.rule].chooses)
 
     def weights(self) -> NDArray[np.float64]:
         """A copy of all n weights, up to date."""
@@ -429,12 +431,13 @@ class Optimizer(AskTell[Proposal]):
         with self._lock:
             if self.settings.perturb == "all":
                 raise UsageError("perturb all owes weights what they slept through; start from a known point by w0")
-            values = _start(w, *self.state.W.shape, np.float64, copy=True)
+            n, L = self.state.W.shape
+            values = _start(w, n, L, np.float64, copy=True)
             goes = self.step == 0 or float(loss) < self.average_loss
             self._tell_of({"event": "known", "w": values[:, 0].tolist(), "loss": float(loss)})
             if goes:
                 if self._automatic is not None:
-                    self._automatic.moved(np.arange(len(values)), self.state.W[:, 0], values[:, 0])
+                    self._automatic.moved(np.arange(n), self.state.W[:, 0], values[:, 0] - self.state.W[:, 0])
                 self.state.W[:] = values
             return goes
 
@@ -445,10 +448,10 @@ class Optimizer(AskTell[Proposal]):
 
     def _move(self, asked: Proposal, c: float) -> float:
         inputs, work = self._inputs[asked.step], self._room(asked.x.size)
-        before = None if self._automatic is None else self.state.W[inputs.active, 0]
         loop.move_again(inputs, self._params, 0, asked.step, c, self.state, work)
-        if self._automatic is not None and before is not None:
-            self._automatic.moved(inputs.active, before, self.state.W[inputs.active, 0])
+        if self._automatic is not None:
+            before, u = work.S[: asked.x.size, 0], work.V[: asked.x.size, 0]
+            self._automatic.moved(inputs.active, before, c * u)
         return c
 
     def _basis(self, active: NDArray[np.int64], C: ArrayLike | None) -> NDArray[np.float64]:

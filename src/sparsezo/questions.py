@@ -172,7 +172,7 @@ def as_json(feedback: Feedback) -> Feedback:
         return [float(each) for each in feedback]
     if isinstance(feedback, bool | np.bool_):
         return bool(feedback)
-    return str(feedback) if isinstance(feedback, str) else float(feedback)
+    return str(feedback) if isinstance(feedback, str) else float(feedback)  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True, eq=False)
