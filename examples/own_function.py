@@ -1,4 +1,4 @@
-"""Lower a function that has no gradient: the F1 of a rare class, by the weights of a linear model. No step size is chosen.
+"""Lower a function without a gradient: 1 - F1 of a rare class, by the weights of a linear model. No step size to choose.
 
 python examples/own_function.py
 """

@@ -1,4 +1,4 @@
-"""minimize(F, w0) and Optimizer(n) with nothing chosen: what they find, what they say, and that workers change nothing."""
+"""minimize(F, w0) and Optimizer(n) with nothing chosen: what they find and say, and that workers change nothing."""
 
 from __future__ import annotations
 
@@ -78,12 +78,12 @@ def test_inputs_with_active_weights_and_sparse_rows():
     wanted = rng.standard_normal(40)
     F = lambda w, x: float(np.abs((x @ (w - wanted)).sum()))  # noqa: E731
     mean = lambda w: np.abs(X @ (w - wanted)).mean()  # noqa: E731
-    by_rows = minimize(F, np.zeros(40), 2_000, sample=X)
+    by_rows = minimize(F, np.zeros(40), 6_000, sample=X)
     assert mean(by_rows.x) < 0.6 * mean(np.zeros(40))
     row = lambda k: X[[k % 200]]  # noqa: E731
-    said = minimize(F, np.zeros(40), 2_000, sample=row, active=lambda x: np.unique(x.indices))
+    said = minimize(F, np.zeros(40), 6_000, sample=row, active=lambda x: np.unique(x.indices))
     assert (said.x == by_rows.x).all()
-    all_of_them = minimize(lambda w, k: F(w, row(k)), np.zeros(40), 2_000)  # neither: x is the step, all are active
+    all_of_them = minimize(lambda w, k: F(w, row(k)), np.zeros(40), 6_000)  # neither: x is the step, all are active
     assert mean(all_of_them.x) < 0.7 * mean(np.zeros(40))
 
 
