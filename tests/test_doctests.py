@@ -8,7 +8,7 @@ import importlib
 import pytest
 
 PLAIN = ("errors", "messages", "questions", "raters", "rules", "settings", "training", "validation")
-LEARNING = ("learner", "minimization", "optimizer", "query_learner")
+LEARNING = ("algorithm", "learner", "minimization", "optimizer", "query_learner")
 
 
 @pytest.mark.parametrize("name", [*PLAIN, *LEARNING])

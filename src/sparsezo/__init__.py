@@ -23,7 +23,7 @@ _PUBLIC = {
     "sparsezo.study.reproduce": ("reproduce",),
     "sparsezo.learner": ("Learner", "predict"),
     "sparsezo.query_learner": ("QueryLearner", "make_learner"),
-    "sparsezo.minimization": ("minimize",),
+    "sparsezo.minimization": ("minimize", "scipy_method"),
     "sparsezo.model": ("Model", "Tagger", "load_model"),
     "sparsezo.optimizer": ("Optimizer", "replay"),
     "sparsezo.questions": ("Info", "Proposal", "Question"),
@@ -63,7 +63,7 @@ def __dir__() -> list[str]:
 if TYPE_CHECKING:
     from sparsezo.errors import DamagedError, DataError, DivergedError, SparsezoError, UsageError
     from sparsezo.learner import Learner, predict
-    from sparsezo.minimization import minimize
+    from sparsezo.minimization import minimize, scipy_method
     from sparsezo.model import Model, Tagger, load_model
     from sparsezo.optimizer import Optimizer, replay
     from sparsezo.query_learner import QueryLearner, make_learner

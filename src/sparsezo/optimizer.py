@@ -1,10 +1,10 @@
 """Ask and tell: ``AskTell`` is what all learners share, ``Optimizer`` is Algorithm 1 (SZO-SP, paper Sec. 3) on it.
 
-    optimizer = Optimizer(1_000_000, Settings("two-point", "active", h=0.01, mu=0.01))
+    optimizer = Optimizer(1_000_000)                  # or with Settings("two-point", "active", h=0.01, mu=0.01)
     proposal = optimizer.ask(active)                  # the numbers of the weights that the input at hand shows
-    F_plus = F(proposal.candidate)                    # w[active] + mu u
-    F_now = F(proposal.incumbent)                     # w[active]; symmetric: w[active] - mu u
-    optimizer.tell(proposal, (F_plus, F_now))         # w[active] moves; RULES says what each rule wants to be told
+    F_plus = F(proposal.candidate)                    # at w[active] + mu u: values of the active weights alone
+    F_minus = F(proposal.incumbent)                   # at w[active] - mu u; two-point and comparison: w[active]
+    optimizer.tell(proposal, (F_plus, F_minus))       # w[active] moves; RULES says what each rule wants to be told
     optimizer.weights()
 
 ``Learner`` and ``QueryLearner`` show outputs of a task's model instead of weights. A step costs what the active weights
@@ -34,6 +34,7 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from sparsezo import validation
+from sparsezo.automatic import AutomaticStep
 from sparsezo.errors import DamagedError, DataError, DivergedError, SparsezoError, UsageError, shown
 from sparsezo.kernels import codes, lazy, loop, random
 from sparsezo.kernels.coefficient import coefficient
@@ -51,6 +52,7 @@ _TINY = 1e-6  # a mu below that is more likely to be at fault than an h of at mo
 _WINDOW = 100  # losses whose mean is looked at
 _FAR = 10  # times the start's
 _EARLIER_COUNTS = 9  # of a state before there were TOKENS, LOOKED, CORRECTIONS and WHOLE
+AUTOMATIC = ("symmetric", "comparison")  # rules whose h and mu are found by themselves
 STATE = "the state"  # what it is called in messages
 Event = Json  # {"event": "ask", "step", "x"}, and likewise tell, finish and read (_EVENTS)
 Arrays = Mapping[str, Array]
@@ -206,8 +208,9 @@ class AskTell(ABC, Generic[P]):
         self.state.counts[loop.ASKED] += 1
         loop.count_question(self.state)
         self._open[proposal.step] = proposal.frozen()
-        event = {"event": "ask", "step": proposal.step, "x": np.asarray(proposal.x).tolist()}
-        self._tell_of({**event, "next": True} if own else event)
+        if self.on_event is not None:
+            event = {"event": "ask", "step": proposal.step, "x": np.asarray(proposal.x).tolist()}
+            self._tell_of({**event, "next": True} if own else event)
         return proposal
 
     def _tell_of(self, event: Event) -> None:
@@ -237,7 +240,7 @@ class AskTell(ABC, Generic[P]):
             counts, sums = state.counts.copy(), state.sums.copy()
             mean = loop.count_step(params, F_plus, F_plus, state)
             state.counts[loop.ANSWERS] += 1
-            c = float(coefficient(params.rule, params.h, params.mu, F_plus, F_incumbent, mean))
+            c = self._coefficient(asked, F_plus, F_incumbent, mean)
             if not math.isfinite(c + state.sums[loop.LOSS]):
                 state.counts[:], state.sums[:] = counts, sums
                 raise DivergedError(f"step {asked.step}: it is not finite; {fault_of_weights(self.settings)}")
@@ -249,6 +252,9 @@ class AskTell(ABC, Generic[P]):
             self._tell_of({"event": "tell", "step": asked.step, "feedback": as_json(feedback)})
             return Info(asked.step, c, self.average_loss)
 
+    def _coefficient(self, asked: P, F_plus: float, F_incumbent: float, mean: float) -> float:
+        return float(coefficient(self._params.rule, self._params.h, self._params.mu, F_plus, F_incumbent, mean))
+
     # To bytes and back
 
     def to_bytes(self) -> bytes:
@@ -256,13 +262,17 @@ class AskTell(ABC, Generic[P]):
         with self._lock:
             self._refuse_runaway()
             waiting = [proposal.as_json() for proposal in self._open.values()]
-            meta = {"id": self.id, "settings": self.settings.as_dict(), "open": waiting}
+            meta = {"id": self.id, "settings": self.settings.as_dict(), "open": waiting, **self._more_of_state()}
             return pack("state", meta, {**self.state._asdict(), **self._arrays_of_proposals()})
 
     def _refuse_runaway(self) -> None:
         """Where Adagrad's sums of squares are infinite, no step moves a weight any more."""
         for array, what in ((self.state.W, "the weights"), (self.state.q, "Adagrad's sums of squares")):
             refuse_not_finite(array, self.settings, f"step {self.step}: ", what)
+
+    def _more_of_state(self) -> Json:
+        """What a state has beside settings, arrays and open proposals."""
+        return {}
 
     def _arrays_of_proposals(self) -> dict[str, Array]:
         """What open proposals need and do not hold."""
@@ -320,19 +330,36 @@ class AskTell(ABC, Generic[P]):
 
 
 class Optimizer(AskTell[Proposal]):
-    """Algorithm 1 for anyone's function of n sparse weights, which start at 0 or at w0. ``settings`` are of a
-    zeroth-order rule.
+    """Algorithm 1 for anyone's function of n sparse weights, which start at 0 or at w0.
 
-    >>> optimizer = Optimizer(5, Settings("two-point", "active", h=0.01, mu=0.01))
-    >>> for _ in range(2000):
-    ...     proposal = optimizer.ask([1, 3])
-    ...     F = [float(((values - [2, -1]) ** 2).sum()) for values in proposal.outputs]
-    ...     info = optimizer.tell(proposal, tuple(F))
+    Without ``settings`` h and mu are found by themselves (``automatic``), for ``rule`` symmetric (two losses) or
+    comparison (which of two is better); ``settings`` are of a zeroth-order rule, and its h and mu are as they say.
+
+    >>> optimizer = Optimizer(5)
+    >>> for _ in range(500):
+    ...     proposal = optimizer.ask([1, 3])          # the input at hand shows the weights 1 and 3
+    ...     F = [float(((values - [2, -1]) ** 2).sum()) for values in proposal.outputs]  # values of these two alone
+    ...     info = optimizer.tell(proposal, F)
     >>> optimizer.weights().round(1).tolist()
     [0.0, 2.0, 0.0, -1.0, 0.0]
     """
 
-    def __init__(self, n: int, settings: Settings, w0: ArrayLike | None = None) -> None:
+    def __init__(
+        self,
+        n: int,
+        settings: Settings | None = None,
+        w0: ArrayLike | None = None,
+        *,
+        rule: str | None = None,
+        seed: int = 0,
+    ) -> None:
+        automatic = settings is None
+        if settings is None:
+            if (rule or "symmetric") not in AUTOMATIC:
+                raise UsageError(f"rule {shown(rule)} without settings: choose {', '.join(AUTOMATIC)}")
+            settings = Settings(rule or "symmetric", "active", seed=whole("seed", seed, 0))
+        elif rule is not None or seed != 0:
+            raise UsageError("settings have a rule and a seed of their own: leave out `rule` and `seed`")
         if not RULES[settings.rule].zeroth_order:
             raise UsageError(f"rule {settings.rule} needs a model's own distribution; use Learner on a task")
         if settings.criterion != "map":
@@ -340,25 +367,46 @@ class Optimizer(AskTell[Proposal]):
         super().__init__(settings, whole("n", n, 1), 1, np.float64, w0)
         self._inputs: dict[int, OneInput] = {}  # of the open proposals
         self._work = workspace(1, 1, 1, 1, np.float64)
+        self._seen = np.zeros(self.state.W.shape[0], np.int32)  # scratch: whether an input names a weight twice
+        self._automatic: AutomaticStep | None = None
+        if automatic:
+            start: NDArray[np.float64] = self.state.W[:, 0].astype(np.float64)
+            self._automatic = AutomaticStep(start, RULES[settings.rule].chooses)
 
     def weights(self) -> NDArray[np.float64]:
         """A copy of all n weights, up to date."""
         return super().weights()[:, 0]
 
-    def ask(self, active: ArrayLike, C: ArrayLike | None = None) -> Proposal:
-        """A candidate and an incumbent for the weights ``active``, distinct numbers from 0 to n - 1.
+    @property
+    def mu(self) -> float:
+        """The size of the perturbation as it is now; with settings: theirs."""
+        return self._params.mu if self._automatic is None else self._automatic.mu
 
+    def ask(self, active: ArrayLike | None = None, C: ArrayLike | None = None) -> Proposal:
+        """A candidate and an incumbent for the weights ``active``, distinct numbers from 0 to n - 1; None: all n.
+
+        Both are values of the active weights alone, in the order of ``active``, which is ``proposal.x``.
         C, rows x len(active): where the loss reads w through C w[active] alone; ``score`` wants it.
         """
         with self._lock:
-            indices = validation.distinct(active, self.state.W.shape[0])
+            n = self.state.W.shape[0]
+            indices = np.arange(n) if active is None else validation.distinct(active, n, self._seen)
             inputs, work = OneInput(indices, self._basis(indices, C)), self._room(indices.size)
-            step, mu = int(self.state.counts[loop.ASKED]), self._params.mu
+            step = int(self.state.counts[loop.ASKED])
+            mu = self._params.mu if self._automatic is None else self._automatic.wake(step, indices)
             loop.perturb(inputs, self._params, 0, step, self.state, work)
             S, V = work.S[: indices.size, 0], work.V[: indices.size, 0]
-            before = {"w": S.copy(), "w - mu u": S - mu * V}.get(RULES[self.settings.rule].incumbent or "")
+            incumbent = RULES[self.settings.rule].incumbent
+            before = S.copy() if incumbent == "w" else S - mu * V if incumbent == "w - mu u" else None
             self._inputs[step] = inputs
             return self._opened(Proposal(self.id, step, indices.view(), S + mu * V, before))
+
+    def ask_many(self, actives: int | Iterable[ArrayLike]) -> list[Proposal]:
+        """Proposals to be evaluated side by side, all from the weights as they are: so many about all weights, or one
+        for each row of active weights."""
+        rows = [None] * whole("actives", actives, 1) if isinstance(actives, int | np.integer) else actives
+        with self._lock:
+            return [self.ask(active) for active in rows]
 
     def ask_again(self, event: Event, features: Features | None) -> Proposal:
         return self.ask(event["x"], None if features is None else features(event["x"]))
@@ -373,9 +421,37 @@ class Optimizer(AskTell[Proposal]):
         self._inputs.pop(info.step)
         return info
 
+    def tell_many(self, proposals: Iterable[Proposal], feedback: Iterable[Feedback]) -> list[Info]:
+        """``tell`` for each of them, in their order."""
+        return [self.tell(proposal, said) for proposal, said in zip(proposals, feedback, strict=True)]
+
+    def tell_known(self, w: ArrayLike, loss: float) -> bool:
+        """A point that was not asked, and its loss: where that is below the mean told so far, or nothing was told yet,
+        the weights go there. Says whether they did."""
+        with self._lock:
+            if self.settings.perturb == "all":
+                raise UsageError("perturb all owes weights what they slept through; start from a known point by w0")
+            n, L = self.state.W.shape
+            values = _start(w, n, L, np.float64, copy=True)
+            goes = self.step == 0 or float(loss) < self.average_loss
+            self._tell_of({"event": "known", "w": values[:, 0].tolist(), "loss": float(loss)})
+            if goes:
+                if self._automatic is not None:
+                    self._automatic.moved(np.arange(n), self.state.W[:, 0], values[:, 0] - self.state.W[:, 0])
+                self.state.W[:] = values
+            return goes
+
+    def _coefficient(self, asked: Proposal, F_plus: float, F_incumbent: float, mean: float) -> float:
+        if self._automatic is None:
+            return super()._coefficient(asked, F_plus, F_incumbent, mean)
+        return self._automatic.coefficient(asked.step, asked.x.size, F_plus, F_incumbent)
+
     def _move(self, asked: Proposal, c: float) -> float:
         inputs, work = self._inputs[asked.step], self._room(asked.x.size)
         loop.move_again(inputs, self._params, 0, asked.step, c, self.state, work)
+        if self._automatic is not None:
+            before, u = work.S[: asked.x.size, 0], work.V[: asked.x.size, 0]
+            self._automatic.moved(inputs.active, before, c * u)
         return c
 
     def _basis(self, active: NDArray[np.int64], C: ArrayLike | None) -> NDArray[np.float64]:
@@ -409,7 +485,13 @@ class Optimizer(AskTell[Proposal]):
         return self._work
 
     def _arrays_of_proposals(self) -> dict[str, Array]:
-        return {f"basis.{step}": self._inputs[step].basis for step in self._open}
+        arrays: dict[str, Array] = {f"basis.{step}": self._inputs[step].basis for step in self._open}
+        if self._automatic is not None:
+            arrays |= {"start": self._automatic.start, "awake": self._automatic.awake}
+        return arrays
+
+    def _more_of_state(self) -> Json:
+        return {} if self._automatic is None else {"automatic": self._automatic.as_json()}
 
     @classmethod
     def from_bytes(cls, raw: bytes) -> Self:
@@ -417,6 +499,13 @@ class Optimizer(AskTell[Proposal]):
         meta, arrays, settings = state_of(raw)
         with damage(STATE):
             optimizer = cls(len(arrays["W"]), settings)
+            if "automatic" in meta:
+                start = validation.weights("the start", arrays["start"], optimizer.state.W.shape, np.float64)[:, 0]
+                validation.finite("the start", start)
+                optimizer._automatic = AutomaticStep(start.copy(), RULES[settings.rule].chooses)
+                optimizer._automatic.restore(meta["automatic"], arrays.get("awake"))
+                if set(optimizer._automatic.mus) != {proposal["step"] for proposal in meta["open"]}:
+                    raise ValueError("a mu that belongs to no proposal")
         optimizer._restore(meta, arrays)
         return optimizer
 
@@ -521,6 +610,8 @@ def replay(optimizer: AskTell[P], events: Iterable[Event], features: Features | 
             optimizer.tell(asked.pop(step), event["feedback"])
         elif kind == "finish":
             optimizer.finish(event["passes"])
+        elif kind == "known" and isinstance(optimizer, Optimizer):
+            optimizer.tell_known(event["w"], event["loss"])
         else:
             optimizer.weights()
 
@@ -530,6 +621,7 @@ _EVENTS = {  # and what each has
     "tell": {"step", "feedback"},
     "finish": {"passes"},
     "read": set[str](),
+    "known": {"w", "loss"},
 }
 
 

@@ -39,7 +39,7 @@ from sparsezo.options import Json as Json
 from sparsezo.rules import RULES
 from sparsezo.validation import Array
 
-Feedback = float | tuple[float, float] | list[float] | bool | str  # what is told of a proposal
+Feedback = float | tuple[float, float] | list[float] | NDArray[np.float64] | bool | str  # what is told of a proposal
 Answer = str | bool | float | Mapping[str, object]  # what is told of a question
 Answers = Mapping[str, int]  # name -> its number in compiled code; empty: a number from 0 to 1
 Questions = Mapping[tuple[str, str], Answers]  # what a task offers, by (rule, what a question is about)
@@ -133,6 +133,8 @@ def losses_of(rule: str, feedback: object) -> tuple[float, float]:
     ((0.0, 1.0), (0.25, 0.5), (0.25, 0.0))
     """
     pair, losses = RULES[rule].incumbent is not None, None
+    if isinstance(feedback, np.ndarray) and feedback.ndim == 1 and feedback.dtype.kind in "fiu":
+        feedback = feedback.tolist()
     if isinstance(feedback, str | bool | np.bool_):
         word = feedback if isinstance(feedback, str) else ("candidate" if feedback else "incumbent")
         losses = _PREFERRED.get(word) if RULES[rule].chooses else None
@@ -166,11 +168,11 @@ def _number(given: Any) -> float:
 
 def as_json(feedback: Feedback) -> Feedback:
     """Feedback as JSON has it: NumPy's numbers and truth values as Python's."""
-    if isinstance(feedback, tuple | list):
+    if isinstance(feedback, tuple | list | np.ndarray) and np.ndim(feedback) == 1:
         return [float(each) for each in feedback]
     if isinstance(feedback, bool | np.bool_):
         return bool(feedback)
-    return str(feedback) if isinstance(feedback, str) else float(feedback)
+    return str(feedback) if isinstance(feedback, str) else float(feedback)  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True, eq=False)

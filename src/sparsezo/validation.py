@@ -87,8 +87,9 @@ def weights(name: str, given: ArrayLike, shape: tuple[int, int], dtype: DTypeLik
         return np.ascontiguousarray(table, dtype).reshape(shape)
 
 
-def distinct(given: ArrayLike, n: int) -> NDArray[np.int64]:
-    """The numbers of active weights, of which there are n in all; each once."""
+def distinct(given: ArrayLike, n: int, scratch: NDArray[np.int32] | None = None) -> NDArray[np.int64]:
+    """The numbers of active weights, of which there are n in all; each once. With ``scratch``, room for n numbers,
+    nothing has to be sorted."""
     try:
         a = np.asarray(given)
     except (ValueError, TypeError):
@@ -97,10 +98,18 @@ def distinct(given: ArrayLike, n: int) -> NDArray[np.int64]:
         raise UsageError(f"active must be one row of whole numbers, not {a.dtype} of shape {a.shape}")
     a = a.astype(np.int64)
     if a.size:
-        ordered = np.sort(a)
-        if ordered[0] < 0 or ordered[-1] >= n:
-            wrong = ordered[0] if ordered[0] < 0 else ordered[-1]
+        if a.min() < 0 or a.max() >= n:
+            wrong = a.min() if a.min() < 0 else a.max()
             raise UsageError(f"active has {wrong}; the {n} weights are 0 to {n - 1}")
-        if (ordered[1:] == ordered[:-1]).any():
+        if not (a[1:] > a[:-1]).all() and _twice(a, scratch):
             raise UsageError("active names a weight twice; np.unique makes them distinct")
     return a
+
+
+def _twice(a: NDArray[np.int64], scratch: NDArray[np.int32] | None) -> bool:
+    if scratch is None:
+        ordered = np.sort(a)
+        return bool((ordered[1:] == ordered[:-1]).any())
+    places = np.arange(a.size, dtype=np.int32)
+    scratch[a] = places  # of a weight that is named twice the last place remains
+    return bool((scratch[a] != places).any())
