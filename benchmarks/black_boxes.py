@@ -5,7 +5,7 @@
 
 Prints Markdown. Every optimizer starts at 0 and is given F, how many evaluations it may have, and a seed; those
 that want a first step (cma, cmaes) get 0.5. What F is without its noise is looked at from outside:
-the point counts that the optimizer would return if it were stopped there; where a peer does not say, the best point told so far.
+the point counts that the optimizer would return if it were stopped there; where a peer does not say, the best one told.
 """
 
 from __future__ import annotations
