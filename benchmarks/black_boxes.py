@@ -4,8 +4,8 @@
     python benchmarks/black_boxes.py overhead                              # 1.5M weights with 3,750 active
 
 Prints Markdown. Every optimizer starts at 0 and is given F, how many evaluations it may have, and a seed; those
-that want a first step (cma, cmaes) get 0.5. What F is without its noise is looked at from outside: the
-point counts that the optimizer would return if it were stopped there; where a peer does not say, the best told so far.
+that want a first step (cma, cmaes) get 0.5. What F is without its noise is looked at from outside:
+the point counts that the optimizer would return if it were stopped there; where a peer does not say, the best one told.
 """
 
 from __future__ import annotations

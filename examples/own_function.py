@@ -1,4 +1,4 @@
-"""Lower a function without a gradient: 1 - F1 of a rare class, by the weights of a linear model. No step size.
+"""Lower a function without a gradient: 1 - F1 of a rare class, by the weights of a linear model. No step to choose.
 
 python examples/own_function.py
 """
