@@ -48,7 +48,8 @@ _UNCHANGED = 1_000  # values that are all the same: a plateau
 _SPEAKS = 5.0  # seconds between two lines of progress
 
 Weights = Any  # an array of any shape, or a dict of arrays
-Function = Callable[..., Any]
+Given = Any  # what a caller hands over or a function gives; looked at where it is used
+Function = Callable[..., Given]
 
 
 @overload
@@ -58,7 +59,7 @@ def minimize(
     budget: int = ...,
     seed: int = ...,
     *,
-    sample: Function | Iterable[Any] | None = ...,
+    sample: Function | Iterable[Given] | None = ...,
     active: Function | None = ...,
     rule: str | None = ...,
     h: float | None = ...,
@@ -70,18 +71,20 @@ def minimize(
     stall: int | None = ...,
     callback: Callable[[OptimizeResult], object] | None = ...,
     progress: bool | None = ...,
-    workers: Any = ...,
+    workers: Given = ...,
     ahead: int | None = ...,
     known: Iterable[tuple[Weights, float]] = ...,
-    bounds: Any = ...,
+    bounds: Given = ...,
 ) -> OptimizeResult: ...
 
 
 @overload
-def minimize(F: Function, sample: Any, active: Function, n: int, *, steps: int, **given: Any) -> algorithm.Result: ...
+def minimize(
+    F: Function, sample: Given, active: Function, n: int, *, steps: int, **given: Given
+) -> algorithm.Result: ...
 
 
-def minimize(F: Function, *args: Any, **given: Any) -> OptimizeResult | algorithm.Result:
+def minimize(F: Function, *args: Given, **given: Given) -> OptimizeResult | algorithm.Result:
     """Weights at which F is low. ``minimize(F, w0, budget=40_000, seed=0)`` needs nothing else.
 
     F(w) returns a number, the same for the same w or with noise. F(w, x) is of inputs, and its mean over these is what
@@ -190,7 +193,7 @@ class _Run:
     call: _Call
     w: Vector
     budget: int
-    mapper: Callable[[Function, list[Any]], Iterable[object]]
+    mapper: Callable[[Function, list[Given]], Iterable[object]]
     exact: bool = False
     seconds: float = math.inf
     target: float = -math.inf
@@ -217,7 +220,7 @@ class _Run:
     started: float = field(default_factory=time.monotonic)
     spoke: float = field(default_factory=time.monotonic)
 
-    def evaluate(self, points: Sequence[tuple[Vector, ...]], x: Sequence[tuple[object, ...]]) -> list[Any]:
+    def evaluate(self, points: Sequence[tuple[Vector, ...]], x: Sequence[tuple[object, ...]]) -> list[Given]:
         """F at each; ends the run where the budget has no room for all of them."""
         if self.nfev + len(points) > self.budget:
             raise _Ended(True, f"the budget of {self.budget:,} evaluations is used up")
@@ -329,7 +332,7 @@ def _minimize(
     budget: int = 40_000,
     seed: int = 0,
     *,
-    sample: Function | Iterable[Any] | None = None,
+    sample: Function | Iterable[Given] | None = None,
     active: Function | None = None,
     rule: str | None = None,
     h: float | None = None,
@@ -341,10 +344,10 @@ def _minimize(
     stall: int | None = None,
     callback: Callable[[OptimizeResult], object] | None = None,
     progress: bool | None = None,
-    workers: Any = None,
+    workers: Given = None,
     ahead: int | None = None,
     known: Iterable[tuple[Weights, float]] = (),
-    bounds: Any = None,
+    bounds: Given = None,
 ) -> OptimizeResult:
     if not callable(F):
         raise UsageError(f"F is a {type(F).__name__}; give a function of the weights")
@@ -449,17 +452,17 @@ def _at(w: Vector, point: Point) -> Vector:
 
 
 def _by_proposals(
-    run: _Run, optimizer: Optimizer, inputs: Iterator[Any] | None, active: Function | None, ahead: int, compares: bool
+    run: _Run, optimizer: Optimizer, inputs: Iterator[Given] | None, active: Function | None, ahead: int, compares: bool
 ) -> None:
     """F(w, x), comparisons, and given h and mu: ask and tell, ``ahead`` proposals at a time."""
     pair, serial = RULES[optimizer.settings.rule].incumbent is not None, run.mapper is _serial
     symmetric = optimizer.settings.rule == "symmetric"
-    W: Any = optimizer.state.W[:, 0]
+    W: Given = optimizer.state.W[:, 0]
     while True:
         asked: list[Proposal] = []
         tasks: list[tuple[Vector, ...]] = []
-        x_of: list[tuple[Any, ...]] = []
-        xs: list[tuple[Any, ...]]
+        x_of: list[tuple[Given, ...]] = []
+        xs: list[tuple[Given, ...]]
         xs = [()] * ahead if inputs is None else [(x,) for x in itertools.islice(inputs, ahead)]
         for x in xs:
             proposal = optimizer.ask(_active(active, x[0], W.size) if x else None)
@@ -495,7 +498,7 @@ def _by_proposals(
                 optimizer.tell(proposal, losses if pair else losses[0])
 
 
-def _in_place(run: _Run, W: Vector, proposal: Any, x: tuple[object, ...]) -> list[object]:
+def _in_place(run: _Run, W: Vector, proposal: Given, x: tuple[object, ...]) -> list[object]:
     kept, told = W[proposal.x].copy(), []
     try:
         for values in proposal.outputs:
@@ -512,7 +515,7 @@ def _placed(W: Vector, where: NDArray[np.int64], values: Vector) -> Vector:
     return w
 
 
-def _active(active: Function | None, x: Any, n: int) -> ArrayLike | None:
+def _active(active: Function | None, x: Given, n: int) -> ArrayLike | None:
     if active is not None:
         return active(x)  # type: ignore[no-any-return]
     if issparse(x):
@@ -524,7 +527,7 @@ def _active(active: Function | None, x: Any, n: int) -> ArrayLike | None:
     return None
 
 
-def _inputs(sample: Function | Iterable[Any] | None) -> Iterator[Any]:
+def _inputs(sample: Function | Iterable[Given] | None) -> Iterator[Given]:
     if sample is None:
         return itertools.count()
     if callable(sample):
@@ -547,7 +550,7 @@ def _arguments(F: Function) -> int:
     return sum(each.kind in plain and each.default is inspect.Parameter.empty for each in given) or 1
 
 
-def _loss(value: Any, k: int) -> float:
+def _loss(value: Given, k: int) -> float:
     if np.ndim(value) == 0 and isinstance(value, np.ndarray):
         value = value.item()
     if isinstance(value, str | bytes) or not hasattr(value, "__float__") or np.ndim(value) or np.iscomplexobj(value):
@@ -555,7 +558,7 @@ def _loss(value: Any, k: int) -> float:
     return float(value)
 
 
-def _which(value: Any, k: int) -> bool | None:
+def _which(value: Given, k: int) -> bool | None:
     if value is None or isinstance(value, bool | np.bool_):
         return None if value is None else bool(value)
     raise UsageError(
@@ -563,11 +566,11 @@ def _which(value: Any, k: int) -> bool | None:
     )
 
 
-def _serial(call: Function, tasks: list[Any]) -> Iterable[object]:
+def _serial(call: Function, tasks: list[Given]) -> Iterable[object]:
     return map(call, tasks)
 
 
-def _mapper(workers: Any, stack: ExitStack) -> Callable[[Function, list[Any]], Iterable[object]]:
+def _mapper(workers: Given, stack: ExitStack) -> Callable[[Function, list[Given]], Iterable[object]]:
     """A map over whatever was given; processes of our own end with the run."""
     if workers is None or workers == 1:
         return _serial
@@ -583,7 +586,7 @@ def _mapper(workers: Any, stack: ExitStack) -> Callable[[Function, list[Any]], I
     raise UsageError(f"workers is a {type(workers).__name__}; give a number, a pool, or a function like map")
 
 
-def _set_bounds(space: _Space, bounds: Any, n: int) -> None:
+def _set_bounds(space: _Space, bounds: Given, n: int) -> None:
     """F gets weights that are clipped to the bounds, and so is the result."""
     if bounds is None:
         return
@@ -601,15 +604,15 @@ def _set_bounds(space: _Space, bounds: Any, n: int) -> None:
 def scipy_method(
     fun: Function,
     x0: ArrayLike,
-    args: tuple[Any, ...] = (),
+    args: tuple[Given, ...] = (),
     callback: Function | None = None,
-    bounds: Any = None,
-    constraints: Any = (),
+    bounds: Given = None,
+    constraints: Given = (),
     tol: float | None = None,
     maxfev: int | None = None,
     maxiter: int | None = None,
     disp: bool = False,
-    **options: Any,
+    **options: Given,
 ) -> OptimizeResult:
     """``scipy.optimize.minimize(fun, x0, method=sparsezo.scipy_method, options={"budget": 40_000, "seed": 0})``.
 

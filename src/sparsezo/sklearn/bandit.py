@@ -31,6 +31,7 @@ from sparsezo.tasks.text.kernels.task import ClassGold, class_task
 
 _STEP = 8.0  # h times the mean of |x|_1: fits texts and chunks alike
 _CONFIG = {"accept_sparse": "csr", "dtype": (np.float64, np.float32)}
+Given = Any  # as scikit-learn takes it, which checks it: array-like or sparse
 
 
 class BanditClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -53,7 +54,7 @@ class BanditClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         h: float | str = "auto",
         fit_intercept: bool = True,
         rater_error: float = 0.0,
-        random_state: Any = 0,
+        random_state: Given = 0,
     ) -> None:
         self.passes = passes
         self.h = h
@@ -61,14 +62,14 @@ class BanditClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.rater_error = rater_error
         self.random_state = random_state
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Given:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
 
     # Learning
 
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: Given, y: Given) -> Self:
         """Learn from rows and their classes, from nothing."""
         X, y = validate_data(self, X, y, **_CONFIG)
         check_classification_targets(y)
@@ -80,9 +81,9 @@ class BanditClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def partial_fit(
         self,
-        X: Any,  # scikit-learn checks it: array-like or sparse
-        y: Any = None,
-        feedback: Any = None,
+        X: Given,  # scikit-learn checks it: array-like or sparse
+        y: Given = None,
+        feedback: Given = None,
         classes: ArrayLike | None = None,
         shown: ArrayLike | None = None,
     ) -> Self:
@@ -111,7 +112,7 @@ class BanditClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             self._learn_feedback(X, feedback, self.predict(X) if shown is None else shown)
         return self
 
-    def _begin(self, X: Any, classes: NDArray[Any]) -> None:
+    def _begin(self, X: Given, classes: AnyArray) -> None:
         if len(classes) < 2:
             raise ValueError(f"a classifier has two classes or more; there is one class, {classes.tolist()}")
         self.classes_ = classes
@@ -132,7 +133,7 @@ class BanditClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self._seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         self.coef_: AnyArray = self._table  # see _done
 
-    def _learn_labels(self, X: Any, y: AnyArray, passes: int) -> None:
+    def _learn_labels(self, X: Given, y: AnyArray, passes: int) -> None:
         labels = self._places(y, "y")
         problem = self._problem(X)
         settings = Settings("supervised", None, h=self.h_, mu=None, step="adagrad", seed=self._seed)
@@ -142,7 +143,7 @@ class BanditClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         learner.run(ClassGold(labels), steps=passes * len(problem))
         self._done(passes * len(problem))
 
-    def _learn_feedback(self, X: Any, feedback: ArrayLike, shown: ArrayLike) -> None:
+    def _learn_feedback(self, X: Given, feedback: ArrayLike, shown: ArrayLike) -> None:
         rewards = np.asarray(feedback, float).reshape(-1)
         said = self._places(np.asarray(shown), "shown")
         if not len(rewards) == len(said) == X.shape[0]:
@@ -185,14 +186,14 @@ class BanditClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             raise ValueError(f"{what}: {given[unknown][0]!r} is none of the classes {self.classes_!r}")
         return np.asarray(places, np.int32)
 
-    def _rows(self, X: Any) -> csr_array:
+    def _rows(self, X: Given) -> csr_array:
         rows = csr_array(X, dtype=np.float32)
         if self.fit_intercept:
             rows = csr_array(hstack([rows, np.ones((rows.shape[0], 1), np.float32)], format="csr"))
         rows.sum_duplicates()
         return rows
 
-    def _problem(self, X: Any) -> Problem:
+    def _problem(self, X: Given) -> Problem:
         inputs, L = row_inputs(self._rows(X)), len(self.classes_)
         words = np.diff(inputs.indptr)
         return Problem(
@@ -229,7 +230,7 @@ class BanditClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Their logarithms."""
         return np.log(np.maximum(self.predict_proba(X), 1e-300))
 
-    def predict(self, X: ArrayLike) -> NDArray[Any]:
+    def predict(self, X: ArrayLike) -> AnyArray:
         """The most probable class of each row."""
         scores = self.decision_function(X)
         best = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)

@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from numbers import Real
-from typing import Any, Self
+from typing import Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,6 +44,8 @@ Sentence = Sequence[Token]
 _FEW = 5  # labels up to which every attribute has a weight for each pair of labels
 _MORE = 1.25  # rows of W when it has to grow, so that not every new attribute moves all of it
 
+T = TypeVar("T")
+
 
 class SequenceLabeller(BaseEstimator):  # type: ignore[misc]
     """A conditional random field over sequences of labels.
@@ -71,7 +73,7 @@ class SequenceLabeller(BaseEstimator):  # type: ignore[misc]
         min_count: int = 1,
         features: str | None = None,
         clusters: str = AUTO,
-        random_state: Any = 0,
+        random_state: int = 0,
     ) -> None:
         self.passes = passes
         self.h = h
@@ -315,18 +317,19 @@ class _View:
         return Listed(list(number), np.array(starts, np.int64), np.array(ids, np.int32), np.array(values, np.float32))
 
     def _corpus(self, X: Sequence[Sentence]) -> Corpus:
-        tokens: list[Any] = [token for sentence in X for token in sentence]
-        rows = [(token,) if isinstance(token, str) else token for token in tokens]
-        for row in rows:
+        rows: list[tuple[str, ...]] = []
+        for token in (token for sentence in X for token in sentence):
+            row = (token,) if isinstance(token, str) else token
             if not isinstance(row, tuple) or len(row) != self.width or not all(isinstance(each, str) for each in row):
                 what = "a text" if self.width == 1 else f"{self.width} texts"
                 raise UsageError(f"a token {shown(row, repr)}: the first one was {what}; give all tokens so")
+            rows.append(row)
         columns = tuple([row[k] for row in rows] for k in range(self.width))
         offsets = np.concatenate([[0], np.cumsum([len(sentence) for sentence in X])]).astype(np.int64)
         return Corpus("the sentences", columns, None, offsets)
 
 
-def _add(given: Any, prefix: str, number: dict[str, int], ids: list[int], values: list[float]) -> None:
+def _add(given: Mapping[str, object] | Iterable[object], prefix: str, number: dict[str, int], ids: list[int], values: list[float]) -> None:
     """The attributes of a token, by python-crfsuite's meaning of strings, numbers, lists and dicts."""
 
     def one(name: str, value: float) -> None:
@@ -368,7 +371,7 @@ def _paired(X: Sequence[Sentence], y: Sequence[Labels], what: str = "y") -> tupl
     return [each for each in X if len(each)], [each for each in y if len(each)]
 
 
-def _cut(flat: list[Any], X: Sequence[Sentence]) -> list[list[Any]]:
+def _cut(flat: list[T], X: Sequence[Sentence]) -> list[list[T]]:
     found, at = [], 0
     for sentence in X:
         found.append(flat[at : at + len(sentence)])
