@@ -213,7 +213,11 @@ def test_bad_feedback_to_a_proposal_is_refused_with_the_reason_and_changes_nothi
     settings = Settings.complete({"rule": rule}, task.defaults)
     learner, other = make_learner(problem, settings), make_learner(problem, settings)
     pair = RULES[rule].incumbent is not None
-    of_its_own = [0.5, np.array([0.5, 0.5, 0.5]), np.array([[0.5, 0.5]]), [0.5]] if pair else [[0.5], [0.5, 0.5], True, "candidate"]
+    of_its_own = (
+        [0.5, np.array([0.5, 0.5, 0.5]), np.array([[0.5, 0.5]]), [0.5]]
+        if pair
+        else [[0.5], [0.5, 0.5], True, "candidate"]
+    )
     proposal = learner.ask()
     before = learner.to_bytes()
     for feedback in [*NO_LOSSES, *of_its_own, (0.5, float("nan")) if pair else np.float64("nan")]:

@@ -329,7 +329,13 @@ class _View:
         return Corpus("the sentences", columns, None, offsets)
 
 
-def _add(given: Mapping[str, object] | Iterable[object], prefix: str, number: dict[str, int], ids: list[int], values: list[float]) -> None:
+def _add(
+    given: Mapping[str, object] | Iterable[object],
+    prefix: str,
+    number: dict[str, int],
+    ids: list[int],
+    values: list[float],
+) -> None:
     """The attributes of a token, by python-crfsuite's meaning of strings, numbers, lists and dicts."""
 
     def one(name: str, value: float) -> None:
