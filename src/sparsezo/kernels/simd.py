@@ -1,8 +1,9 @@
 """The inner loops that have a fast form in LLVM's vector types, each beside a plain twin that gives the same bits.
 
-``combine_lanes`` is the inner loop of nearly all this package does, a weighted sum of table rows; ``dot_eights`` scores
-n-best lists; ``lane_leaders`` finds their best candidate; ``prefetch_element`` asks memory in advance. ``load``,
-``store``, ``fill``, ``add``, ``times`` and ``sum_lanes`` work on eight float32 numbers as one value.
+``combine_two`` is the inner loop of nearly all this package does, a weighted sum of table rows, by two vectors that
+cover a row; ``scatter_two`` and ``adagrad_two`` move rows; ``dot_eights`` scores n-best lists; ``lane_leaders`` finds
+their best candidate; ``prefetch_element`` asks memory in advance. ``load``, ``store``, ``fill``, ``add``, ``times`` and
+``sum_lanes`` work on eight float32 numbers as one value.
 
 The fast forms (``intrinsics``) lean on private corners of Numba. Where they cannot be compiled, the plain ones are used
 and one warning says so; SPARSEZO_PLAIN_KERNELS=1 asks for them.
@@ -27,18 +28,70 @@ PADDED = 2 * LANES  # a weight vector as ``dot_eights`` wants it
 
 
 @kernel
-def plain_combine_lanes(lanes: Any, table: Any, index: Any, value: Any, first: Any, last: Any, out: Any) -> None:
-    """out[:lanes] = sum over e in first..last-1 of value[e] * table[index[e], :lanes].
+def plain_combine_two(
+    width: Any,
+    table: Any,
+    index: Any,
+    value: Any,
+    first: Any,
+    last: Any,
+    low: Any,
+    high: Any,
+    out: Any,
+    place: Any,
+) -> None:
+    """out[place + l] = sum over e in first..last-1 of value[e] * table[index[e], l], low <= l < high + width.
 
-    None for value: 1; for index: the row is e - first.
+    None for value: 1; for index: the row is e - first. out is counted flat. low + width >= high.
     """
     sums = out.reshape(-1)
-    for l in range(lanes):
+    for l in range(low, high + width):
         total = np.float32(0)
         for e in range(first, last):
             cell = table[e - first, l] if index is None else table[index[e], l]
             total += cell if value is None else cell * value[e]
-        sums[l] = total
+        sums[place + l] = total
+
+
+@kernel
+def plain_scatter_two(
+    width: Any,
+    c: Any,
+    D: Any,
+    place: Any,
+    index: Any,
+    value: Any,
+    first: Any,
+    last: Any,
+    low: Any,
+    high: Any,
+    table: Any,
+) -> None:
+    """table[index[e], l] += c * value[e] * D[place + l] for e in first..last-1, low <= l < high + width.
+
+    None for value and index as for ``combine_two``; D is counted flat.
+    """
+    d = D.reshape(-1)[place:]
+    for e in range(first, last):
+        row = table[e - first] if index is None else table[index[e]]
+        v = c if value is None else c * value[e]
+        for l in range(low, high + width):
+            row[l] += v * d[l]
+
+
+@kernel
+def plain_adagrad_two(
+    width: Any, scale: Any, h: Any, U: Any, place: Any, low: Any, high: Any, W: Any, q: Any, at: Any
+) -> None:
+    """Adagrad's step (design 2.4) of the labels low <= l < high + width: of U[place:], for W[at:] and q[at:].
+
+    scale = c / h. All three are counted flat.
+    """
+    direction, w, squares = U.reshape(-1)[place:], W.reshape(-1)[at:], q.reshape(-1)[at:]
+    for l in range(low, high + width):
+        g = direction[l] * scale
+        squares[l] += g * g
+        w[l] += h * g / np.sqrt(np.float32(1) + squares[l])
 
 
 @kernel
@@ -137,7 +190,9 @@ def _fast() -> bool:
 
         @standalone_kernel
         def probe(table: Any, index: Any, w: Any, S: Any, place: Any) -> None:
-            intrinsics.combine_lanes(4, table, index, None, 0, 1, table[1])
+            intrinsics.combine_two(2, table, index, None, 0, 1, 0, 2, table, 0)
+            intrinsics.scatter_two(2, table[0, 0], table, 0, index, None, 0, 1, 0, 2, table)
+            intrinsics.adagrad_two(2, table[0, 0], table[0, 0], table, 0, 0, 2, table, table, 0)
             intrinsics.prefetch_element(table, 0)
             intrinsics.dot_eights(table, 0, 0, w, S)
             intrinsics.dot_eights_twice(table, 0, 0, w, w, S, S)
@@ -160,20 +215,23 @@ def _fast() -> bool:
 FAST = _fast()
 if FAST:
     from sparsezo.kernels.intrinsics import (
+        adagrad_two,
         add,
-        combine_lanes,
+        combine_two,
         dot_eights,
         dot_eights_twice,
         fill,
         lane_leaders,
         load,
         prefetch_element,
+        scatter_two,
         store,
         sum_lanes,
         times,
     )
 else:
-    combine_lanes, prefetch_element = plain_combine_lanes, plain_prefetch_element
+    combine_two, scatter_two, adagrad_two = plain_combine_two, plain_scatter_two, plain_adagrad_two
+    prefetch_element = plain_prefetch_element
     dot_eights, dot_eights_twice, lane_leaders = plain_dot_eights, plain_dot_eights_twice, plain_lane_leaders
     add, fill, load, store, times = plain_add, plain_fill, plain_load, plain_store, plain_times
     sum_lanes = plain_sum_lanes
@@ -189,8 +247,9 @@ __all__ = [
     "FAST",
     "LANES",
     "PADDED",
+    "adagrad_two",
     "add",
-    "combine_lanes",
+    "combine_two",
     "dot_eights",
     "dot_eights_twice",
     "fill",
@@ -198,6 +257,7 @@ __all__ = [
     "lane_leaders",
     "load",
     "prefetch_element",
+    "scatter_two",
     "store",
     "sum_lanes",
     "times",
