@@ -20,9 +20,9 @@ LANES = 8  # float64 numbers that are worked on at once; the compiler makes of i
 _FLOAT = ir.FloatType()
 
 
-# Rows of a table, any number of labels wide: two vectors of ``width`` numbers cover width + 1 to 2 width labels, one from
-# the first label on and one up to the last. Where they overlap they hold the same numbers, since all is read before
-# anything is written.
+# Rows of a table, any number of labels wide: two vectors of ``width`` numbers cover width + 1 to 2 width labels, one
+# from the first label on and one up to the last. Where they overlap they hold the same numbers, since all is read
+# before anything is written.
 
 
 def _vector(width: int) -> Any:
@@ -171,9 +171,7 @@ def adagrad_two(
         ends = args[5:7]
         w_cells, q_cells = (_cells(builder, data(k), args[9], ends, kind) for k in (7, 8))
         gradients = [builder.fmul(u, scale) for u in _read(builder, _cells(builder, data(3), args[4], ends, kind))]
-        squares = [
-            builder.fadd(s, builder.fmul(g, g)) for s, g in zip(_read(builder, q_cells), gradients, strict=True)
-        ]
+        squares = [builder.fadd(s, builder.fmul(g, g)) for s, g in zip(_read(builder, q_cells), gradients, strict=True)]
         lengths = [builder.call(root, [builder.fadd(one, s)]) for s in squares]
         weights = [
             builder.fadd(w, builder.fdiv(builder.fmul(h, g), length))
@@ -181,6 +179,109 @@ def adagrad_two(
         ]
         _write(builder, squares, q_cells)
         _write(builder, weights, w_cells)
+        return context.get_dummy_value()
+
+    return signature, generate
+
+
+@intrinsic
+def add_two(
+    _context: Any, width: Any, A: Any, a: Any, B: Any, b: Any, low: Any, high: Any, out: Any, place: Any
+) -> Any:
+    """out[place + l] = A[a + l] + B[b + l] of the labels l of both vectors; all counted flat."""
+    if not isinstance(width, types.IntegerLiteral):
+        return None
+    kind, number = _vector(width.literal_value), types.int64
+
+    def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        data = partial(_data, context, builder, sig, args)
+        left, right = (_read(builder, _cells(builder, data(k), args[k + 1], args[5:7], kind)) for k in (1, 3))
+        sums = [builder.fadd(x, y) for x, y in zip(left, right, strict=True)]
+        _write(builder, sums, _cells(builder, data(7), args[8], args[5:7], kind))
+        return context.get_dummy_value()
+
+    return types.void(width, A, number, B, number, number, number, out, number), generate
+
+
+@intrinsic
+def best_two(
+    _context: Any, width: Any, P: Any, place: Any, K: Any, low: Any, high: Any, best: Any, back: Any, row: Any
+) -> Any:
+    """best[row + 1, b] = the largest of best[row, a] + P[place + a K + b] over a, and back[row + 1, b] that a.
+
+    For the labels b of both vectors. The last a wins a tie. P is counted flat; best and back have K columns.
+    """
+    if not isinstance(width, types.IntegerLiteral):
+        return None
+    lanes = width.literal_value
+    kind, number = _vector(lanes), types.int64
+    signature = types.void(width, P, number, number, number, number, best, back, number)
+
+    def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        data = partial(_data, context, builder, sig, args)
+        place, K, ends, row = args[2], args[3], args[4:6], args[8]
+        cell = context.get_value_type(sig.args[7].dtype)
+        places = ir.VectorType(cell, lanes) if lanes > 1 else cell
+        here = builder.mul(row, K)
+
+        def scores(a: Any) -> list[Any]:
+            before = _broadcast(builder, builder.load(builder.gep(data(6), [builder.add(here, a)])), lanes)
+            terms = _read(builder, _cells(builder, data(1), builder.add(place, builder.mul(a, K)), ends, kind))
+            return [builder.fadd(before, term) for term in terms]
+
+        zero, one = (ir.Constant(K.type, k) for k in (0, 1))
+        tops = [cgutils.alloca_once_value(builder, score) for score in scores(zero)]
+        args_ = [cgutils.alloca_once_value(builder, ir.Constant(places, None)) for _ in ends]
+        with cgutils.for_range_slice(builder, one, K, one) as (a, _):
+            label = _broadcast(builder, builder.trunc(a, cell), lanes)
+            for score, top, arg in zip(scores(a), tops, args_, strict=True):
+                wins = builder.fcmp_ordered(">=", score, builder.load(top))
+                builder.store(builder.select(wins, score, builder.load(top)), top)
+                builder.store(builder.select(wins, label, builder.load(arg)), arg)
+        there = builder.add(here, K)
+        _write(builder, [builder.load(top) for top in tops], _cells(builder, data(6), there, ends, kind))
+        for arg, end in zip(args_, ends, strict=True):
+            to = _as(builder, builder.gep(data(7), [builder.add(there, end)]), places)
+            builder.store(builder.load(arg), to, align=sig.args[7].dtype.bitwidth // 8)
+        return context.get_dummy_value()
+
+    return signature, generate
+
+
+@intrinsic
+def forward_two(_context: Any, width: Any, E: Any, place: Any, K: Any, low: Any, high: Any, best: Any, row: Any) -> Any:
+    """E[place + a K + b] *= best[row, a] for all a, then over their sum, which is left in best[row + 1, b].
+
+    For the labels b of both vectors. E is counted flat; best has K columns.
+    """
+    if not isinstance(width, types.IntegerLiteral):
+        return None
+    lanes = width.literal_value
+    kind, number = _vector(lanes), types.int64
+    signature = types.void(width, E, number, number, number, number, best, number)
+
+    def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        data = partial(_data, context, builder, sig, args)
+        place, K, ends, row = args[2], args[3], args[4:6], args[7]
+        here, zero, one = builder.mul(row, K), ir.Constant(K.type, 0), ir.Constant(K.type, 1)
+        sums = [cgutils.alloca_once_value(builder, ir.Constant(kind, None)) for _ in ends]
+
+        def cells(a: Any) -> list[Any]:
+            return _cells(builder, data(1), builder.add(place, builder.mul(a, K)), ends, kind)
+
+        with cgutils.for_range_slice(builder, zero, K, one) as (a, _):
+            before = _broadcast(builder, builder.load(builder.gep(data(6), [builder.add(here, a)])), lanes)
+            terms = [builder.fmul(term, before) for term in _read(builder, cells(a))]
+            _write(builder, terms, cells(a))
+            for term, total in zip(terms, sums, strict=True):
+                builder.store(builder.fadd(builder.load(total), term), total)
+        totals = [builder.load(total) for total in sums]
+        ones = _broadcast(builder, ir.Constant(_FLOAT, 1.0), lanes)
+        inverses = [builder.fdiv(ones, total) for total in totals]
+        with cgutils.for_range_slice(builder, zero, K, one) as (a, _):
+            both = zip(_read(builder, cells(a)), inverses, strict=True)
+            _write(builder, [builder.fmul(term, inverse) for term, inverse in both], cells(a))
+        _write(builder, totals, _cells(builder, data(6), builder.add(here, K), ends, kind))
         return context.get_dummy_value()
 
     return signature, generate
@@ -211,7 +312,7 @@ def _as(builder: Any, pointer: Any, to: Any) -> Any:
 def _broadcast(builder: Any, scalar: Any, width: int) -> Any:
     if width == 1:
         return scalar
-    vector = ir.VectorType(_FLOAT, width)
+    vector = ir.VectorType(scalar.type, width)
     zeros = ir.Constant(ir.VectorType(ir.IntType(32), width), None)
     one = builder.insert_element(ir.Constant(vector, ir.Undefined), scalar, ir.Constant(ir.IntType(32), 0))
     return builder.shuffle_vector(one, ir.Constant(vector, ir.Undefined), zeros)

@@ -1,9 +1,9 @@
 """Products with an input's sparse C: C times a table, its transpose's scatter, and Adagrad's step (design 1, 2.4).
 
-Each is done for up to 16 labels at a time, by two vectors that cover these: of 8 numbers each for 9 to 16 labels, of 4 for
-5 to 8, of 2 for 3 and 4, of 1 for 1 and 2 (``simd``). Every label's sum is in the order of the entries, so that
-the bits are those of the plain loop, whatever the number of labels is. What a width does is written once and copied
-into the four branches.
+Each is done for up to 16 labels at a time, by two vectors that cover these: of 8 numbers each for 9 to 16 labels, of 4
+for 5 to 8, of 2 for 3 and 4, of 1 for 1 and 2 (``simd``). Every label's sum is in the order of the entries, so that the
+bits are those of the plain loop, whatever the number of labels is. What a width does is written once and copied into
+the four branches.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 from sparsezo.kernels.jit import inlined_kernel, kernel
 from sparsezo.kernels.simd import adagrad_two, combine_two, scatter_two
 
-_AT_ONCE = 16  # labels
+AT_ONCE = 16  # labels
 
 
 @kernel
@@ -26,7 +26,9 @@ def weight(value: Any, e: Any) -> Any:
 
 
 @inlined_kernel
-def _combine(width: Any, low: Any, high: Any, table: Any, index: Any, value: Any, first: Any, last: Any, out: Any) -> None:
+def _combine(
+    width: Any, low: Any, high: Any, table: Any, index: Any, value: Any, first: Any, last: Any, out: Any
+) -> None:
     """``combine`` of the labels low to high + width."""
     combine_two(width, table, index, value, first, last, low, high, out, 0)
 
@@ -35,8 +37,8 @@ def _combine(width: Any, low: Any, high: Any, table: Any, index: Any, value: Any
 def combine(table: Any, index: Any, value: Any, first: Any, last: Any, out: Any) -> None:
     """out[0] = sum over e in first..last-1 of value[e] * table[index[e]]. None: value 1; index e - first."""
     L = table.shape[1]
-    for low in range(0, L, _AT_ONCE):
-        end = min(low + _AT_ONCE, L)
+    for low in range(0, L, AT_ONCE):
+        end = min(low + AT_ONCE, L)
         if end - low > 8:
             _combine(8, low, end - 8, table, index, value, first, last, out)
         elif end - low > 4:
@@ -60,8 +62,8 @@ def _gather(width: Any, low: Any, high: Any, inputs: Any, x: Any, index: Any, ta
 def gather(inputs: Any, x: Any, index: Any, table: Any, S: Any) -> None:
     """S = C table, with table's rows found by index."""
     L = table.shape[1]
-    for low in range(0, L, _AT_ONCE):
-        end = min(low + _AT_ONCE, L)
+    for low in range(0, L, AT_ONCE):
+        end = min(low + AT_ONCE, L)
         if end - low > 8:
             _gather(8, low, end - 8, inputs, x, index, table, S)
         elif end - low > 4:
@@ -84,8 +86,8 @@ def _lower_triangle(width: Any, low: Any, high: Any, K: Any, first: Any, R: Any,
 def lower_triangle(K: Any, first: Any, R: Any, Z: Any, V: Any) -> None:
     """V = K Z, K a lower triangle by rows from number first on."""
     L = Z.shape[1]
-    for low in range(0, L, _AT_ONCE):
-        end = min(low + _AT_ONCE, L)
+    for low in range(0, L, AT_ONCE):
+        end = min(low + AT_ONCE, L)
         if end - low > 8:
             _lower_triangle(8, low, end - 8, K, first, R, Z, V)
         elif end - low > 4:
@@ -108,8 +110,8 @@ def _upper_triangle(width: Any, low: Any, high: Any, K: Any, first: Any, R: Any,
 def upper_triangle(K: Any, first: Any, R: Any, Z: Any, D: Any) -> None:
     """D = K Z, K an upper triangle by rows from number first on."""
     L = Z.shape[1]
-    for low in range(0, L, _AT_ONCE):
-        end = min(low + _AT_ONCE, L)
+    for low in range(0, L, AT_ONCE):
+        end = min(low + AT_ONCE, L)
         if end - low > 8:
             _upper_triangle(8, low, end - 8, K, first, R, Z, D)
         elif end - low > 4:
@@ -121,7 +123,9 @@ def upper_triangle(K: Any, first: Any, R: Any, Z: Any, D: Any) -> None:
 
 
 @inlined_kernel
-def _scatter_row(width: Any, low: Any, high: Any, c: Any, D: Any, index: Any, value: Any, first: Any, last: Any, table: Any) -> None:
+def _scatter_row(
+    width: Any, low: Any, high: Any, c: Any, D: Any, index: Any, value: Any, first: Any, last: Any, table: Any
+) -> None:
     """``scatter_row`` of the labels low to high + width."""
     scatter_two(width, c, D, 0, index, value, first, last, low, high, table)
 
@@ -130,8 +134,8 @@ def _scatter_row(width: Any, low: Any, high: Any, c: Any, D: Any, index: Any, va
 def scatter_row(c: Any, D: Any, index: Any, value: Any, first: Any, last: Any, table: Any) -> None:
     """table[index[e]] += c * value[e] * D[0] for e in first..last-1. None: value 1; index e - first."""
     L = table.shape[1]
-    for low in range(0, L, _AT_ONCE):
-        end = min(low + _AT_ONCE, L)
+    for low in range(0, L, AT_ONCE):
+        end = min(low + AT_ONCE, L)
         if end - low > 8:
             _scatter_row(8, low, end - 8, c, D, index, value, first, last, table)
         elif end - low > 4:
@@ -155,8 +159,8 @@ def _scatter(width: Any, low: Any, high: Any, inputs: Any, x: Any, index: Any, c
 def scatter(inputs: Any, x: Any, index: Any, c: Any, D: Any, table: Any) -> None:
     """table[index[e]] += c * value[e] * D[row of e] for all entries e: table += c C' D."""
     L = table.shape[1]
-    for low in range(0, L, _AT_ONCE):
-        end = min(low + _AT_ONCE, L)
+    for low in range(0, L, AT_ONCE):
+        end = min(low + AT_ONCE, L)
         if end - low > 8:
             _scatter(8, low, end - 8, inputs, x, index, c, D, table)
         elif end - low > 4:
@@ -178,8 +182,8 @@ def _add_rows(width: Any, low: Any, high: Any, c: Any, U: Any, columns: Any, fir
 def add_rows(c: Any, U: Any, columns: Any, first: Any, last: Any, W: Any) -> None:
     """W[columns[m]] += c * U[m - first] for m in first..last-1."""
     L = W.shape[1]
-    for low in range(0, L, _AT_ONCE):
-        end = min(low + _AT_ONCE, L)
+    for low in range(0, L, AT_ONCE):
+        end = min(low + AT_ONCE, L)
         if end - low > 8:
             _add_rows(8, low, end - 8, c, U, columns, first, last, W)
         elif end - low > 4:
@@ -191,7 +195,9 @@ def add_rows(c: Any, U: Any, columns: Any, first: Any, last: Any, W: Any) -> Non
 
 
 @inlined_kernel
-def _adagrad_rows(width: Any, low: Any, high: Any, c: Any, h: Any, U: Any, columns: Any, first: Any, last: Any, W: Any, q: Any) -> None:
+def _adagrad_rows(
+    width: Any, low: Any, high: Any, c: Any, h: Any, U: Any, columns: Any, first: Any, last: Any, W: Any, q: Any
+) -> None:
     """``adagrad_rows`` of the labels low to high + width."""
     scale, L = c / h, W.shape[1]
     for m in range(first, last):
@@ -202,8 +208,8 @@ def _adagrad_rows(width: Any, low: Any, high: Any, c: Any, h: Any, U: Any, colum
 def adagrad_rows(c: Any, h: Any, U: Any, columns: Any, first: Any, last: Any, W: Any, q: Any) -> None:
     """Adagrad's step along U[m - first] for W[columns[m]], m in first..last-1."""
     L = W.shape[1]
-    for low in range(0, L, _AT_ONCE):
-        end = min(low + _AT_ONCE, L)
+    for low in range(0, L, AT_ONCE):
+        end = min(low + AT_ONCE, L)
         if end - low > 8:
             _adagrad_rows(8, low, end - 8, c, h, U, columns, first, last, W, q)
         elif end - low > 4:

@@ -18,7 +18,7 @@ from sparsezo import validation
 from sparsezo.errors import UsageError
 from sparsezo.kernels import protocol
 from sparsezo.kernels.inputs.columns import in_use
-from sparsezo.kernels.inputs.products import add_rows, adagrad_rows, combine, scatter_row
+from sparsezo.kernels.inputs.products import adagrad_rows, add_rows, combine, scatter_row
 from sparsezo.kernels.jit import allocating_kernel, kernel
 from sparsezo.kernels.lazy import settle_columns
 from sparsezo.kernels.protocol import implements

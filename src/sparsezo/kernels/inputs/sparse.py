@@ -18,8 +18,8 @@ from sparsezo import validation
 from sparsezo.kernels import protocol
 from sparsezo.kernels.inputs.columns import in_use
 from sparsezo.kernels.inputs.products import (
-    add_rows,
     adagrad_rows,
+    add_rows,
     combine,
     gather,
     lower_triangle,
