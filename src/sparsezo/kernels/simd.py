@@ -1,9 +1,10 @@
 """The inner loops that have a fast form in LLVM's vector types, each beside a plain twin that gives the same bits.
 
 ``combine_two`` is the inner loop of nearly all this package does, a weighted sum of table rows, by two vectors that
-cover a row; ``scatter_two`` and ``adagrad_two`` move rows; ``add_two``, ``best_two`` and ``forward_two`` go along chains
-of tags; ``dot_eights`` scores n-best lists; ``lane_leaders`` finds their best candidate; ``prefetch_element`` asks memory
-in advance. ``load``, ``store``, ``fill``, ``add``, ``times`` and ``sum_lanes`` work on eight float32 numbers as one value.
+cover a row; ``scatter_two`` and ``adagrad_two`` move rows; ``add_two``, ``best_two`` and ``forward_two`` go along
+chains of tags; ``dot_eights`` scores n-best lists; ``lane_leaders`` finds their best candidate; ``prefetch_element``
+asks memory in advance. ``load``, ``store``, ``fill``, ``add``, ``times`` and ``sum_lanes`` work on eight float32
+numbers as one value.
 
 The fast forms (``intrinsics``) lean on private corners of Numba. Where they cannot be compiled, the plain ones are used
 and one warning says so; SPARSEZO_PLAIN_KERNELS=1 asks for them.
