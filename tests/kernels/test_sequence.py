@@ -45,7 +45,7 @@ def enumerated_marginals(P, R, K, start):
     return np.tensordot(p, twins.features(paths, K, start), 1)
 
 
-@pytest.mark.parametrize("K", [2, 3, 4, 5])
+@pytest.mark.parametrize("K", [2, 3, 4, 5, 7, 8, 9, 16, 19])
 def test_viterbi_equals_its_twin_ties_and_all(K):
     rng = np.random.default_rng(K)
     for trial in range(150):
@@ -54,6 +54,33 @@ def test_viterbi_equals_its_twin_ties_and_all(K):
         assert decoded(P, R, K, start) == twins.viterbi(P, R, K, start)
     zeros = np.zeros((6, K * K), np.float32)
     assert decoded(zeros, 6, K, K - 1) == ([K - 1] * 6, 0)  # O: where nothing was learned, nothing is tagged
+
+
+@pytest.mark.parametrize("K", [2, 3, 4, 5, 7, 8, 9, 16, 19])
+def test_the_tag_before_given_the_tag_here_by_forward_sums(K):
+    rng = np.random.default_rng(K)
+    R, start = 6, int(rng.integers(K))
+    P = potentials(rng, R, K, 3)
+    alpha = np.exp(P[0].astype(float).reshape(K, K)[start])
+    E = relative(P, R, K, start)
+    for i in range(1, R):
+        joint = alpha[:, None] * np.exp(P[i].astype(float).reshape(K, K))
+        alpha = joint.sum(0)
+        np.testing.assert_allclose(E[i].reshape(K, K), joint / alpha, atol=2e-6)
+    np.testing.assert_allclose(E[R, :K], alpha / alpha.sum(), atol=2e-6)
+
+
+@pytest.mark.parametrize("K", [2, 3, 4, 5, 7, 8, 9, 16, 19])
+@pytest.mark.parametrize("with_attributes", [False, True])
+def test_scores_of_pairs_are_those_of_tags_and_of_bigrams(K, with_attributes):
+    R, rng = 4, np.random.default_rng(K)
+    S = rng.standard_normal((R + K + K * R, K)).astype(np.float32)
+    P = np.full((R, K * K), np.nan, np.float32)
+    sequence.expand(S, R, K, with_attributes, P)
+    expected = S[:R, None] + S[R : R + K]
+    if with_attributes:
+        expected = expected + S[R + K :].reshape(K, R, K).transpose(1, 0, 2)
+    np.testing.assert_array_equal(P.reshape(R, K, K), expected)
 
 
 @pytest.mark.parametrize(("R", "K"), SHAPES)

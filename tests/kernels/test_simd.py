@@ -20,7 +20,7 @@ class Rows(NamedTuple):
     values: Any
 
 
-LANES = [1, 2, 3, 4, 7, 9, 16, 25]
+LANES = [1, 2, 3, 4, 5, 7, 8, 9, 12, 16, 17, 18, 21, 25, 33, 64]
 RANGES = [(0, 0), (0, 1), (3, 3), (2, 9), (0, 40), (17, 40)]
 
 
@@ -59,7 +59,7 @@ def test_lanes_read_a_table_that_begins_elsewhere():
     np.testing.assert_array_equal(out, twins.combine(table[5:], None, value, 3, 20, 9))
 
 
-@pytest.mark.parametrize("lanes", [4, 9, 16])
+@pytest.mark.parametrize("lanes", LANES)
 @pytest.mark.parametrize("weighted", [False, True])
 def test_scattering_is_the_plain_loop_entry_by_entry(lanes, weighted):
     """A column that comes twice in a row gets both, one after the other; columns that do not come are left alone."""
@@ -73,4 +73,31 @@ def test_scattering_is_the_plain_loop_entry_by_entry(lanes, weighted):
         for e in range(row_ptr[row], row_ptr[row + 1]):
             expected[index[e]] += (c * value[e] if weighted else c) * D[row - 2]
     products.scatter(inputs, 1, index, c, D, table)
+    np.testing.assert_array_equal(table, expected)
+
+
+@pytest.mark.parametrize("lanes", LANES)
+def test_adagrad_is_its_formula_label_by_label(lanes):
+    table, index, _ = entries(lanes)
+    columns, c, h = np.unique(index)[:9].astype(np.int32), np.float32(0.3), np.float32(0.07)
+    q = np.abs(table[::-1]).copy()
+    U = np.random.default_rng(2).standard_normal((7, lanes)).astype(np.float32)
+    w, squares = table.copy(), q.copy()
+    for row, column in enumerate(columns[2:9]):
+        g = U[row] * (c / h)
+        squares[column] += g * g
+        w[column] += h * g / np.sqrt(np.float32(1) + squares[column])
+    products.adagrad_rows(c, h, U, columns, 2, 9, table, q)
+    np.testing.assert_array_equal(q, squares)
+    np.testing.assert_array_equal(table, w)
+
+
+@pytest.mark.parametrize("lanes", LANES)
+def test_rows_are_added_to_their_columns(lanes):
+    table, index, _ = entries(lanes)
+    columns, c = np.unique(index)[:9].astype(np.int32), np.float32(-0.3)
+    U = np.random.default_rng(3).standard_normal((7, lanes)).astype(np.float32)
+    expected = table.copy()
+    expected[columns[2:9]] += c * U
+    products.add_rows(c, U, columns, 2, 9, table)
     np.testing.assert_array_equal(table, expected)

@@ -20,44 +20,268 @@ LANES = 8  # float64 numbers that are worked on at once; the compiler makes of i
 _FLOAT = ir.FloatType()
 
 
-@intrinsic
-def combine_lanes(
-    _context: Any, lanes: Any, table: Any, index: Any, value: Any, first: Any, last: Any, out: Any
-) -> Any:
-    """out[:lanes] = sum over e in first..last-1 of value[e] * table[index[e], :lanes].
+# Rows of a table, any number of labels wide: two vectors of ``width`` numbers cover width + 1 to 2 width labels, one
+# from the first label on and one up to the last. Where they overlap they hold the same numbers, since all is read
+# before anything is written.
 
-    lanes is a literal; table (float32, 2d) has that many columns. None for value: 1; for index: the row is e - first.
+
+def _vector(width: int) -> Any:
+    return ir.VectorType(_FLOAT, width) if width > 1 else _FLOAT
+
+
+def _data(context: Any, builder: Any, sig: Any, args: Any, position: int) -> Any:
+    return context.make_array(sig.args[position])(context, builder, args[position]).data
+
+
+def _stride(context: Any, builder: Any, sig: Any, args: Any, position: int) -> Any:
+    return builder.extract_value(context.make_array(sig.args[position])(context, builder, args[position]).shape, 1)
+
+
+def _cells(builder: Any, data: Any, place: Any, ends: Sequence[Any], kind: Any) -> list[Any]:
+    """Pointers to the two vectors of a row that begins at ``place``."""
+    return [_as(builder, builder.gep(data, [builder.add(place, end)]), kind) for end in ends]
+
+
+def _read(builder: Any, cells: Sequence[Any]) -> list[Any]:
+    return [builder.load(cell, align=4) for cell in cells]
+
+
+def _write(builder: Any, values: Sequence[Any], cells: Sequence[Any]) -> None:
+    for value, cell in zip(values, cells, strict=True):
+        builder.store(value, cell, align=4)
+
+
+def _entry(builder: Any, sig: Any, position: int, indices: Any, e: Any, begin: Any) -> Any:
+    """The row of a table that entry e is about: index[e], or e - begin without an index."""
+    if sig.args[position] == types.none:
+        return builder.sub(e, begin)
+    return builder.zext(builder.load(builder.gep(indices, [e])), begin.type)
+
+
+@intrinsic
+def combine_two(
+    _context: Any,
+    width: Any,
+    table: Any,
+    index: Any,
+    value: Any,
+    first: Any,
+    last: Any,
+    low: Any,
+    high: Any,
+    out: Any,
+    place: Any,
+) -> Any:
+    """out[place + l] = sum over e in first..last-1 of value[e] * table[index[e], l], of the labels l of both vectors.
+
+    They begin at low and at high. None for value: 1; for index: the row is e - first. out is counted flat.
     """
-    if not isinstance(lanes, types.IntegerLiteral):
+    if not isinstance(width, types.IntegerLiteral):
         return None
-    signature = types.void(lanes, table, index, value, types.int64, types.int64, out)
-    widths = _widths(lanes.literal_value)
+    kind = _vector(width.literal_value)
+    number = types.int64
+    signature = types.void(width, table, index, value, number, number, number, number, out, number)
 
     def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        def data(position: int) -> Any:
-            return context.make_array(sig.args[position])(context, builder, args[position]).data
-
-        begin, end = args[4], args[5]
-        stride = ir.Constant(begin.type, lanes.literal_value)
-        types_ = [ir.VectorType(_FLOAT, w) if w > 1 else _FLOAT for w in widths]
-        sums = [cgutils.alloca_once_value(builder, ir.Constant(t, None)) for t in types_]
+        data = partial(_data, context, builder, sig, args)
+        begin, end, ends = args[4], args[5], args[6:8]
+        stride = _stride(context, builder, sig, args, 1)
+        indices = None if sig.args[2] == types.none else data(2)
+        sums = [cgutils.alloca_once_value(builder, ir.Constant(kind, None)) for _ in ends]
         with cgutils.for_range_slice(builder, begin, end, ir.Constant(begin.type, 1)) as (e, _):
-            if sig.args[2] == types.none:
-                row = builder.sub(e, begin)
-            else:
-                row = builder.zext(builder.load(builder.gep(data(2), [e])), begin.type)
-            cell = builder.gep(data(1), [builder.mul(row, stride)])
-            weight = None if sig.args[3] == types.none else builder.load(builder.gep(data(3), [e]))
-            for t, w, s in zip(types_, widths, sums, strict=True):
-                term = builder.load(_as(builder, cell, t), align=4)
-                if weight is not None:
-                    term = builder.fmul(term, _broadcast(builder, weight, w))
-                builder.store(builder.fadd(builder.load(s), term), s)
-                cell = builder.gep(cell, [ir.Constant(begin.type, w)])
-        cell = data(6)
-        for t, w, s in zip(types_, widths, sums, strict=True):
-            builder.store(builder.load(s), _as(builder, cell, t), align=4)
-            cell = builder.gep(cell, [ir.Constant(begin.type, w)])
+            row = _entry(builder, sig, 2, indices, e, begin)
+            terms = _read(builder, _cells(builder, data(1), builder.mul(row, stride), ends, kind))
+            if sig.args[3] != types.none:
+                weight = _broadcast(builder, builder.load(builder.gep(data(3), [e])), width.literal_value)
+                terms = [builder.fmul(term, weight) for term in terms]
+            for term, total in zip(terms, sums, strict=True):
+                builder.store(builder.fadd(builder.load(total), term), total)
+        _write(builder, [builder.load(total) for total in sums], _cells(builder, data(8), args[9], ends, kind))
+        return context.get_dummy_value()
+
+    return signature, generate
+
+
+@intrinsic
+def scatter_two(
+    _context: Any,
+    width: Any,
+    c: Any,
+    D: Any,
+    place: Any,
+    index: Any,
+    value: Any,
+    first: Any,
+    last: Any,
+    low: Any,
+    high: Any,
+    table: Any,
+) -> Any:
+    """table[index[e], l] += c * value[e] * D[place + l] for e in first..last-1 and the labels l of both vectors.
+
+    As ``combine_two`` has them. D is counted flat.
+    """
+    if not isinstance(width, types.IntegerLiteral):
+        return None
+    kind = _vector(width.literal_value)
+    number = types.int64
+    signature = types.void(width, types.float32, D, number, index, value, number, number, number, number, table)
+
+    def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        data = partial(_data, context, builder, sig, args)
+        begin, end, ends = args[6], args[7], args[8:10]
+        stride = _stride(context, builder, sig, args, 10)
+        indices = None if sig.args[4] == types.none else data(4)
+        directions = _read(builder, _cells(builder, data(2), args[3], ends, kind))
+        with cgutils.for_range_slice(builder, begin, end, ir.Constant(begin.type, 1)) as (e, _):
+            row = _entry(builder, sig, 4, indices, e, begin)
+            weight = args[1]
+            if sig.args[5] != types.none:
+                weight = builder.fmul(weight, builder.load(builder.gep(data(5), [e])))
+            weight = _broadcast(builder, weight, width.literal_value)
+            cells = _cells(builder, data(10), builder.mul(row, stride), ends, kind)
+            old = _read(builder, cells)
+            new = [builder.fadd(o, builder.fmul(weight, d)) for o, d in zip(old, directions, strict=True)]
+            _write(builder, new, cells)
+        return context.get_dummy_value()
+
+    return signature, generate
+
+
+@intrinsic
+def adagrad_two(
+    _context: Any, width: Any, scale: Any, h: Any, U: Any, place: Any, low: Any, high: Any, W: Any, q: Any, at: Any
+) -> Any:
+    """Adagrad's step (``kernels/adagrad.py``) of the labels of both vectors: of U[place:], for W[at:] and q[at:].
+
+    All three are counted flat.
+    """
+    if not isinstance(width, types.IntegerLiteral):
+        return None
+    kind = _vector(width.literal_value)
+    real, number = types.float32, types.int64
+    signature = types.void(width, real, real, U, number, number, number, W, q, number)
+
+    def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        data = partial(_data, context, builder, sig, args)
+        scale, h = (_broadcast(builder, args[k], width.literal_value) for k in (1, 2))
+        one = _broadcast(builder, ir.Constant(_FLOAT, 1.0), width.literal_value)
+        name = "llvm.sqrt.f32" if kind is _FLOAT else f"llvm.sqrt.v{kind.count}f32"
+        root = cgutils.get_or_insert_function(builder.module, ir.FunctionType(kind, [kind]), name)
+        ends = args[5:7]
+        w_cells, q_cells = (_cells(builder, data(k), args[9], ends, kind) for k in (7, 8))
+        gradients = [builder.fmul(u, scale) for u in _read(builder, _cells(builder, data(3), args[4], ends, kind))]
+        squares = [builder.fadd(s, builder.fmul(g, g)) for s, g in zip(_read(builder, q_cells), gradients, strict=True)]
+        lengths = [builder.call(root, [builder.fadd(one, s)]) for s in squares]
+        weights = [
+            builder.fadd(w, builder.fdiv(builder.fmul(h, g), length))
+            for w, g, length in zip(_read(builder, w_cells), gradients, lengths, strict=True)
+        ]
+        _write(builder, squares, q_cells)
+        _write(builder, weights, w_cells)
+        return context.get_dummy_value()
+
+    return signature, generate
+
+
+@intrinsic
+def add_two(
+    _context: Any, width: Any, A: Any, a: Any, B: Any, b: Any, low: Any, high: Any, out: Any, place: Any
+) -> Any:
+    """out[place + l] = A[a + l] + B[b + l] of the labels l of both vectors; all counted flat."""
+    if not isinstance(width, types.IntegerLiteral):
+        return None
+    kind, number = _vector(width.literal_value), types.int64
+
+    def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        data = partial(_data, context, builder, sig, args)
+        left, right = (_read(builder, _cells(builder, data(k), args[k + 1], args[5:7], kind)) for k in (1, 3))
+        sums = [builder.fadd(x, y) for x, y in zip(left, right, strict=True)]
+        _write(builder, sums, _cells(builder, data(7), args[8], args[5:7], kind))
+        return context.get_dummy_value()
+
+    return types.void(width, A, number, B, number, number, number, out, number), generate
+
+
+@intrinsic
+def best_two(
+    _context: Any, width: Any, P: Any, place: Any, K: Any, low: Any, high: Any, best: Any, back: Any, row: Any
+) -> Any:
+    """best[row + 1, b] = the largest of best[row, a] + P[place + a K + b] over a, and back[row + 1, b] that a.
+
+    For the labels b of both vectors. The last a wins a tie. P is counted flat; best and back have K columns.
+    """
+    if not isinstance(width, types.IntegerLiteral):
+        return None
+    lanes = width.literal_value
+    kind, number = _vector(lanes), types.int64
+    signature = types.void(width, P, number, number, number, number, best, back, number)
+
+    def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        data = partial(_data, context, builder, sig, args)
+        place, K, ends, row = args[2], args[3], args[4:6], args[8]
+        cell = context.get_value_type(sig.args[7].dtype)
+        places = ir.VectorType(cell, lanes) if lanes > 1 else cell
+        here = builder.mul(row, K)
+
+        def scores(a: Any) -> list[Any]:
+            before = _broadcast(builder, builder.load(builder.gep(data(6), [builder.add(here, a)])), lanes)
+            terms = _read(builder, _cells(builder, data(1), builder.add(place, builder.mul(a, K)), ends, kind))
+            return [builder.fadd(before, term) for term in terms]
+
+        zero, one = (ir.Constant(K.type, k) for k in (0, 1))
+        tops = [cgutils.alloca_once_value(builder, score) for score in scores(zero)]
+        args_ = [cgutils.alloca_once_value(builder, ir.Constant(places, None)) for _ in ends]
+        with cgutils.for_range_slice(builder, one, K, one) as (a, _):
+            label = _broadcast(builder, builder.trunc(a, cell), lanes)
+            for score, top, arg in zip(scores(a), tops, args_, strict=True):
+                wins = builder.fcmp_ordered(">=", score, builder.load(top))
+                builder.store(builder.select(wins, score, builder.load(top)), top)
+                builder.store(builder.select(wins, label, builder.load(arg)), arg)
+        there = builder.add(here, K)
+        _write(builder, [builder.load(top) for top in tops], _cells(builder, data(6), there, ends, kind))
+        for arg, end in zip(args_, ends, strict=True):
+            to = _as(builder, builder.gep(data(7), [builder.add(there, end)]), places)
+            builder.store(builder.load(arg), to, align=sig.args[7].dtype.bitwidth // 8)
+        return context.get_dummy_value()
+
+    return signature, generate
+
+
+@intrinsic
+def forward_two(_context: Any, width: Any, E: Any, place: Any, K: Any, low: Any, high: Any, best: Any, row: Any) -> Any:
+    """E[place + a K + b] *= best[row, a] for all a, then over their sum, which is left in best[row + 1, b].
+
+    For the labels b of both vectors. E is counted flat; best has K columns.
+    """
+    if not isinstance(width, types.IntegerLiteral):
+        return None
+    lanes = width.literal_value
+    kind, number = _vector(lanes), types.int64
+    signature = types.void(width, E, number, number, number, number, best, number)
+
+    def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        data = partial(_data, context, builder, sig, args)
+        place, K, ends, row = args[2], args[3], args[4:6], args[7]
+        here, zero, one = builder.mul(row, K), ir.Constant(K.type, 0), ir.Constant(K.type, 1)
+        sums = [cgutils.alloca_once_value(builder, ir.Constant(kind, None)) for _ in ends]
+
+        def cells(a: Any) -> list[Any]:
+            return _cells(builder, data(1), builder.add(place, builder.mul(a, K)), ends, kind)
+
+        with cgutils.for_range_slice(builder, zero, K, one) as (a, _):
+            before = _broadcast(builder, builder.load(builder.gep(data(6), [builder.add(here, a)])), lanes)
+            terms = [builder.fmul(term, before) for term in _read(builder, cells(a))]
+            _write(builder, terms, cells(a))
+            for term, total in zip(terms, sums, strict=True):
+                builder.store(builder.fadd(builder.load(total), term), total)
+        totals = [builder.load(total) for total in sums]
+        ones = _broadcast(builder, ir.Constant(_FLOAT, 1.0), lanes)
+        inverses = [builder.fdiv(ones, total) for total in totals]
+        with cgutils.for_range_slice(builder, zero, K, one) as (a, _):
+            both = zip(_read(builder, cells(a)), inverses, strict=True)
+            _write(builder, [builder.fmul(term, inverse) for term, inverse in both], cells(a))
+        _write(builder, totals, _cells(builder, data(6), builder.add(here, K), ends, kind))
         return context.get_dummy_value()
 
     return signature, generate
@@ -81,15 +305,6 @@ def prefetch_element(_context: Any, array: Any, place: Any) -> Any:
     return signature, generate
 
 
-def _widths(lanes: int) -> list[int]:
-    """9 -> 8 + 1; 4 -> 4; 7 -> 4 + 1 + 1 + 1."""
-    widths = []
-    for width in (8, 4, 1):
-        widths += [width] * (lanes // width)
-        lanes %= width
-    return widths
-
-
 def _as(builder: Any, pointer: Any, to: Any) -> Any:
     return builder.bitcast(pointer, to.as_pointer())
 
@@ -97,7 +312,7 @@ def _as(builder: Any, pointer: Any, to: Any) -> Any:
 def _broadcast(builder: Any, scalar: Any, width: int) -> Any:
     if width == 1:
         return scalar
-    vector = ir.VectorType(_FLOAT, width)
+    vector = ir.VectorType(scalar.type, width)
     zeros = ir.Constant(ir.VectorType(ir.IntType(32), width), None)
     one = builder.insert_element(ir.Constant(vector, ir.Undefined), scalar, ir.Constant(ir.IntType(32), 0))
     return builder.shuffle_vector(one, ir.Constant(vector, ir.Undefined), zeros)

@@ -1,8 +1,10 @@
 """The inner loops that have a fast form in LLVM's vector types, each beside a plain twin that gives the same bits.
 
-``combine_lanes`` is the inner loop of nearly all this package does, a weighted sum of table rows; ``dot_eights`` scores
-n-best lists; ``lane_leaders`` finds their best candidate; ``prefetch_element`` asks memory in advance. ``load``,
-``store``, ``fill``, ``add``, ``times`` and ``sum_lanes`` work on eight float32 numbers as one value.
+``combine_two`` is the inner loop of nearly all this package does, a weighted sum of table rows, by two vectors that
+cover a row; ``scatter_two`` and ``adagrad_two`` move rows; ``add_two``, ``best_two`` and ``forward_two`` go along
+chains of tags; ``dot_eights`` scores n-best lists; ``lane_leaders`` finds their best candidate; ``prefetch_element``
+asks memory in advance. ``load``, ``store``, ``fill``, ``add``, ``times`` and ``sum_lanes`` work on eight float32
+numbers as one value.
 
 The fast forms (``intrinsics``) lean on private corners of Numba. Where they cannot be compiled, the plain ones are used
 and one warning says so; SPARSEZO_PLAIN_KERNELS=1 asks for them.
@@ -27,18 +29,112 @@ PADDED = 2 * LANES  # a weight vector as ``dot_eights`` wants it
 
 
 @kernel
-def plain_combine_lanes(lanes: Any, table: Any, index: Any, value: Any, first: Any, last: Any, out: Any) -> None:
-    """out[:lanes] = sum over e in first..last-1 of value[e] * table[index[e], :lanes].
+def plain_combine_two(
+    width: Any,
+    table: Any,
+    index: Any,
+    value: Any,
+    first: Any,
+    last: Any,
+    low: Any,
+    high: Any,
+    out: Any,
+    place: Any,
+) -> None:
+    """out[place + l] = sum over e in first..last-1 of value[e] * table[index[e], l], low <= l < high + width.
 
-    None for value: 1; for index: the row is e - first.
+    None for value: 1; for index: the row is e - first. out is counted flat. low + width >= high.
     """
     sums = out.reshape(-1)
-    for l in range(lanes):
+    for l in range(low, high + width):
         total = np.float32(0)
         for e in range(first, last):
             cell = table[e - first, l] if index is None else table[index[e], l]
             total += cell if value is None else cell * value[e]
-        sums[l] = total
+        sums[place + l] = total
+
+
+@kernel
+def plain_scatter_two(
+    width: Any,
+    c: Any,
+    D: Any,
+    place: Any,
+    index: Any,
+    value: Any,
+    first: Any,
+    last: Any,
+    low: Any,
+    high: Any,
+    table: Any,
+) -> None:
+    """table[index[e], l] += c * value[e] * D[place + l] for e in first..last-1, low <= l < high + width.
+
+    None for value and index as for ``combine_two``; D is counted flat.
+    """
+    d = D.reshape(-1)[place:]
+    for e in range(first, last):
+        row = table[e - first] if index is None else table[index[e]]
+        v = c if value is None else c * value[e]
+        for l in range(low, high + width):
+            row[l] += v * d[l]
+
+
+@kernel
+def plain_adagrad_two(
+    width: Any, scale: Any, h: Any, U: Any, place: Any, low: Any, high: Any, W: Any, q: Any, at: Any
+) -> None:
+    """Adagrad's step (design 2.4) of the labels low <= l < high + width: of U[place:], for W[at:] and q[at:].
+
+    scale = c / h. All three are counted flat.
+    """
+    direction, w, squares = U.reshape(-1)[place:], W.reshape(-1)[at:], q.reshape(-1)[at:]
+    for l in range(low, high + width):
+        g = direction[l] * scale
+        squares[l] += g * g
+        w[l] += h * g / np.sqrt(np.float32(1) + squares[l])
+
+
+@kernel
+def plain_add_two(width: Any, A: Any, a: Any, B: Any, b: Any, low: Any, high: Any, out: Any, place: Any) -> None:
+    """out[place + l] = A[a + l] + B[b + l], low <= l < high + width; all counted flat."""
+    left, right, to = A.reshape(-1)[a:], B.reshape(-1)[b:], out.reshape(-1)[place:]
+    for l in range(low, high + width):
+        to[l] = left[l] + right[l]
+
+
+@kernel
+def plain_best_two(width: Any, P: Any, place: Any, K: Any, low: Any, high: Any, best: Any, back: Any, row: Any) -> None:
+    """best[row + 1, b] = the largest of best[row, a] + P[place + a K + b] over a, and back[row + 1, b] that a.
+
+    For low <= b < high + width. The last a wins a tie. P is counted flat; best and back have K columns.
+    """
+    scores = P.reshape(-1)[place:]
+    for b in range(low, high + width):
+        top, arg = best[row, 0] + scores[b], 0
+        for a in range(1, K):
+            score = best[row, a] + scores[a * K + b]
+            if score >= top:
+                top, arg = score, a
+        best[row + 1, b], back[row + 1, b] = top, arg
+
+
+@kernel
+def plain_forward_two(width: Any, E: Any, place: Any, K: Any, low: Any, high: Any, best: Any, row: Any) -> None:
+    """E[place + a K + b] *= best[row, a] for all a, then over their sum, which is left in best[row + 1, b].
+
+    For low <= b < high + width. E is counted flat; best has K columns.
+    """
+    chances = E.reshape(-1)[place:]
+    for b in range(low, high + width):
+        alpha = np.float32(0)
+        for a in range(K):
+            chances[a * K + b] *= best[row, a]
+            alpha += chances[a * K + b]
+        inverse = np.float32(1) / alpha
+        for a in range(K):
+            chances[a * K + b] *= inverse
+        best[row + 1, b] = alpha
 
 
 @kernel
@@ -136,8 +232,13 @@ def _fast() -> bool:
         from sparsezo.kernels import intrinsics
 
         @standalone_kernel
-        def probe(table: Any, index: Any, w: Any, S: Any, place: Any) -> None:
-            intrinsics.combine_lanes(4, table, index, None, 0, 1, table[1])
+        def probe(table: Any, index: Any, w: Any, S: Any, place: Any, back: Any) -> None:
+            intrinsics.combine_two(2, table, index, None, 0, 1, 0, 2, table, 0)
+            intrinsics.scatter_two(2, table[0, 0], table, 0, index, None, 0, 1, 0, 2, table)
+            intrinsics.adagrad_two(2, table[0, 0], table[0, 0], table, 0, 0, 2, table, table, 0)
+            intrinsics.add_two(2, table, 0, table, 0, 0, 0, table, 0)
+            intrinsics.best_two(2, table, 0, 2, 0, 0, table, back, 0)
+            intrinsics.forward_two(2, table, 0, 2, 0, 0, table, 0)
             intrinsics.prefetch_element(table, 0)
             intrinsics.dot_eights(table, 0, 0, w, S)
             intrinsics.dot_eights_twice(table, 0, 0, w, w, S, S)
@@ -146,7 +247,8 @@ def _fast() -> bool:
             both = intrinsics.times(intrinsics.add(one, one), intrinsics.fill(intrinsics.sum_lanes(one)))
             intrinsics.store(table, 0, both)
 
-        probe(np.zeros((2, 4), np.float32), np.zeros(1, np.int32), np.zeros(PADDED), np.zeros((8, 1)), np.zeros(8, int))
+        table, index, back = np.zeros((2, 4), np.float32), np.zeros(1, np.int32), np.zeros((2, 2), np.int16)
+        probe(table, index, np.zeros(PADDED), np.zeros((8, 1)), np.zeros(8, int), back)
     except Exception as error:  # whatever another Numba may say of them
         warnings.warn(
             f"the fast kernels cannot be compiled with Numba {numba.__version__} ({type(error).__name__}); "
@@ -160,20 +262,27 @@ def _fast() -> bool:
 FAST = _fast()
 if FAST:
     from sparsezo.kernels.intrinsics import (
+        adagrad_two,
         add,
-        combine_lanes,
+        add_two,
+        best_two,
+        combine_two,
         dot_eights,
         dot_eights_twice,
         fill,
+        forward_two,
         lane_leaders,
         load,
         prefetch_element,
+        scatter_two,
         store,
         sum_lanes,
         times,
     )
 else:
-    combine_lanes, prefetch_element = plain_combine_lanes, plain_prefetch_element
+    combine_two, scatter_two, adagrad_two = plain_combine_two, plain_scatter_two, plain_adagrad_two
+    add_two, best_two, forward_two = plain_add_two, plain_best_two, plain_forward_two
+    prefetch_element = plain_prefetch_element
     dot_eights, dot_eights_twice, lane_leaders = plain_dot_eights, plain_dot_eights_twice, plain_lane_leaders
     add, fill, load, store, times = plain_add, plain_fill, plain_load, plain_store, plain_times
     sum_lanes = plain_sum_lanes
@@ -189,15 +298,20 @@ __all__ = [
     "FAST",
     "LANES",
     "PADDED",
+    "adagrad_two",
     "add",
-    "combine_lanes",
+    "add_two",
+    "best_two",
+    "combine_two",
     "dot_eights",
     "dot_eights_twice",
     "fill",
+    "forward_two",
     "in_order",
     "lane_leaders",
     "load",
     "prefetch_element",
+    "scatter_two",
     "store",
     "sum_lanes",
     "times",

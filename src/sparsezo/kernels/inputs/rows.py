@@ -17,14 +17,13 @@ from numpy.typing import NDArray
 from sparsezo import validation
 from sparsezo.errors import UsageError
 from sparsezo.kernels import protocol
-from sparsezo.kernels.adagrad import adagrad
 from sparsezo.kernels.inputs.columns import in_use
-from sparsezo.kernels.inputs.products import combine
+from sparsezo.kernels.inputs.products import adagrad_rows, add_rows, combine, scatter_row
 from sparsezo.kernels.jit import allocating_kernel, kernel
 from sparsezo.kernels.lazy import settle_columns
 from sparsezo.kernels.protocol import implements
 from sparsezo.kernels.random import fill_normals
-from sparsezo.kernels.simd import combine_lanes, prefetch_element
+from sparsezo.kernels.simd import prefetch_element
 
 _ONE, _ZERO = np.float32(1), np.float32(0)
 
@@ -52,11 +51,7 @@ def _rows(inputs: Any, x: Any) -> Any:
 
 @implements(protocol.scores, RowInputs)
 def _scores(inputs: Any, x: Any, W: Any, S: Any) -> None:
-    begin, end = inputs.indptr[x], inputs.indptr[x + 1]
-    if S.shape[1] == 4:  # as ``combine`` does, but without a view of S: making one costs as much as ten words
-        combine_lanes(4, W, inputs.columns, inputs.values, begin, end, S)
-    else:
-        combine(W, inputs.columns, inputs.values, begin, end, S[0])
+    combine(W, inputs.columns, inputs.values, inputs.indptr[x], inputs.indptr[x + 1], S)
 
 
 @implements(protocol.prefetch, RowInputs)
@@ -114,61 +109,16 @@ def _draw_complement(inputs: Any, x: Any, key: Any, step: Any, Z: Any, D: Any, U
 @implements(protocol.move, RowInputs)
 def _move(inputs: Any, x: Any, c: Any, h: Any, D: Any, U: Any, whole: Any, W: Any, q: Any) -> None:
     c, h = W.dtype.type(c), W.dtype.type(h)
-    L = W.shape[1]
     begin, end = inputs.indptr[x], inputs.indptr[x + 1]
-    d = D[0]
     if q.size > 0:
-        if L == 4:
-            _adagrad4(inputs, begin, end, c / h, h, d, U, whole, W, q)
-            return
-        for e in range(begin, end):
-            u, v, col = U[e - begin], inputs.values[e], inputs.columns[e]
-            for l in range(L):
-                u[l] = (u[l] if whole else _ZERO) + v * d[l]
-            adagrad(c, h, u, W[col], q[col])
+        if not whole:
+            U[: end - begin] = 0
+        scatter_row(_ONE, D, None, inputs.values, begin, end, U)
+        adagrad_rows(c, h, U, inputs.columns, begin, end, W, q)
         return
     if whole:
-        for e in range(begin, end):
-            w, u = W[inputs.columns[e]], U[e - begin]
-            for l in range(L):
-                w[l] += c * u[l]
-    if L == 4:
-        _scatter4(inputs, begin, end, c, d, W)
-    else:
-        for e in range(begin, end):
-            w, v = W[inputs.columns[e]], c * inputs.values[e]
-            for l in range(L):
-                w[l] += v * d[l]
-
-
-@kernel
-def _scatter4(inputs: Any, begin: Any, end: Any, c: Any, d: Any, W: Any) -> None:
-    """W += c x' D for four labels. All is read before anything is written, so that it becomes vector code."""
-    d0, d1, d2, d3 = d[0], d[1], d[2], d[3]
-    for e in range(begin, end):
-        w, v = W[inputs.columns[e]], c * inputs.values[e]
-        w0, w1, w2, w3 = w[0] + v * d0, w[1] + v * d1, w[2] + v * d2, w[3] + v * d3
-        w[0], w[1], w[2], w[3] = w0, w1, w2, w3
-
-
-@kernel
-def _adagrad4(
-    inputs: Any, begin: Any, end: Any, scale: Any, h: Any, d: Any, U: Any, whole: Any, W: Any, q: Any
-) -> None:
-    """``sparse.adagrad`` on (x' D + U if whole) for four labels, likewise."""
-    d0, d1, d2, d3 = d[0], d[1], d[2], d[3]
-    for e in range(begin, end):
-        v, w, r = inputs.values[e], W[inputs.columns[e]], q[inputs.columns[e]]
-        g0, g1, g2, g3 = v * d0, v * d1, v * d2, v * d3
-        if whole:
-            u = U[e - begin]
-            g0, g1, g2, g3 = g0 + u[0], g1 + u[1], g2 + u[2], g3 + u[3]
-        g0, g1, g2, g3 = g0 * scale, g1 * scale, g2 * scale, g3 * scale
-        q0, q1, q2, q3 = r[0] + g0 * g0, r[1] + g1 * g1, r[2] + g2 * g2, r[3] + g3 * g3
-        r[0], r[1], r[2], r[3] = q0, q1, q2, q3
-        q0, q1, q2, q3 = np.sqrt(_ONE + q0), np.sqrt(_ONE + q1), np.sqrt(_ONE + q2), np.sqrt(_ONE + q3)
-        w0, w1, w2, w3 = w[0] + h * g0 / q0, w[1] + h * g1 / q1, w[2] + h * g2 / q2, w[3] + h * g3 / q3
-        w[0], w[1], w[2], w[3] = w0, w1, w2, w3
+        add_rows(c, U, inputs.columns, begin, end, W)
+    scatter_row(c, D, inputs.columns, inputs.values, begin, end, W)
 
 
 @implements(protocol.settle, RowInputs)

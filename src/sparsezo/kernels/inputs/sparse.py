@@ -16,9 +16,17 @@ from numpy.typing import NDArray
 
 from sparsezo import validation
 from sparsezo.kernels import protocol
-from sparsezo.kernels.adagrad import adagrad
 from sparsezo.kernels.inputs.columns import in_use
-from sparsezo.kernels.inputs.products import combine, gather, scatter, weight
+from sparsezo.kernels.inputs.products import (
+    adagrad_rows,
+    add_rows,
+    combine,
+    gather,
+    lower_triangle,
+    scatter,
+    upper_triangle,
+    weight,
+)
 from sparsezo.kernels.inputs.projection import SparseScratch, project_onto_rows
 from sparsezo.kernels.jit import allocating_kernel, kernel
 from sparsezo.kernels.lazy import settle_columns
@@ -99,10 +107,7 @@ def _scores_with(inputs: Any, x: Any, W: Any, Z: Any, S: Any, V: Any) -> None:
     if not _is_factored(inputs, x):
         gather(inputs, x, inputs.slots, Z, V)  # V = C u
         return
-    first = inputs.chol_start[x]
-    for i in range(protocol.rows(inputs, x)):
-        combine(Z, None, inputs.chol, first, first + i + 1, V[i])  # V = K Z
-        first += i + 1
+    lower_triangle(inputs.chol, inputs.chol_start[x], protocol.rows(inputs, x), Z, V)  # V = K Z
 
 
 @implements(protocol.project, SparseInputs)
@@ -110,11 +115,7 @@ def _project(inputs: Any, x: Any, Z: Any, D: Any) -> None:
     if not _is_factored(inputs, x):
         project_onto_rows(inputs, x, Z, D)
         return
-    first = inputs.chol_start[x]
-    R = protocol.rows(inputs, x)
-    for i in range(R):
-        combine(Z[i:], None, inputs.inverse, first, first + R - i, D[i])  # D = K^-T Z
-        first += R - i
+    upper_triangle(inputs.inverse, inputs.chol_start[x], protocol.rows(inputs, x), Z, D)  # D = K^-T Z
 
 
 @implements(protocol.draw_complement, SparseInputs)
@@ -145,22 +146,21 @@ def _draw_complement(inputs: Any, x: Any, key: Any, step: Any, Z: Any, D: Any, U
 
 @implements(protocol.move, SparseInputs)
 def _move(inputs: Any, x: Any, c: Any, h: Any, D: Any, U: Any, whole: Any, W: Any, q: Any) -> None:
-    L = W.shape[1]
     c, h = W.dtype.type(c), W.dtype.type(h)
     begin, end = inputs.col_start[x], inputs.col_start[x + 1]
     if q.size == 0:
         if whole:
-            for m in range(begin, end):
-                w, u = W[inputs.cols[m]], U[m - begin]
-                for l in range(L):
-                    w[l] += c * u[l]
+            add_rows(c, U, inputs.cols, begin, end, W)
         scatter(inputs, x, inputs.columns, c, D, W)
         return
+    L = W.shape[1]
+    for m in range(begin, end):  # W was asked for in advance, q only where a step is made
+        prefetch_element(q, np.int64(inputs.cols[m]) * L)
+        prefetch_element(q, np.int64(inputs.cols[m]) * L + L - 1)
     if not whole:
         U[: end - begin] = 0
     scatter(inputs, x, inputs.slots, _ONE, D, U)  # Adagrad squares the whole direction of a weight, so sum it first
-    for m in range(begin, end):
-        adagrad(c, h, U[m - begin], W[inputs.cols[m]], q[inputs.cols[m]])
+    adagrad_rows(c, h, U, inputs.cols, begin, end, W, q)
 
 
 @implements(protocol.settle, SparseInputs)

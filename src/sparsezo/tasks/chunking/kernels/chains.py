@@ -16,8 +16,10 @@ from typing import Any
 import numpy as np
 
 from sparsezo.kernels.exponential import exp_nonpositive
-from sparsezo.kernels.jit import kernel
+from sparsezo.kernels.inputs.products import AT_ONCE
+from sparsezo.kernels.jit import inlined_kernel, kernel
 from sparsezo.kernels.random import uniform
+from sparsezo.kernels.simd import add_two, best_two, forward_two
 
 _F = np.float32
 
@@ -33,16 +35,7 @@ def viterbi(P: Any, R: Any, K: Any, start: Any, best: Any, back: Any, y: Any) ->
     for b in range(K):
         best[0, b] = P[0, start * K + b]
     for i in range(1, R):
-        for b in range(K):
-            top = best[i - 1, 0] + P[i, b]
-            arg = 0
-            for a in range(1, K):
-                score = best[i - 1, a] + P[i, a * K + b]
-                if score >= top:
-                    top = score
-                    arg = a
-            best[i, b] = top
-            back[i, b] = arg
+        _best(P, i, K, best, back)
     arg = 0
     for b in range(1, K):
         if best[R - 1, b] >= best[R - 1, arg]:
@@ -52,6 +45,36 @@ def viterbi(P: Any, R: Any, K: Any, start: Any, best: Any, back: Any, y: Any) ->
         y[i] = arg
         arg = back[i, arg]
     return score
+
+
+@kernel
+def _best(P: Any, i: Any, K: Any, best: Any, back: Any) -> None:
+    """The best path up to token i for each of its tags, and the tag before it there."""
+    for low in range(0, K, AT_ONCE):
+        end = min(low + AT_ONCE, K)
+        if end - low > 8:
+            best_two(8, P, i * K * K, K, low, end - 8, best, back, i - 1)
+        elif end - low > 4:
+            best_two(4, P, i * K * K, K, low, end - 4, best, back, i - 1)
+        elif end - low > 2:
+            best_two(2, P, i * K * K, K, low, end - 2, best, back, i - 1)
+        else:
+            best_two(1, P, i * K * K, K, low, end - 1, best, back, i - 1)
+
+
+@kernel
+def _forward(E: Any, i: Any, K: Any, best: Any) -> None:
+    """E[i] as probabilities of the tag before, given the tag here; best[i] = alpha."""
+    for low in range(0, K, AT_ONCE):
+        end = min(low + AT_ONCE, K)
+        if end - low > 8:
+            forward_two(8, E, i * K * K, K, low, end - 8, best, i - 1)
+        elif end - low > 4:
+            forward_two(4, E, i * K * K, K, low, end - 4, best, i - 1)
+        elif end - low > 2:
+            forward_two(2, E, i * K * K, K, low, end - 2, best, i - 1)
+        else:
+            forward_two(1, E, i * K * K, K, low, end - 1, best, i - 1)
 
 
 @kernel
@@ -107,17 +130,10 @@ def relative(P: Any, R: Any, K: Any, start: Any, best: Any, E: Any) -> None:
     for b in range(K):
         best[0, b] = 1
     for i in range(1, R):
+        _forward(E, i, K, best)
         largest = _F(0)
         for b in range(K):
-            alpha = _F(0)
-            for a in range(K):
-                E[i, a * K + b] *= best[i - 1, a]
-                alpha += E[i, a * K + b]
-            inverse = _F(1) / alpha
-            for a in range(K):
-                E[i, a * K + b] *= inverse
-            best[i, b] = alpha
-            largest = max(largest, alpha)
+            largest = max(largest, best[i, b])
         inverse = _F(1) / largest
         for b in range(K):
             best[i, b] *= inverse
@@ -192,21 +208,33 @@ def add_path(y: Any, R: Any, K: Any, start: Any, D: Any) -> None:
         before = y[i]
 
 
+@inlined_kernel
+def _expand(width: Any, low: Any, high: Any, S: Any, R: Any, K: Any, with_attributes: Any, P: Any) -> None:
+    """``expand`` for the tags low to high + width."""
+    for i in range(R):
+        for a in range(K):
+            at = (i * K + a) * K
+            add_two(width, S, i * K, S, (R + a) * K, low, high, P, at)
+            if with_attributes:
+                add_two(width, P, at, S, (R + K + a * R + i) * K, low, high, P, at)
+
+
 @kernel
 def expand(S: Any, R: Any, K: Any, with_attributes: Any, P: Any) -> None:
     """Order 1: P[i, a * K + b] = S[i, b] + S[R + a, b]; rows R to R + K of S are the label bigrams.
 
     with_attributes: bigrams have attributes of their own, and row R + K + a * R + i is added, token i after tag a.
     """
-    for i in range(R):
-        for a in range(K):
-            for b in range(K):
-                P[i, a * K + b] = S[i, b] + S[R + a, b]
-    if with_attributes:
-        for a in range(K):
-            for i in range(R):
-                for b in range(K):
-                    P[i, a * K + b] += S[R + K + a * R + i, b]
+    for low in range(0, K, AT_ONCE):
+        end = min(low + AT_ONCE, K)
+        if end - low > 8:
+            _expand(8, low, end - 8, S, R, K, with_attributes, P)
+        elif end - low > 4:
+            _expand(4, low, end - 4, S, R, K, with_attributes, P)
+        elif end - low > 2:
+            _expand(2, low, end - 2, S, R, K, with_attributes, P)
+        else:
+            _expand(1, low, end - 1, S, R, K, with_attributes, P)
 
 
 @kernel
