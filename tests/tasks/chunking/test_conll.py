@@ -334,3 +334,13 @@ def test_the_training_files_column_counts_in_a_file_of_its_kind(write_u):
     assert read_conll(path, trained_column="3").column == "UPOS"
     assert read_conll(columns, trained_column="3").tags == ["1"]
     assert read_conll(columns, trained_column="XPOS").tags == ["O"]
+
+
+def test_a_corpus_is_gone_through_sentence_by_sentence(write):
+    corpus = read_conll(write("The DT B-NP\ncat NN I-NP\n\nsleeps VBZ O\n"))
+    sentences = [[("The", "DT", "B-NP"), ("cat", "NN", "I-NP")], [("sleeps", "VBZ", "O")]]
+    assert list(corpus) == sentences
+    assert [corpus[0], corpus[-1]] == sentences
+    assert list(corpus[1:]) == sentences[1:]
+    with pytest.raises(IndexError):
+        corpus[2]

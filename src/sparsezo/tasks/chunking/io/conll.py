@@ -21,7 +21,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -176,7 +176,23 @@ class Corpus:
     def n_tokens(self) -> int:
         return int(self.offsets[-1])
 
-    def __getitem__(self, sentences: slice) -> Corpus:
+    def __iter__(self) -> Iterator[list[tuple[str, ...]]]:
+        """Sentence by sentence: its tokens, each with its columns and, behind them, its tag if there are tags."""
+        columns = self.columns if self.tags is None else (*self.columns, self.tags)
+        for start, stop in itertools.pairwise(self.offsets.tolist()):
+            yield list(zip(*(column[start:stop] for column in columns), strict=True))
+
+    @overload
+    def __getitem__(self, sentences: slice) -> Corpus: ...
+
+    @overload
+    def __getitem__(self, sentences: int) -> list[tuple[str, ...]]: ...
+
+    def __getitem__(self, sentences: slice | int) -> Corpus | list[tuple[str, ...]]:
+        """A run of sentences as a corpus of their own; or one sentence, as iterating gives it."""
+        if not isinstance(sentences, slice):
+            place = range(len(self))[sentences]  # counted from the end where negative; IndexError where there is none
+            return next(iter(self.take([place])))
         start, stop, step = sentences.indices(len(self))
         if step != 1:
             raise UsageError(f"a corpus is cut into runs of sentences, not with step {step}; use step 1")
