@@ -19,7 +19,7 @@ import numba
 import numpy as np
 
 from sparsezo.kernels import jit
-from sparsezo.kernels.jit import kernel, standalone_kernel
+from sparsezo.kernels.jit import inlined_kernel, kernel, standalone_kernel
 
 LANES = 8
 PADDED = 2 * LANES  # a weight vector as ``dot_eights`` wants it
@@ -288,6 +288,25 @@ else:
     sum_lanes = plain_sum_lanes
 
 
+@inlined_kernel
+def by_width(part: Any, L: Any, args: Any) -> None:
+    """``part(width, low, high, args)`` for the labels 0 to L - 1, up to 16 at a time, covered by two vectors.
+
+    Of 8 numbers each for 9 to 16 labels, of 4 for 5 to 8, of 2 for 3 and 4, of 1 for 1 and 2: they begin at low and at
+    high. What a part does is written once and copied into the four branches.
+    """
+    for low in range(0, L, 2 * LANES):
+        end = min(low + 2 * LANES, L)
+        if end - low > 8:
+            part(8, low, end - 8, args)
+        elif end - low > 4:
+            part(4, low, end - 4, args)
+        elif end - low > 2:
+            part(2, low, end - 2, args)
+        else:
+            part(1, low, end - 1, args)
+
+
 @kernel
 def weighted(number: Any, lanes: Any) -> Any:
     """A number times each lane."""
@@ -302,6 +321,7 @@ __all__ = [
     "add",
     "add_two",
     "best_two",
+    "by_width",
     "combine_two",
     "dot_eights",
     "dot_eights_twice",

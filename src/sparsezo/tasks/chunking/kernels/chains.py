@@ -16,10 +16,9 @@ from typing import Any
 import numpy as np
 
 from sparsezo.kernels.exponential import exp_nonpositive
-from sparsezo.kernels.inputs.products import AT_ONCE
 from sparsezo.kernels.jit import inlined_kernel, kernel
 from sparsezo.kernels.random import uniform
-from sparsezo.kernels.simd import add_two, best_two, forward_two
+from sparsezo.kernels.simd import add_two, best_two, by_width, forward_two
 
 _F = np.float32
 
@@ -35,7 +34,7 @@ def viterbi(P: Any, R: Any, K: Any, start: Any, best: Any, back: Any, y: Any) ->
     for b in range(K):
         best[0, b] = P[0, start * K + b]
     for i in range(1, R):
-        _best(P, i, K, best, back)
+        by_width(_best, K, (P, K, best, back, i))
     arg = 0
     for b in range(1, K):
         if best[R - 1, b] >= best[R - 1, arg]:
@@ -47,34 +46,18 @@ def viterbi(P: Any, R: Any, K: Any, start: Any, best: Any, back: Any, y: Any) ->
     return score
 
 
-@kernel
-def _best(P: Any, i: Any, K: Any, best: Any, back: Any) -> None:
-    """The best path up to token i for each of its tags, and the tag before it there."""
-    for low in range(0, K, AT_ONCE):
-        end = min(low + AT_ONCE, K)
-        if end - low > 8:
-            best_two(8, P, i * K * K, K, low, end - 8, best, back, i - 1)
-        elif end - low > 4:
-            best_two(4, P, i * K * K, K, low, end - 4, best, back, i - 1)
-        elif end - low > 2:
-            best_two(2, P, i * K * K, K, low, end - 2, best, back, i - 1)
-        else:
-            best_two(1, P, i * K * K, K, low, end - 1, best, back, i - 1)
+@inlined_kernel
+def _best(width: Any, low: Any, high: Any, args: Any) -> None:
+    """best[i] = the score of the best path up to token i for each of its tags, back[i] = the tag before it there."""
+    P, K, best, back, i = args
+    best_two(width, P, i * K * K, K, low, high, best, back, i - 1)
 
 
-@kernel
-def _forward(E: Any, i: Any, K: Any, best: Any) -> None:
+@inlined_kernel
+def _forward(width: Any, low: Any, high: Any, args: Any) -> None:
     """E[i] as probabilities of the tag before, given the tag here; best[i] = alpha."""
-    for low in range(0, K, AT_ONCE):
-        end = min(low + AT_ONCE, K)
-        if end - low > 8:
-            forward_two(8, E, i * K * K, K, low, end - 8, best, i - 1)
-        elif end - low > 4:
-            forward_two(4, E, i * K * K, K, low, end - 4, best, i - 1)
-        elif end - low > 2:
-            forward_two(2, E, i * K * K, K, low, end - 2, best, i - 1)
-        else:
-            forward_two(1, E, i * K * K, K, low, end - 1, best, i - 1)
+    E, K, best, i = args
+    forward_two(width, E, i * K * K, K, low, high, best, i - 1)
 
 
 @kernel
@@ -130,7 +113,7 @@ def relative(P: Any, R: Any, K: Any, start: Any, best: Any, E: Any) -> None:
     for b in range(K):
         best[0, b] = 1
     for i in range(1, R):
-        _forward(E, i, K, best)
+        by_width(_forward, K, (E, K, best, i))
         largest = _F(0)
         for b in range(K):
             largest = max(largest, best[i, b])
@@ -209,8 +192,8 @@ def add_path(y: Any, R: Any, K: Any, start: Any, D: Any) -> None:
 
 
 @inlined_kernel
-def _expand(width: Any, low: Any, high: Any, S: Any, R: Any, K: Any, with_attributes: Any, P: Any) -> None:
-    """``expand`` for the tags low to high + width."""
+def _expand(width: Any, low: Any, high: Any, args: Any) -> None:
+    S, R, K, with_attributes, P = args
     for i in range(R):
         for a in range(K):
             at = (i * K + a) * K
@@ -225,16 +208,7 @@ def expand(S: Any, R: Any, K: Any, with_attributes: Any, P: Any) -> None:
 
     with_attributes: bigrams have attributes of their own, and row R + K + a * R + i is added, token i after tag a.
     """
-    for low in range(0, K, AT_ONCE):
-        end = min(low + AT_ONCE, K)
-        if end - low > 8:
-            _expand(8, low, end - 8, S, R, K, with_attributes, P)
-        elif end - low > 4:
-            _expand(4, low, end - 4, S, R, K, with_attributes, P)
-        elif end - low > 2:
-            _expand(2, low, end - 2, S, R, K, with_attributes, P)
-        else:
-            _expand(1, low, end - 1, S, R, K, with_attributes, P)
+    by_width(_expand, K, (S, R, K, with_attributes, P))
 
 
 @kernel
