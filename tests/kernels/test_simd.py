@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
-
 import numpy as np
 import pytest
 import twins
 
-from sparsezo.kernels.inputs import products
+from sparsezo.kernels.inputs import products, sparse
 from sparsezo.kernels.jit import allocating_kernel as kernel
 
 
-class Rows(NamedTuple):
-    """As much of sparse inputs as scattering reads."""
-
-    row_start: Any
-    row_ptr: Any
-    values: Any
+def sparse_rows(row_start, row_ptr, values):
+    """As much of sparse inputs as scattering reads. (A type of the tests' own would stay in the loop's cache.)"""
+    none, one = np.zeros(0, np.int64), np.zeros(0, np.int32)
+    scratch = sparse.SparseScratch(*(np.zeros((0, 1), np.float32) for _ in range(4)))
+    factors = np.zeros(0, np.float32)
+    return sparse.SparseInputs(row_start, row_ptr, one, one, values, none, one, none, factors, factors, scratch)
 
 
 LANES = [1, 2, 3, 4, 5, 7, 8, 9, 12, 16, 17, 18, 21, 25, 33, 64]
@@ -66,7 +64,7 @@ def test_scattering_is_the_plain_loop_entry_by_entry(lanes, weighted):
     table, index, value = entries(lanes)
     index[1:4] = index[0]
     rows, row_ptr, c = np.array([0, 2, 5]), np.array([0, 7, 7, 20, 31, 40]), np.float32(-0.3)
-    inputs = Rows(rows, row_ptr, value if weighted else None)
+    inputs = sparse_rows(rows, row_ptr, value if weighted else None)
     D = np.random.default_rng(1).standard_normal((3, lanes)).astype(np.float32)
     expected = table.copy()
     for row in range(2, 5):  # of input 1
