@@ -6,8 +6,8 @@ In a package of your own an entry point makes it known to the commands: docs/rul
 python examples/own_rule.py
 """
 
-from sparsezo import Chunking, Learner, Settings, own_rule, predict
-from sparsezo.tasks.chunking.synthetic import chunking_corpus
+from sparsezo import Learner, Settings, TextClassification, own_rule, predict
+from sparsezo.tasks.text.synthetic import generate_text
 
 
 @own_rule("still", points=(1, 0, -1), like="symmetric")
@@ -19,15 +19,14 @@ def STILL(losses, h, mu, mean):
 
 
 if __name__ == "__main__":
-    task, train = Chunking.fit(chunking_corpus(300, seed=1), only="NP")
-    test = task.seen(chunking_corpus(200, seed=2))
-    print("F1 on generated sentences, after so many losses:")
-    for rule in ("two-point", "symmetric", "still"):
-        losses_a_step = 3 if rule == "still" else 2
-        learner = Learner(task.problem(train), Settings(rule, "score", h=0.003, mu=0.1))
+    task, train = TextClassification.fit(generate_text(1000, 1, vocabulary=2000, words=30).documents())
+    test = task.seen(generate_text(500, 2, vocabulary=2000, words=30).documents())
+    print("Accuracy on generated documents, after so many losses:")
+    for rule, asked in (("two-point", 2), ("symmetric", 2), ("still", 3)):
+        learner = Learner(task.problem(train), Settings(rule, "score", h=0.1, mu=1.0))
         figures = []
-        for losses in (6_000, 30_000, 60_000):
-            learner.run(task.gold(train), losses // losses_a_step - learner.step)
-            f1 = task.scores(test, predict(task.problem(test, learn=False), learner.weights())).value
-            figures.append(f"{losses:,}: {f1:.3f}")
-        print(f"{rule:10}", "   ".join(figures), f"  weights moved in {learner.updates / learner.step:.0%} of the steps")
+        for losses in (600, 3_000, 30_000):
+            learner.run(task.gold(train), losses // asked - learner.step)
+            right = task.scores(test, predict(task.problem(test, learn=False), learner.weights())).value
+            figures.append(f"{losses:6,}: {right:.3f}")
+        print(f"{rule:10}", "  ".join(figures), f"  weights moved in {learner.updates / learner.step:.0%} of the steps")
