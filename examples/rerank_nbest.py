@@ -13,29 +13,30 @@ from sparsezo import Learner, Reranking, Settings, import_nbest, predict
 from sparsezo.tasks.registry import task_spec
 from sparsezo.tasks.rerank.io.decoder_weights import read_weights
 
+
+def learn(train, test, start) -> None:
+    task = Reranking.fit(train, start)
+    problem, gold, unseen = task.problem(train), task.gold(train), task.problem(test, learn=False)
+
+    def bleu(W) -> str:
+        return f"BLEU {task.scores(test, predict(unseen, W)).value:.3f}"
+
+    print(f"{len(train)} lists of {train.n_candidates // len(train)} translations, {task.n_features} features")
+    print(f"the decoder's own weights: {bleu(task.initial_weights())}")
+    for feedback in ("exact", "rating:5,0.1,0.1"):
+        settings = Settings("two-point", "active", h=0.1, mu=0.01, step="adagrad", feedback=feedback)
+        learner = Learner(problem, settings, task.initial_weights())
+        for ratings in (2_000, 20_000):
+            learner.run(gold, ratings // 2 - learner.step)  # two translations a step
+            print(f"{feedback:18} after {ratings:6,} ratings: {bleu(learner.weights())}")
+    with tempfile.TemporaryDirectory() as folder:  # for the decoder
+        for path in task.export(f"{folder}/adapted", learner.weights()):
+            print(f"{path.name}: {path.read_text().splitlines()[0]} ...")
+
+
 with tempfile.TemporaryDirectory() as folder:
     place = Path(folder)
     for name, lists, seed in (("train", 200, 1), ("test", 100, 2)):
-        task_spec("rerank").synthetic().write(place / f"{name}.nbest", place / "weights", lists, seed, None)
-    train, test = (import_nbest(place / f"{name}.nbest", store_dir=place / "stores") for name in ("train", "test"))
-    first = next(place.glob("weights*out*"), None)
-    task = Reranking.fit(train, read_weights(first) if first else None)
-    problem, gold, unseen = task.problem(train), task.gold(train), task.problem(test, learn=False)
-
-    def bleu(W):
-        return task.scores(test, predict(unseen, W)).value
-
-    print(f"{len(train)} lists of {train.n_candidates // len(train)} translations, {task.n_features} features")
-    print(f"the decoder's own weights: BLEU {bleu(task.initial_weights()):.3f}")
-    for feedback in ("exact", "rating:5,0.1,0.1"):
-        learner = Learner(
-            problem,
-            Settings("two-point", "active", h=0.1, mu=0.01, step="adagrad", feedback=feedback),
-            task.initial_weights(),
-        )
-        for ratings in (2_000, 20_000):
-            learner.run(gold, ratings // 2 - learner.step)  # two translations a step
-            print(f"{feedback:18} after {ratings:6,} ratings: BLEU {bleu(learner.weights()):.3f}")
-    for path in task.export(place / "adapted", learner.weights()):
-        print(f"{path.name}: {path.read_text().splitlines()[0]} ...")
-    del train, test, problem, gold, unseen  # they are mapped from files of the folder
+        task_spec("rerank").synthetic().write(place / f"{name}.nbest", place / "weights.", lists, seed, None)
+    stores = [import_nbest(place / f"{name}.nbest", store_dir=place / "stores") for name in ("train", "test")]
+    learn(*stores, read_weights(place / "weights.out-of-domain"))
