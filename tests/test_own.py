@@ -417,11 +417,11 @@ def package(tmp_path):
 
 
 FILES = ("--train", "train.jsonl", "--dev", "dev.jsonl")
+TRAIN = ("train", "clicks", *FILES, "--rule", "still", "--iterations", "2k")
 
 
 def test_what_the_pages_show_works_from_the_command_line(package):
-    train = ("train", "clicks", *FILES, "--rule", "still", "--iterations", "2k")
-    done = sparsezo(package, *train, "-o", "m.szo", "--json")
+    done = sparsezo(package, *TRAIN, "-o", "m.szo", "--json")
     result = json.loads(done.stdout.splitlines()[-1])
     assert (result["task"], result["rule"], result["metric"], result["losses"]) == ("clicks", "still", "ndcg", 6000)
     assert result["dev"] > 0.95  # what has a title is clicked
@@ -430,12 +430,17 @@ def test_what_the_pages_show_works_from_the_command_line(package):
     lines = sparsezo(package, "predict", "m.szo", "dev.jsonl").stdout.splitlines()
     assert [sorted(json.loads(line)["output"]) for line in lines] == [list(range(6))] * 40
 
+
+def test_after_an_edit_it_is_another_rule(package):
+    """Whose loop is not the one that was compiled before: nothing moves."""
     (package / "still.py").write_text(shown_in("rules.md").replace("return -h", "return 0 * h"))
-    stands = sparsezo(package, *train, "-o", "n.szo", "--json")  # another rule by now: nothing moves
+    stands = sparsezo(package, *TRAIN, "-o", "n.szo", "--json")
     assert json.loads(stands.stdout.splitlines()[-1])["update_fraction"] == 0
 
+
+def test_what_is_wrong_with_a_packages_rule_is_one_line(package):
     (package / "still.py").write_text(shown_in("rules.md").replace("losses[1]", "losse[1]"))
-    failed = sparsezo(package, *train, "-o", "o.szo", code=2)
+    failed = sparsezo(package, *TRAIN, "-o", "o.szo", code=2)
     assert re.fullmatch(r"sparsezo: rule still: still.py:\d+ cannot be compiled: .*losse.*\n", failed.stderr)
     lost = sparsezo(package, "train", "clicks", *FILES, "--rule", "lost", "-o", "o.szo", code=1)
     assert lost.stderr.startswith("sparsezo: rule lost of mine cannot be used: nowhere:LOST ModuleNotFoundError")
