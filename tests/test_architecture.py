@@ -11,14 +11,14 @@ ROOT = Path(__file__).parent.parent
 SOURCES = ROOT / "src" / "sparsezo"
 
 LAYERS = (  # each may import what stands above it, and its own; docs/design.md, 5
-    ("errors", "messages", "options", "signals", "validation"),
+    ("errors", "entry_points", "messages", "options", "signals", "validation"),
     ("storage",),
     ("kernels",),
     ("questions", "raters", "rules", "settings", "automatic", "directions"),
     ("optimizer",),
     ("tasks",),  # what all tasks share: the folders of tasks/ are below
     ("learner", "query_learner", "algorithm", "minimization"),
-    ("tasks.chunking", "tasks.rerank", "tasks.text"),
+    ("tasks.chunking", "tasks.own", "tasks.rerank", "tasks.text"),
     ("datasets", "model", "scorers", "sklearn", "training"),
     ("study",),
     ("serve",),

@@ -28,7 +28,7 @@ _PUBLIC = {
     "sparsezo.optimizer": ("Optimizer", "replay"),
     "sparsezo.questions": ("Info", "Proposal", "Question"),
     "sparsezo.study.reports.report": ("write_report",),
-    "sparsezo.rules": ("PERTURBATIONS", "RULES"),
+    "sparsezo.rules": ("PERTURBATIONS", "RULES", "own_rule"),
     "sparsezo.settings": ("Settings",),
     "sparsezo.storage.mapped_weights": ("mapped_weights",),
     "sparsezo.tasks.base": ("Problem", "Scores", "Task"),
@@ -36,6 +36,7 @@ _PUBLIC = {
     "sparsezo.tasks.chunking.task": ("Chunking",),
     "sparsezo.tasks.spec": ("TaskSpec",),
     "sparsezo.tasks.loading": ("Data", "Files"),
+    "sparsezo.tasks.own.spec": ("Input", "own_task"),
     "sparsezo.tasks.registry": ("register",),
     "sparsezo.tasks.rerank.io.importing": ("import_nbest",),
     "sparsezo.tasks.rerank.task": ("Reranking",),
@@ -68,7 +69,7 @@ if TYPE_CHECKING:
     from sparsezo.optimizer import Optimizer, replay
     from sparsezo.query_learner import QueryLearner, make_learner
     from sparsezo.questions import Info, Proposal, Question
-    from sparsezo.rules import PERTURBATIONS, RULES
+    from sparsezo.rules import PERTURBATIONS, RULES, own_rule
     from sparsezo.settings import Settings
     from sparsezo.storage.mapped_weights import mapped_weights
     from sparsezo.study.plan import Experiment, LearnerSpec, read_experiment
@@ -78,6 +79,7 @@ if TYPE_CHECKING:
     from sparsezo.tasks.chunking.io.conll import read_conll
     from sparsezo.tasks.chunking.task import Chunking
     from sparsezo.tasks.loading import Data, Files
+    from sparsezo.tasks.own.spec import Input, own_task
     from sparsezo.tasks.registry import register
     from sparsezo.tasks.rerank.io.importing import import_nbest
     from sparsezo.tasks.rerank.task import Reranking

@@ -123,9 +123,8 @@ def run_steps(
         with _in_step(k):
             proposal = optimizer.ask(active(x), features(x) if perturb == "score" and features is not None else None)
         changed = bool((proposal.candidate != w[proposal.x]).any())
-        F_plus = value_at(proposal.candidate, proposal, x)
-        before = proposal.incumbent
-        info = optimizer.tell(proposal, F_plus if before is None else (F_plus, value_at(before, proposal, x)))
+        F_plus, *further = (value_at(values, proposal, x) for values in proposal.outputs)
+        info = optimizer.tell(proposal, [F_plus, *further] if further else F_plus)
         heard = changed and (mu >= _TINY or info.c != 0)
         unheard = 0 if heard else unheard + (proposal.x.size > 0)
         if unheard > _MOST_UNHEARD:

@@ -25,10 +25,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from sparsezo import validation
 from sparsezo.errors import AllReviewedError, DivergedError, SparsezoError, UsageError, shown
-from sparsezo.kernels import codes, loop, random
+from sparsezo.kernels import codes, loop, protocol, random
 from sparsezo.optimizer import Arrays, AskTell, Event, Features, P, not_finite, state_of, whole, workspace
 from sparsezo.questions import Feedback, Info, Json, Proposal
-from sparsezo.rules import RULES
+from sparsezo.rules import FIRST_ORDER, RULES
 from sparsezo.settings import Settings
 from sparsezo.tasks.base import Problem
 from sparsezo.validation import Array
@@ -66,6 +66,11 @@ class TaskLearner(AskTell[P]):
     def _look_at(self, problem: Problem) -> None:
         self.problem = problem
         self._inputs, self._task = problem.private()
+        rule = RULES[self.settings.rule]
+        protocol.need(self._inputs, protocol.OF_INPUTS, "learning")
+        protocol.need(self._task, [protocol.decode], f"rule {rule.name}")
+        if rule.family == FIRST_ORDER and rule.name != "supervised":
+            protocol.need(self._task, protocol.SAMPLING, f"rule {rule.name}")
         self.workspace = workspace_of(problem)
 
     # Learning from gold
@@ -130,8 +135,16 @@ class TaskLearner(AskTell[P]):
         """Compiled code believes that gold is of this problem's inputs."""
         if not (isinstance(gold, tuple) and hasattr(gold, "_fields")):  # a NamedTuple, as compiled code knows it
             raise UsageError(f"gold is a {type(gold).__name__}; give what task.gold(data) gives")
+        supervised, annealed = self.settings.rule == "supervised", self.settings.criterion == "annealed"
+        protocol.need(gold, [protocol.delta], f"rule {self.settings.rule}")
+        if RULES[self.settings.rule].asks:
+            protocol.need(gold, protocol.ANSWERING, f"rule {self.settings.rule}")
+        if annealed:
+            protocol.need(gold, [protocol.risk_gradient if supervised else protocol.risk], "the annealed criterion")
+        elif supervised:
+            protocol.need(gold, [protocol.supervise], "rule supervised")
         if hasattr(gold, "check"):
-            gold.check(self.problem, self.settings.rule == "supervised")
+            gold.check(self.problem, supervised)
         self._gold = gold
 
     @abstractmethod
@@ -295,7 +308,10 @@ class Learner(TaskLearner[Proposal]):
         y = work.y[:n].copy()
         incumbent = work.incumbent[:n].copy() if rule.incumbent else None
         drawn = None if rule.zeroth_order else self._drawn(x, step, y, y if incumbent is None else incumbent)
-        return Proposal(self.id, step, x, y, incumbent, drawn)
+        if len(rule.points) > 2:
+            loop.decode_further(self._inputs, self._task, self._params, x, work)
+        others = tuple(work.more[k, :n].copy() for k in range(len(rule.points) - 2))
+        return Proposal(self.id, step, x, y, incumbent, drawn, others)
 
     def _drawn(self, x: int, step: int, y: Array, other: Array) -> float:
         """How likely the outputs of a first-order rule were when they were drawn: just now."""
@@ -327,7 +343,7 @@ class Learner(TaskLearner[Proposal]):
         incumbent = outputs[1] if len(outputs) > 1 else None
         if (proposal.log_chance is None) != RULES[self.settings.rule].zeroth_order or (proposal.log_chance or 0) > 0:
             raise ValueError("an output that was drawn with no probability")
-        return replace(proposal, x=x, candidate=outputs[0], incumbent=incumbent)
+        return replace(proposal, x=x, candidate=outputs[0], incumbent=incumbent, others=tuple(outputs[2:]))
 
 
 # What a model makes of inputs
@@ -348,6 +364,7 @@ class Decoder:
     """``predict`` a part at a time, with scratch of its own."""
 
     def __init__(self, problem: Problem) -> None:
+        protocol.need(problem.task, [protocol.decode], "predicting")
         self.problem = problem
         self._parts, self._work = problem.private(), workspace_of(problem)
 
@@ -367,6 +384,7 @@ class Decoder:
 
 def confidence(problem: Problem, W: Array) -> NDArray[np.float64]:
     """log p_w of the best output of every input: how sure a model is of it, at most 0."""
+    protocol.need(problem.task, [protocol.confidence], "how sure a model is")
     work, out = workspace_of(problem), np.empty(len(problem))
     if not loop.confidences(*problem.private(), _weights(problem, W), work.S, work.y, len(problem), out):
         raise _scores_not_finite()
@@ -378,6 +396,7 @@ def span_chances(
 ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
     """The best outputs of all inputs, and where a span of one begins how likely that span is; both as they stand at
     Problem.output_start, as does ``fixed``, what is known of each output (``tasks.chunking.kernels.events``)."""
+    protocol.need(problem.task, [protocol.span_chances], "how likely spans are")
     fixed = np.zeros(0, np.int16) if fixed is None else fixed
     work, start = workspace_of(problem), problem.output_start
     out, chances = np.empty(int(start[-1]), np.int32), np.zeros(int(start[-1]), np.float32)

@@ -455,7 +455,8 @@ def _by_proposals(
     run: _Run, optimizer: Optimizer, inputs: Iterator[Given] | None, active: Function | None, ahead: int, compares: bool
 ) -> None:
     """F(w, x), comparisons, and given h and mu: ask and tell, ``ahead`` proposals at a time."""
-    pair, serial = RULES[optimizer.settings.rule].incumbent is not None, run.mapper is _serial
+    where, serial = RULES[optimizer.settings.rule].points, run.mapper is _serial
+    each, here = len(where), where.index(0) if 0 in where else -1
     symmetric = optimizer.settings.rule == "symmetric"
     W: Given = optimizer.state.W[:, 0]
     while True:
@@ -487,15 +488,13 @@ def _by_proposals(
                 optimizer.tell(proposal, "tie" if answer is None else "candidate" if answer else "incumbent")
                 run.compare(W, answer)
             else:
-                losses = [
-                    _loss(value, proposal.step) for value in (told[2 * k : 2 * k + 2] if pair else told[k : k + 1])
-                ]
-                at_w = losses[-1:]  # two-point and comparison: F(w) itself; baseline has nothing better
+                losses = [_loss(value, proposal.step) for value in told[each * k : each * (k + 1)]]
+                at_w = [losses[here]]  # two-point and comparison: F(w) itself; baseline has nothing better
                 if symmetric:
                     due = proposal.step % _LOOKED == 0
                     at_w = [_loss(run.evaluate([(W.copy(),)], [xs[k]])[0], proposal.step)] if due else []
                 run.see(W, losses, at_w)
-                optimizer.tell(proposal, losses if pair else losses[0])
+                optimizer.tell(proposal, losses if each > 1 else losses[0])
 
 
 def _in_place(run: _Run, W: Vector, proposal: Given, x: tuple[object, ...]) -> list[object]:

@@ -236,11 +236,15 @@ class AskTell(ABC, Generic[P]):
         """The step of a rule that is told losses: c by ``coefficient``, and ``move`` applies it and returns it."""
         with self._lock:
             asked, params, state = self._asked(proposal), self._params, self.state
-            F_plus, F_incumbent = losses_of(self.settings.rule, feedback)
+            F_plus, F_incumbent, *further = losses_of(self.settings.rule, feedback)
             counts, sums = state.counts.copy(), state.sums.copy()
             mean = loop.count_step(params, F_plus, F_plus, state)
             state.counts[loop.ANSWERS] += 1
-            c = self._coefficient(asked, F_plus, F_incumbent, mean)
+            if params.own is None:
+                c = self._coefficient(asked, F_plus, F_incumbent, mean)
+            else:
+                losses = np.array([F_plus, F_incumbent, *further])[: params.points.size]
+                c = float(params.own(losses, params.h, params.mu, mean))
             if not math.isfinite(c + state.sums[loop.LOSS]):
                 state.counts[:], state.sums[:] = counts, sums
                 raise DivergedError(f"step {asked.step}: it is not finite; {fault_of_weights(self.settings)}")
@@ -396,10 +400,10 @@ class Optimizer(AskTell[Proposal]):
             mu = self._params.mu if self._automatic is None else self._automatic.wake(step, indices)
             loop.perturb(inputs, self._params, 0, step, self.state, work)
             S, V = work.S[: indices.size, 0], work.V[: indices.size, 0]
-            incumbent = RULES[self.settings.rule].incumbent
-            before = S.copy() if incumbent == "w" else S - mu * V if incumbent == "w - mu u" else None
+            candidate, *others = (S.copy() if point == 0 else S + point * mu * V for point in self._params.points)
             self._inputs[step] = inputs
-            return self._opened(Proposal(self.id, step, indices.view(), S + mu * V, before))
+            before = others[0] if others else None
+            return self._opened(Proposal(self.id, step, indices.view(), candidate, before, others=tuple(others[1:])))
 
     def ask_many(self, actives: int | Iterable[ArrayLike]) -> list[Proposal]:
         """Proposals to be evaluated side by side, all from the weights as they are: so many about all weights, or one
@@ -539,6 +543,8 @@ def workspace(rows: int, columns: int, L: int, outputs: int, dtype: DTypeLike) -
         row=np.zeros(L, dtype),
         y=np.zeros(outputs, np.int32),
         incumbent=np.zeros(outputs, np.int32),
+        more=np.zeros((codes.MOST_POINTS - 2, outputs), np.int32),
+        losses=np.zeros(codes.MOST_POINTS),
         q=np.zeros(4, np.int32),
     )
 

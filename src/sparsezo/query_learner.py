@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike
 
 from sparsezo import validation
 from sparsezo.errors import UsageError
-from sparsezo.kernels import answering, codes, loop, random
+from sparsezo.kernels import answering, codes, loop, protocol, random
 from sparsezo.learner import NO_END, Learner, TaskLearner
 from sparsezo.optimizer import Arrays, whole
 from sparsezo.questions import (
@@ -84,6 +84,7 @@ class QueryLearner(TaskLearner[Question]):
         super().__init__(problem, settings, W, copy=copy)
         self._alike = True  # answers so far were of the rule's own kind
         check_offered(problem.questions, settings.rule, settings.about)
+        protocol.need(self._task, protocol.ASKING, f"rule {settings.rule}")
         self.state.q[...] = problem.adagrad_start - 1
         if W is None:
             self.begin_again()

@@ -63,12 +63,13 @@ class Proposal:
     candidate: Array  # Learner: the output decoded at w + mu u, first-order rules: sampled; Optimizer: w + mu u
     incumbent: Array | None  # at w (symmetric: w - mu u; pairwise: -w); None where the rule compares nothing
     log_chance: float | None = None  # first-order rules: log of the probability with which the outputs were drawn
+    others: tuple[Array, ...] = ()  # at the points of somebody's own rule from the third on
 
     def as_json(self) -> Json:
         """As JSON has it: numbers, texts and lists."""
         lists = {name: np.asarray(getattr(self, name)).tolist() for name in ("x", "candidate", "incumbent")}
-        found = {**vars(self), **lists}
-        return {name: value for name, value in found.items() if name != "log_chance" or value is not None}
+        found = {**vars(self), **lists, "others": [each.tolist() for each in self.others]}
+        return {name: value for name, value in found.items() if name not in ("log_chance", "others") or value}
 
     @classmethod
     def from_json(cls, given: Json) -> Proposal:
@@ -83,28 +84,30 @@ class Proposal:
                 _row(candidate),
                 None if incumbent is None else _row(incumbent),
                 None if chance is None else float(chance),
+                tuple(_row(each) for each in given.get("others", ())),
             )
         except _MALFORMED as error:
             raise UsageError(f"not a proposal: {error!r}") from None
 
     def frozen(self) -> Proposal:
         """Its arrays read-only: what was asked stays what was asked."""
-        for part in (self.x, self.candidate, self.incumbent):
+        for part in (self.x, self.candidate, self.incumbent, *self.others):
             if isinstance(part, np.ndarray):
                 part.flags.writeable = False
         return self
 
     @property
     def outputs(self) -> tuple[Array, ...]:
-        """What is shown: the candidate and, where the rule compares, the incumbent."""
-        return (self.candidate,) if self.incumbent is None else (self.candidate, self.incumbent)
+        """What is shown: the candidate and, where the rule compares, the incumbent, and any others."""
+        return (self.candidate,) if self.incumbent is None else (self.candidate, self.incumbent, *self.others)
 
     def same(self, other: object) -> bool:
         """Whether both ask the same."""
         if not isinstance(other, Proposal):
             return False
-        mine, its = (self.x, self.candidate, self.incumbent), (other.x, other.candidate, other.incumbent)
-        return self.step == other.step and all(np.array_equal(a, b) for a, b in zip(mine, its, strict=True))
+        mine, its = ((each.x, each.candidate, each.incumbent, *each.others) for each in (self, other))
+        alike = self.step == other.step and len(mine) == len(its)
+        return alike and all(np.array_equal(a, b) for a, b in zip(mine, its, strict=True))
 
 
 def _row(given: list[float]) -> Array:
@@ -126,20 +129,22 @@ class Info:
 _PREFERRED = {"candidate": (0.0, 1.0), "incumbent": (1.0, 0.0), "tie": (0.0, 0.0)}
 
 
-def losses_of(rule: str, feedback: object) -> tuple[float, float]:
-    """(F_plus, F_incumbent) of an answer; a bare preference is the loss 0 of the better one and 1 of the other.
+def losses_of(rule: str, feedback: object) -> tuple[float, ...]:
+    """(F_plus, F_incumbent) of an answer, and any further losses that somebody's own rule asks for; a bare preference
+    is the loss 0 of the better one and 1 of the other.
 
     >>> losses_of("preference", "candidate"), losses_of("two-point", (0.25, 0.5)), losses_of("baseline", 0.25)
     ((0.0, 1.0), (0.25, 0.5), (0.25, 0.0))
     """
-    pair, losses = RULES[rule].incumbent is not None, None
+    pair, wanted = RULES[rule].incumbent is not None, RULES[rule].losses
+    losses: tuple[float, ...] | None = None
     if isinstance(feedback, np.ndarray) and feedback.ndim == 1 and feedback.dtype.kind in "fiu":
         feedback = feedback.tolist()
     if isinstance(feedback, str | bool | np.bool_):
         word = feedback if isinstance(feedback, str) else ("candidate" if feedback else "incumbent")
         losses = _PREFERRED.get(word) if RULES[rule].chooses else None
     elif isinstance(feedback, tuple | list):
-        losses = _numbers(feedback) if pair and len(feedback) == 2 else None
+        losses = _numbers(feedback) if pair and len(feedback) == wanted else None
     elif not pair:
         losses = _numbers((feedback, 0.0))
     if losses is None:
@@ -149,10 +154,9 @@ def losses_of(rule: str, feedback: object) -> tuple[float, float]:
     return losses
 
 
-def _numbers(pair: Iterable[object]) -> tuple[float, float] | None:
+def _numbers(given: Iterable[object]) -> tuple[float, ...] | None:
     try:
-        first, second = map(_number, pair)
-        return first, second
+        return tuple(map(_number, given))
     except (TypeError, ValueError, OverflowError):
         return None
 

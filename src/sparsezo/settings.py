@@ -229,16 +229,19 @@ class Settings:
         perturb = given.get("perturb", cls.perturb if perturbs else None)
         usual = "adagrad" if asks else "constant" if perturb in constant_steps else usual_step
         step = given.get("step", usual)
-        h, mu = (cls.h, cls.mu) if defaults is None else defaults(rule, step, perturb)
+        like = RULES[rule].usual
+        h, mu = (cls.h, cls.mu) if defaults is None else defaults(like, step, perturb)
         if defaults and "step" not in given and not asks and usual == "adagrad" and _small(given.get("h"), h):
             step = "constant"
-            h, mu = defaults(rule, step, perturb)
+            h, mu = defaults(like, step, perturb)
         return cls(**{"perturb": perturb, "h": h, "mu": mu if perturbs else None, "step": step, **given})
 
     @property
     def scale_free(self) -> bool:
         """Only h / mu^2 counts, for weights that start at 0 (docs/theory.md, "Scale")."""
-        return RULES[self.rule].zeroth_order and self.criterion == "map" and self.step == "constant"
+        rule = RULES[self.rule]  # what somebody's own does is not known
+        known = rule.zeroth_order and rule.coefficient is None
+        return known and self.criterion == "map" and self.step == "constant"
 
     def step_params(self) -> StepParams:
         """As the compiled loop wants them."""
@@ -247,11 +250,12 @@ class Settings:
         from sparsezo.kernels import loop, random
 
         rater, (e0, e1) = parse_feedback(self.feedback), parse_error(self.rater_error)
+        rule = RULES[self.rule]
         return loop.StepParams(
-            rule=RULES[self.rule].code,
+            rule=rule.code,
             perturbation=PERTURBATIONS[self.perturb].code if self.perturb else codes.SCORE,
             criterion=CRITERIA[self.criterion],
-            control=int(self.baseline),
+            control=int(self.baseline or rule.coefficient is not None),  # which is told the mean
             h=float(self.h),
             mu=float(self.mu or 0.0),
             gamma=float(self.gamma),
@@ -266,6 +270,8 @@ class Settings:
             rehearse=self.rehearse or 0,
             seconds=parse_seconds(self.seconds),
             keys=np.array([random.stream_key(self.seed, stream) for stream in random.STREAMS], np.uint64),
+            points=np.array(rule.points, np.float64),
+            own=rule.compiled(),
         )
 
     def as_dict(self) -> Json:
@@ -320,13 +326,14 @@ def step_for_h(
     made = Settings.complete(given, defaults, usual_step, constant_steps)
     asks = RULES[made.rule].asks
     adagrad = asks or (usual_step == "adagrad" and made.perturb not in constant_steps)
-    usual, _ = defaults(made.rule, "adagrad", made.perturb) if adagrad else (0.0, 0.0)
+    like = RULES[made.rule].usual
+    usual, _ = defaults(like, "adagrad", made.perturb) if adagrad else (0.0, 0.0)
     if "step" in given or "h" not in given or not _small(made.h, usual):
         return None
     if asks:
         said = f"small for Adagrad's steps, which rule {made.rule} has: little may be learned; it is"
     else:
-        constant, _ = defaults(made.rule, "constant", made.perturb)
+        constant, _ = defaults(like, "constant", made.perturb)
         said = f"for constant steps (usually {constant:g}), and these are taken; with `step` adagrad it is"
     return f"`h` {made.h:g} is {said} usually {usual:g}"
 

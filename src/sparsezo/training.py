@@ -38,7 +38,7 @@ from sparsezo.settings import Settings
 from sparsezo.signals import CHECKPOINT_SECONDS, DeferredSignals
 from sparsezo.storage.container import damage, like, read_container, write_container
 from sparsezo.storage.fingerprint import known_by
-from sparsezo.tasks.base import Json, Problem, Scores, Task
+from sparsezo.tasks.base import Json, Problem, Scores, Task, problem_of
 from sparsezo.tasks.loading import Data
 from sparsezo.tasks.streams import Streamed
 from sparsezo.validation import Array
@@ -175,8 +175,8 @@ class Training:
         self.evaluate_at, self.test_looks = tuple(evaluate_at), test_looks
         self.checkpoint = Path(checkpoint) if checkpoint is not None else None
         self.checkpoint_seconds = checkpoint_seconds
-        more = {"asks": True} if RULES[settings.rule].asks else {}
-        self.problem = task.problem(data.train, risk=settings.criterion == "annealed", **more)
+        annealed, asks = settings.criterion == "annealed", RULES[settings.rule].asks
+        self.problem = problem_of(task, data.train, risk=annealed, asks=asks)
         if scorer is not None:
             check_rule(settings.rule, settings.criterion, settings.feedback)
         self.gold = task.gold(data.train) if scorer is None else None

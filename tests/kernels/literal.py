@@ -19,6 +19,7 @@ from sparsezo.kernels.inputs.dense import dense_inputs
 from sparsezo.kernels.inputs.rows import row_inputs
 from sparsezo.kernels.inputs.sparse import sparse_inputs
 from sparsezo.optimizer import workspace
+from sparsezo.rules import BUILT_IN
 from sparsezo.tasks.chunking.kernels.task import ChunkGold, chunk_task
 from sparsezo.tasks.rerank.kernels.task import RankGold, rank_task
 from sparsezo.tasks.text.kernels.task import ClassGold, class_task
@@ -190,7 +191,8 @@ def some_law(rng, rule, perturbation, criterion=codes.MAP, control=0, model=code
     h, mu, gamma = (float(rng.uniform(*ends)) for ends in [(0.1, 0.5), (0.5, 2.5), (0.3, 3.0)])
     noise, bias, levels = float(rng.uniform(0.1, 0.4)), float(rng.uniform(0.1, 0.4)), int(rng.integers(2, 8))
     numbered = (rule, perturbation, criterion, control, h, mu, gamma, model, noise, bias, levels)
-    law = loop.StepParams(*numbered, *NO_QUESTIONS, keys)
+    points = np.array(next((each.points for each in BUILT_IN.values() if each.code == rule), ()), np.float64)
+    law = loop.StepParams(*numbered, *NO_QUESTIONS, keys, points)
     return law._replace(**numbers)
 
 

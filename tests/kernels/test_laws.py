@@ -12,6 +12,7 @@ import pytest
 import twins
 
 from sparsezo.kernels import codes, loop, random
+from sparsezo.rules import BUILT_IN
 
 pytestmark = pytest.mark.torture
 
@@ -25,7 +26,8 @@ SOME = tuple(np.array(OFTEN + SELDOM).T)
 def law(rule=codes.TWO_POINT, perturbation=codes.ACTIVE, criterion=codes.MAP, control=0, gamma=1.0, seed=1):
     keys = np.array([random.stream_key(seed, stream) for stream in range(6)], np.uint64)
     no_rater, no_questions = (0, 0.0, 0.0, 0), (0, 0, 0.0, 0.0, 0)
-    return loop.StepParams(rule, perturbation, criterion, control, H, MU, gamma, *no_rater, *no_questions, keys)
+    points = np.array(next(each.points for each in BUILT_IN.values() if each.code == rule), np.float64)
+    return loop.StepParams(rule, perturbation, criterion, control, H, MU, gamma, *no_rater, *no_questions, keys, points)
 
 
 @pytest.fixture(scope="module")

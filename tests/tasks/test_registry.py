@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from sparsezo import messages
+from sparsezo.entry_points import EntryPoints
 from sparsezo.errors import SparsezoError, UsageError
 from sparsezo.tasks import registry
 
@@ -48,11 +49,10 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: gambling\nVersion: 1.0\n")
     (info / "entry_points.txt").write_text(ENTRIES)
     monkeypatch.syspath_prepend(str(tmp_path))
-    for name in ("_registered", "_broken"):
-        monkeypatch.setattr(registry, name, {})
-    registry._installed.cache_clear()
+    monkeypatch.setattr(registry, "_registered", {})
+    found = registry._installed
+    monkeypatch.setattr(registry, "_installed", EntryPoints(found.group, found.what, found.kind, found.built_in))
     yield tmp_path
-    registry._installed.cache_clear()
     for name in ("coins_task", "broken_task"):
         sys.modules.pop(name, None)
 

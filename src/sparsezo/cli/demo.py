@@ -14,7 +14,7 @@ from sparsezo.cli.reproduce import run_reproduce
 from sparsezo.cli.values import seconds as of_seconds
 from sparsezo.errors import UsageError, need
 from sparsezo.options import gone
-from sparsezo.rules import PERTURBATIONS, RULES
+from sparsezo.rules import BUILT_IN, PERTURBATIONS
 from sparsezo.settings import Settings
 from sparsezo.storage.files import working_folder
 from sparsezo.study.experiments import EXPERIMENTS
@@ -84,7 +84,7 @@ def _ranking(seconds: float) -> list[Json]:
     iterations = max(1000, int(min(seconds, _LONGEST) * _STEPS_PER_SECOND))
     learners = [
         (rule, perturb)
-        for rule in RULES.values()
+        for rule in BUILT_IN.values()
         for perturb in (PERTURBATIONS if rule.zeroth_order else [None])
         if not rule.asks  # these are measured by answers, not by steps
     ]

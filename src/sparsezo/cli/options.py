@@ -137,7 +137,7 @@ def command(
 
 def default_texts(kind: TaskSpec) -> dict[str, str]:
     """The task's defaults of h and mu as numbers: which, and with what."""
-    from sparsezo.rules import PERTURBATIONS, RULES
+    from sparsezo.rules import BUILT_IN, PERTURBATIONS
     from sparsezo.settings import STEPS
 
     usual = kind.usual_step
@@ -146,7 +146,7 @@ def default_texts(kind: TaskSpec) -> dict[str, str]:
     elif kind.asks:
         usual += f"; adagrad for {', '.join(kind.asks)}"
     by_value: dict[str, dict[float, dict[str, None]]] = {"h": {}, "mu": {}}  # with the names of those that have it
-    for rule in RULES.values():
+    for rule in BUILT_IN.values():
         if rule.asks and rule.name not in kind.asks:
             continue
         steps = ("adagrad",) if rule.asks else STEPS  # which these have by default

@@ -6,6 +6,8 @@ PART, LABEL, PAIR, RATE = range(7, 11)  # which learn from what an answer says (
 PAIRWISE, CROSS_ENTROPY = range(11, 13)  # first-order, too (Sokolov et al. 2016)
 # as PART to RATE: which span is here, if any; a whole output, with what is wrong corrected; the best of some
 SPAN, REVIEW, BEST = range(13, 16)
+OWN = 16  # any of somebody's own, zeroth-order (docs/rules.md)
+MOST_POINTS = 8  # outputs that one may ask about in a step
 
 # Answers (questions.py); one to label is a label's number, one to rate a loss
 NO, YES = range(2)

@@ -45,20 +45,22 @@ def _sources() -> list[Path]:
     return sorted([*(package / "kernels").rglob("*.py"), *(package / "tasks").glob("*/kernels/*.py")])
 
 
-def _fingerprint(sources: Iterable[Path]) -> str:
+def _fingerprint(sources: Iterable[Path], more: str = "") -> str:
+    """Of the names and contents of these files, and of ``more``."""
     digest = hashlib.blake2b(digest_size=10)
     for source in sources:
         digest.update(source.name.encode() + b"\0" + source.read_bytes())
+    digest.update(more.encode())
     return digest.hexdigest()
 
 
-def _cache_folder(unit: str, sources: Iterable[Path]) -> Path:
+def _cache_folder(unit: str, sources: Iterable[Path], more: str = "") -> Path:
     """The first place that is safe: the user's own choice, the user's cache, the temporary folder; or one for once.
 
     Numba's index files are pickles: whoever can write there can make us run anything. So each folder is this user's,
     and nobody else may write to it or to what it stands in.
     """
-    name = f"{unit}-{_fingerprint(sources)}"
+    name = f"{unit}-{_fingerprint(sources, more)}"
     for place, ours in _places():
         with contextlib.suppress(OSError):
             place.mkdir(parents=True, exist_ok=True)
@@ -145,7 +147,7 @@ def include(source: Path) -> None:
     if source in _included or source.is_relative_to(Path(__file__).parent.parent):
         return
     _included.append(source)
-    CACHE = _cache_folder(_UNIT, [*_sources(), *_included])
+    CACHE = _cache_folder(_UNIT, [*_sources(), *sorted(_included)])  # in whatever order they were imported
     with _caching_in(CACHE):
         for dispatcher in _compiled:
             dispatcher.enable_caching()
@@ -183,6 +185,19 @@ def standalone_kernel(function: F) -> F:
     return _compile(function, _ALLOCATING, _cache_folder(source.stem, [Path(__file__), *_files_compiled_in(function)]))
 
 
+def own_kernel(function: F) -> tuple[F, str]:
+    """Likewise, for a function of a user's (``kernels.own``), with what its content is known by.
+
+    Numbers and texts that it names are part of that: they may come from files that have no compiled code in them.
+    """
+    named = ((name, function.__globals__.get(name)) for name in sorted(function.__code__.co_names))
+    constants = repr([(name, value) for name, value in named if isinstance(value, int | float | str | tuple)])
+    sources = [Path(__file__), *_files_compiled_in(function)]
+    unit = f"own-{Path(function.__code__.co_filename).stem}"
+    compiled = _compile(function, _ALLOCATING, _cache_folder(unit, sources, constants))
+    return compiled, _fingerprint(sources, constants)
+
+
 def _files_compiled_in(function: Callable[..., Any]) -> list[Path]:
     """The function's own file, and those of all kernels that it names, or that these name."""
     found: set[Path] = set()
@@ -194,6 +209,13 @@ def _files_compiled_in(function: Callable[..., Any]) -> list[Path]:
             found.add(source)
             waiting += [value.py_func for value in each.__globals__.values() if hasattr(value, "py_func")]
     return sorted(found)
+
+
+def import_all() -> None:
+    """Import all of this package that may be compiled into the loop."""
+    package = Path(__file__).parent.parent
+    for source in _sources():
+        importlib.import_module(".".join([package.name, *source.relative_to(package).with_suffix("").parts]))
 
 
 class _Introduction(event.Listener):  # type: ignore[misc]
@@ -210,9 +232,7 @@ class _Introduction(event.Listener):  # type: ignore[misc]
         if self.done or not any(compilation.data["dispatcher"] is each for each in _compiled):
             return
         self.done = True
-        package = Path(__file__).parent.parent
-        for source in _sources():
-            importlib.import_module(".".join([package.name, *source.relative_to(package).with_suffix("").parts]))
+        import_all()
 
     def on_end(self, _compilation: event.Event) -> None:
         """Only the beginning matters."""

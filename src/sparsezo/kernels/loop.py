@@ -7,9 +7,11 @@ give the same weights bit for bit.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
+from numba.extending import overload
 from numpy.typing import NDArray
 
 from sparsezo.kernels import protocol
@@ -23,12 +25,12 @@ from sparsezo.kernels.codes import (
     REVIEW,
     SCORE,
     SUPERVISED,
-    SYMMETRIC,
 )
 from sparsezo.kernels.coefficient import LEAST_PROBABILITY, coefficient, compares, late_factor, perturbs
-from sparsezo.kernels.jit import inlined_kernel, kernel
-from sparsezo.kernels.random import COMPLEMENT, DEBT, INPUTS, OPPOSITE, OUTPUT, PERTURBATION, input_at
-from sparsezo.kernels.raters import told
+from sparsezo.kernels.jit import OPTIONS, inlined_kernel, kernel
+from sparsezo.kernels.own import OwnFunction, OwnType, call
+from sparsezo.kernels.random import COMPLEMENT, DEBT, FEEDBACK, INPUTS, OPPOSITE, OUTPUT, PERTURBATION, input_at
+from sparsezo.kernels.raters import perceived, told
 
 # Places in State.counts and State.sums. QUESTIONS, ANSWERS: what a person is asked, and has answered. PASSED: steps
 # since the last question. SILENT: steps whose loss nobody told, since there was nothing to ask. What a person's time
@@ -61,6 +63,8 @@ class StepParams(NamedTuple):
     e1: float  # Pr(no, though right)
     rehearse: int  # earlier answers gone over again after each new one
     keys: NDArray[np.uint64]  # one a stream
+    points: NDArray[np.float64]  # where outputs are made, in multiples of mu u: rules.Rule.points
+    own: OwnFunction | None = None  # the coefficient of somebody's own rule
     shift: int = 0  # of a stream: inputs are looked at in turn (random.input_at)
     seconds: tuple[float, float, float, float] = (0.5, 0.12, 0.7, 2.5)  # a review's (settings.SECONDS)
 
@@ -91,6 +95,8 @@ class Workspace(NamedTuple):
     row: NDArray[np.float32]  # L
     y: NDArray[np.int32]  # the candidate output
     incumbent: NDArray[np.int32]  # what it is compared with
+    more: NDArray[np.int32]  # outputs at further points
+    losses: NDArray[np.float64]  # at each point, for somebody's own rule
     q: NDArray[np.int32]  # a question
 
 
@@ -114,7 +120,7 @@ def perturb(inputs: Any, params: Any, x: Any, step: Any, state: Any, work: Any) 
         state.counts[SETTLEMENTS] = protocol.settle(
             inputs, x, params.keys[DEBT], state.counts[SETTLEMENTS], state.sums[Q_TOTAL], state.Q_row, work.U, state.W
         )
-    if perturbs(params.rule):
+    if perturbs(params):
         protocol.draw(inputs, x, params.keys[PERTURBATION], step, work.Z)
         protocol.scores_with(inputs, x, state.W, work.Z, work.S, work.V)
     else:
@@ -157,16 +163,17 @@ def propose(inputs: Any, task: Any, params: Any, x: Any, step: Any, state: Any, 
     R = protocol.rows(inputs, x)
     if params.rule == SUPERVISED:
         return protocol.decode(task, x, work.S, work.y)
-    if not perturbs(params.rule):
+    if not perturbs(params):
         if params.rule == PAIRWISE:
             sample_opposite(task, params, x, step, R, work)
         return protocol.sample(task, x, work.S, params.keys[OUTPUT], step, work.y)
-    if params.rule == SYMMETRIC:
-        shift(work.S, work.V, -params.mu, R, work.T)
-        protocol.decode(task, x, work.T, work.incumbent)
-    elif params.rule != BASELINE:
-        protocol.decode(task, x, work.S, work.incumbent)
-    shift(work.S, work.V, params.mu, R, work.T)
+    if params.points.size > 1:
+        if params.points[1] == 0:
+            protocol.decode(task, x, work.S, work.incumbent)
+        else:
+            shift(work.S, work.V, params.points[1] * params.mu, R, work.T)
+            protocol.decode(task, x, work.T, work.incumbent)
+    shift(work.S, work.V, params.points[0] * params.mu, R, work.T)
     return protocol.decode(task, x, work.T, work.y)
 
 
@@ -174,7 +181,7 @@ def propose(inputs: Any, task: Any, params: Any, x: Any, step: Any, state: Any, 
 def apply(inputs: Any, params: Any, x: Any, step: Any, c: Any, state: Any, work: Any) -> None:
     """W += c * direction, once work.Z (zeroth-order) or work.D (the others) holds the step's own."""
     whole = False
-    if perturbs(params.rule):
+    if perturbs(params):
         if params.perturbation == SCORE:
             protocol.project(inputs, x, work.Z, work.D)
         else:
@@ -217,7 +224,7 @@ def answer(
     then: their ``log_chance`` when they were drawn; 0 for other rules. Returns c as it was applied.
     """
     perturb(inputs, params, x, step, state, work)
-    if not perturbs(params.rule):
+    if not perturbs(params):
         c *= late_factor(log_chance(inputs, task, params, x, step, y, other, work), then)
         sampled_gradient(task, params, x, step, protocol.rows(inputs, x), y, other, work)
     apply(inputs, params, x, step, c, state, work)
@@ -274,16 +281,16 @@ def annealed(inputs: Any, task: Any, gold: Any, params: Any, x: Any, step: Any, 
     """(F_plus, F_incumbent) under eq. (annealed), and the loss of the best output at w + mu u, as under eq. (map)."""
     perturb(inputs, params, x, step, state, work)
     R = protocol.rows(inputs, x)
-    shift(work.S, work.V, params.mu, R, work.T)
+    shift(work.S, work.V, params.points[0] * params.mu, R, work.T)
     F_plus = protocol.risk(gold, task, x, work.T, params.gamma)
     protocol.decode(task, x, work.T, work.y)
     best = protocol.delta(gold, task, x, work.y)
-    if params.rule == BASELINE:
+    if params.points.size == 1:
         return F_plus, 0.0, best
-    if params.rule == SYMMETRIC:
-        shift(work.S, work.V, -params.mu, R, work.T)
-        return F_plus, protocol.risk(gold, task, x, work.T, params.gamma), best
-    return F_plus, protocol.risk(gold, task, x, work.S, params.gamma), best
+    if params.points[1] == 0:
+        return F_plus, protocol.risk(gold, task, x, work.S, params.gamma), best
+    shift(work.S, work.V, params.points[1] * params.mu, R, work.T)
+    return F_plus, protocol.risk(gold, task, x, work.T, params.gamma), best
 
 
 @inlined_kernel
@@ -292,6 +299,75 @@ def differing(y: Any, incumbent: Any, n: Any) -> Any:
     for i in range(n):
         count += y[i] != incumbent[i]
     return count
+
+
+@kernel
+def decode_further(inputs: Any, task: Any, params: Any, x: Any, work: Any) -> None:
+    """work.more = the outputs at the rule's points from the third on, once ``propose`` has made the first two."""
+    R = protocol.rows(inputs, x)
+    for k in range(2, params.points.size):
+        shift(work.S, work.V, params.points[k] * params.mu, R, work.T)
+        protocol.decode(task, x, work.T, work.more[k - 2])
+
+
+def further_losses(own: Any, inputs: Any, task: Any, gold: Any, params: Any, x: Any, work: Any) -> Any:
+    """work.losses from the third on, and their sum: somebody's own rule may ask about more outputs than two."""
+    total, R = 0.0, protocol.rows(inputs, x)
+    if params.criterion != ANNEALED:
+        decode_further(inputs, task, params, x, work)
+    for k in range(2, params.points.size):
+        if params.criterion == ANNEALED:
+            shift(work.S, work.V, params.points[k] * params.mu, R, work.T)
+            work.losses[k] = protocol.risk(gold, task, x, work.T, params.gamma)
+        else:
+            work.losses[k] = protocol.delta(gold, task, x, work.more[k - 2])
+        total += work.losses[k]
+    return total
+
+
+def coefficient_of(
+    own: Any, task: Any, params: Any, x: Any, step: Any, F_plus: Any, F_incumbent: Any, mean: Any, work: Any
+) -> Any:
+    """c, by somebody's own rule or by ``coefficient``; of the losses as told."""
+    work.losses[0], work.losses[1] = F_plus, F_incumbent
+    if params.feedback != EXACT:
+        tell_further(task, params, x, step, work)
+    return np.float64(call(own, work.losses[: params.points.size], params.h, params.mu, mean))
+
+
+# Which of the two it is, is known when the loop is compiled: built-in rules pay nothing for the others.
+
+
+@overload(further_losses, strict=False, jit_options=OPTIONS)
+def _further_losses(own: Any, *_rest: Any) -> Callable[..., Any]:
+    if isinstance(own, OwnType):
+        return further_losses
+    return lambda own, inputs, task, gold, params, x, work: 0.0
+
+
+@overload(coefficient_of, strict=False, jit_options=OPTIONS)
+def _coefficient_of(own: Any, *_rest: Any) -> Callable[..., Any]:
+    if isinstance(own, OwnType):
+        return coefficient_of
+    return lambda own, task, params, x, step, F_plus, F_incumbent, mean, work: coefficient(
+        params.rule, params.h, params.mu, F_plus, F_incumbent, mean
+    )
+
+
+@kernel
+def tell_further(task: Any, params: Any, x: Any, step: Any, work: Any) -> None:
+    """work.losses from the third on as a rater that is not exact tells them; of an output seen before, the same."""
+    rater = (params.feedback, params.noise, params.bias, params.levels)
+    n = protocol.outputs(task, x)
+    for k in range(2, params.points.size):
+        y, seen = work.more[k - 2], -1
+        for j in range(k):
+            other = work.y if j == 0 else (work.incumbent if j == 1 else work.more[j - 2])
+            if seen < 0 and params.criterion != ANNEALED and differing(y, other, n) == 0:
+                seen = j
+        work.losses[k] = (
+            work.losses[seen] if seen >= 0 else perceived(*rater, params.keys[FEEDBACK], step, work.losses[k], k)
+        )
 
 
 @inlined_kernel
@@ -346,8 +422,9 @@ def seek(inputs: Any, task: Any, params: Any, N: Any, x: Any, most: Any, state: 
         step = state.counts[ASKED]
         at = x if x >= 0 else input_at(params.keys[INPUTS], params.shift, step, N)
         score = np.float64(propose(inputs, task, params, at, step, state, work))
-        compared = compares(params.rule)
-        if not (compared and differing(work.y, work.incumbent, protocol.outputs(task, at)) == 0 and np.isfinite(score)):
+        compared = compares(params)
+        alike = compared and differing(work.y, work.incumbent, protocol.outputs(task, at)) == 0
+        if not (alike and params.points.size <= 2 and np.isfinite(score)):
             return at, score
         pass_over(state)
         state.counts[SILENT] += 1
@@ -358,12 +435,12 @@ def seek(inputs: Any, task: Any, params: Any, N: Any, x: Any, most: Any, state: 
 def observe(inputs: Any, task: Any, gold: Any, params: Any, x: Any, step: Any, state: Any, work: Any) -> Any:
     """(score, F_plus, F_incumbent, whether both outputs are the same, annealed: the best output's loss), by gold."""
     score, F_incumbent, same, best = 0.0, 0.0, False, 0.0
-    if params.criterion == ANNEALED and perturbs(params.rule):
+    if params.criterion == ANNEALED and perturbs(params):
         F_plus, F_incumbent, best = annealed(inputs, task, gold, params, x, step, state, work)
     else:
         score = np.float64(propose(inputs, task, params, x, step, state, work))
         F_plus = protocol.delta(gold, task, x, work.y)
-        if compares(params.rule):
+        if compares(params):
             same = differing(work.y, work.incumbent, protocol.outputs(task, x)) == 0
             F_incumbent = F_plus if same else protocol.delta(gold, task, x, work.incumbent)
         if params.criterion == ANNEALED and params.rule == SUPERVISED:  # minimum risk
@@ -383,23 +460,25 @@ def run(inputs: Any, task: Any, gold: Any, params: Any, N: Any, stop: Any, answe
         x = input_at(*at, step, N)
         protocol.prefetch(inputs, input_at(*at, step + 1, N), input_at(*at, step + 2, N), state.W)
         score, F_plus, F_incumbent, same, best = observe(inputs, task, gold, params, x, step, state, work)
-        if not np.isfinite(score + F_plus + F_incumbent):
+        further = further_losses(params.own, inputs, task, gold, params, x, work)
+        if not np.isfinite(score + F_plus + F_incumbent + further):
             return False
         state.counts[ASKED] += 1
         state.counts[PASSED] += 1
-        if asks(params) and not same:
+        if asks(params) and not (same and params.points.size <= 2):
             count_question(state)
             count_answer(task, params, x, 1, 0, state)
         loss = F_plus
         state.sums[MAP_LOSS] += best
         if params.feedback != EXACT and params.rule != SUPERVISED:
             F_plus, F_incumbent = told(params, step, F_plus, F_incumbent, same)
-        c = coefficient(params.rule, params.h, params.mu, F_plus, F_incumbent, count_step(params, loss, F_plus, state))
+        mean = count_step(params, loss, F_plus, state)
+        c = coefficient_of(params.own, task, params, x, step, F_plus, F_incumbent, mean, work)
         if c != 0:
             if params.rule == SUPERVISED:
                 if params.criterion != ANNEALED:
                     protocol.supervise(gold, task, x, work.S, work.D)
-            elif not perturbs(params.rule):
+            elif not perturbs(params):
                 R = protocol.rows(inputs, x)
                 sampled_gradient(task, params, x, step, R, work.y, work.incumbent, work)
             apply(inputs, params, x, step, c, state, work)

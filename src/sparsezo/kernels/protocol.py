@@ -44,6 +44,9 @@ Tasks whose outputs people are asked about (design 4); q is the question, of pai
     span_chances(task, x, S, fixed, y, out)     likewise decodes, around labels that are fixed; out = the probability
                                            of each span of it, where that begins
 
+A task has to bring ``decode``, its gold ``delta``. What else it lacks has a stand-in below, so that the loop can be
+compiled, and is asked for by name before that (``need``) where a rule or a criterion calls for it.
+
 Compiled code checks no bounds. Each NamedTuple may have, as plain methods, what is called once before it gets there:
 
     inputs.check(problem), task.check(problem)      UsageError where arrays and the problem's numbers do not fit
@@ -53,13 +56,16 @@ Compiled code checks no bounds. Each NamedTuple may have, as plain methods, what
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, NoReturn
 
 from numba.extending import overload
 
-from sparsezo.kernels.jit import OPTIONS, include
+from sparsezo.errors import UsageError
+from sparsezo.kernels.jit import OPTIONS, import_all, include
+
+_IMPLEMENTED: set[tuple[str, type]] = set()  # (operation, NamedTuple)
 
 
 def _not_for(name: str) -> Callable[..., Any]:
@@ -100,12 +106,17 @@ review = _not_for("review")
 confidence = _not_for("confidence")
 span_chances = _not_for("span_chances")
 
+OF_INPUTS = (rows, scores, prefetch, draw, scores_with, project, draw_complement, move, settle, mark_settled)
+SAMPLING = (sample, score_gradient, log_probability)  # of first-order rules, but for supervised
+ASKING, ANSWERING = (look, evidence, options, option), (truth, review)  # of rules that ask: of the task, of gold
+
 
 def implements(operation: Callable[..., Any], data: type) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Say how ``operation`` is done where its first argument is a ``data`` NamedTuple."""
 
     def register(function: Callable[..., Any]) -> Callable[..., Any]:
         include(Path(function.__code__.co_filename))
+        _IMPLEMENTED.add((operation.__name__, data))
 
         @overload(operation, strict=False, jit_options=OPTIONS)
         def choose(first: Any, *_rest: Any) -> Callable[..., Any] | None:
@@ -114,3 +125,31 @@ def implements(operation: Callable[..., Any], data: type) -> Callable[[Callable[
         return function
 
     return register
+
+
+def need(part: object, operations: Iterable[Callable[..., Any]], what: str) -> None:
+    """UsageError where this NamedTuple (inputs, a task, gold) lacks an operation that ``what`` calls for."""
+    kind, wanted = type(part), [each.__name__ for each in operations]
+    if not {(name, kind) for name in wanted} <= _IMPLEMENTED:
+        import_all()
+    if missing := [name for name in wanted if (name, kind) not in _IMPLEMENTED]:
+        names = ", ".join(f"protocol.{name}" for name in missing)
+        raise UsageError(f"{what} needs {names}, which {kind.__name__} does not implement; docs/tasks.md says how")
+
+
+def _stand_in(operation: Callable[..., Any], function: Callable[..., Any]) -> None:
+    """``function`` for NamedTuples that do not implement the operation."""
+
+    @overload(operation, strict=False, jit_options=OPTIONS)
+    def choose(first: Any, *_rest: Any) -> Callable[..., Any] | None:
+        kind = getattr(first, "instance_class", None)
+        return None if kind is None or (operation.__name__, kind) in _IMPLEMENTED else function
+
+
+_stand_in(outputs, lambda task, x: 1)
+_stand_in(sample, lambda task, x, S, key, step, y: S[0, 0])
+_stand_in(score_gradient, lambda task, x, S, y, D: None)
+_stand_in(log_probability, lambda task, x, S, y: 0.0)
+_stand_in(supervise, lambda gold, task, x, S, D: None)
+_stand_in(risk, lambda gold, task, x, S, gamma: 0.0)
+_stand_in(risk_gradient, lambda gold, task, x, S, gamma, D: 0.0)

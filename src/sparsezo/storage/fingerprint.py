@@ -30,7 +30,8 @@ def hasher(size: int = 16) -> hashlib.blake2b:
 
 
 def known_by(*parts: object) -> str:
-    """A hash of arrays, NamedTuples and mappings of them, and plain values, each with its name, type and shape."""
+    """A hash of arrays, NamedTuples and mappings of them, and plain values, each with its name, type and shape; and of
+    what has a ``known_by`` of its own."""
     digest = hasher()
     for number, part in enumerate(parts):
         _add(digest, str(number), part)
@@ -49,5 +50,5 @@ def _add(digest: hashlib.blake2b, name: str, part: object) -> None:
             if key != "scratch":  # room to work in: no part of what a problem is
                 _add(digest, str(key), value)
     else:
-        value = part.item() if isinstance(part, np.generic) else part
+        value = part.item() if isinstance(part, np.generic) else getattr(part, "known_by", part)
         digest.update(f"{name} {json.dumps(value, sort_keys=True)}\n".encode())

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from sparsezo.learner import Learner, predict
 from sparsezo.settings import Settings
-from sparsezo.tasks.base import AnyArray, Problem, Read, Task
+from sparsezo.tasks.base import AnyArray, Problem, Read, Task, problem_of
 from sparsezo.tasks.loading import Data, Loaded
 from sparsezo.training import Training
 
@@ -88,8 +88,7 @@ class _KeepsArrays:
     def problem(self, data: object, *, learn: bool = True, risk: bool = False, asks: bool = False) -> Problem:
         key = (id(data), learn, risk, asks)
         if key not in self._problems:
-            more = {"asks": True} if asks else {}  # a task that asks no questions need not know the word
-            self._problems[key] = self._task.problem(data, learn=learn, risk=risk, **more)
+            self._problems[key] = problem_of(self._task, data, learn=learn, risk=risk, asks=asks)
         return self._problems[key]
 
     def gold(self, data: object) -> object:

@@ -6,6 +6,7 @@ compiled half, chosen by the type of ``Problem.task``, is described in ``kernels
 
 from __future__ import annotations
 
+import inspect
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
@@ -14,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparsezo import validation
+from sparsezo.errors import UsageError
 from sparsezo.options import Json as Json
 from sparsezo.questions import Questions
 
@@ -89,7 +91,8 @@ class Scores:
 class Task(Protocol):
     """A task with its data set's features."""
 
-    name: str
+    @property
+    def name(self) -> str: ...
 
     @property
     def metric(self) -> str: ...
@@ -103,7 +106,8 @@ class Task(Protocol):
     def problem(self, data: Read, *, learn: bool = True, risk: bool = False, asks: bool = False) -> Problem:
         """Arrays of the inputs: to learn from or to decode only.
 
-        ``risk`` asks for the annealed criterion's room, ``asks`` for what rules that learn from answers want.
+        ``risk`` asks for the annealed criterion's room, ``asks`` for what rules that learn from answers want; a task
+        that has no expected loss, or no questions, need not know the word.
         """
 
     def gold(self, data: Read) -> Compiled:
@@ -123,3 +127,24 @@ class Task(Protocol):
 
     def to_arrays(self) -> tuple[Json, Arrays]:
         """(settings as JSON, arrays): all that ``from_arrays`` needs."""
+
+
+_LACKING = {  # parameters of Task.problem that a task need not have, and what it lacks then
+    "risk": "has no expected loss: leave out `criterion` annealed",
+    "asks": "asks no questions: choose a rule that learns from losses, such as two-point",
+}
+
+
+def problem_of(task: Task, data: Read, *, learn: bool = True, risk: bool = False, asks: bool = False) -> Problem:
+    """``task.problem`` of these; UsageError where the task does not know what is called for."""
+    more = {name: True for name, called_for in (("risk", risk), ("asks", asks)) if called_for}
+    known = inspect.signature(task.problem).parameters
+    refuse_lacking(task.name, **{name: True for name in more if name not in known})
+    return task.problem(data, learn=learn, **more)
+
+
+def refuse_lacking(task: str, **called_for: bool) -> None:
+    """UsageError where ``risk`` or ``asks`` is called for, which this task has not."""
+    for name, wanted in called_for.items():
+        if wanted:
+            raise UsageError(f"task {task} {_LACKING[name]}")

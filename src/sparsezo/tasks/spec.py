@@ -89,7 +89,7 @@ class TaskSpec:
     metric: str  # in results, higher is better
     metric_name: str  # for people
     loss_name: str
-    io_module: str
+    io_module: str | TaskIO
     train_options: type  # of train and tune
     read_options: type  # of evaluate
     predict_options: type
@@ -121,8 +121,9 @@ class TaskSpec:
         return self.reading_extra, self.metric_extra
 
     def io(self) -> TaskIO:
-        """The module that reads and writes its files."""
-        return cast("TaskIO", importlib.import_module(self.io_module))
+        """The module, or other object, that reads and writes its files."""
+        found = self.io_module
+        return cast("TaskIO", importlib.import_module(found)) if isinstance(found, str) else found
 
     def load(self, files: Files) -> Loaded:
         """The task and its data, of training files."""

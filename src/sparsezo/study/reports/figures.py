@@ -178,7 +178,7 @@ def losses_a_step(rule: str) -> int | None:
     known = RULES.get(rule)
     if known is None or known.asks or rule == "supervised":
         return None
-    return 1 if known.incumbent is None else 2
+    return known.losses
 
 
 def curve_figures(experiment: ReportedExperiment, folder: Path, slug: str) -> Iterator[Figure]:

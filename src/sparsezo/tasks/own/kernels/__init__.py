@@ -1,0 +1,1 @@
+"""What of this task is compiled into the training loop."""
