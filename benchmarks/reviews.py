@@ -96,7 +96,7 @@ def main() -> None:
                     learner = QueryLearner(problem, Settings.complete(known, chunking.defaults, chunking.usual_step))
                     for end in given.minutes:
                         while minutes(learner) < end:
-                            learner.run(gold, answers=learner.answers + 5)
+                            learner.run(gold, answers=learner.answers + 2)
                         figures = []
                         for passes in given.finish:
                             after = copy.copy(learner) if passes else learner

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from sparsezo.errors import UsageError
-from sparsezo.kernels import codes, protocol, random
+from sparsezo.kernels import answering, codes, protocol, random
 from sparsezo.kernels.codes import NOT_SAID, STANDING
 from sparsezo.kernels.jit import allocating_kernel as kernel
 from sparsezo.optimizer import replay
@@ -107,6 +107,20 @@ def test_what_was_reviewed_comes_again_only_where_the_model_disagrees(problems):
         seen[question.x] = learner.known_answer(question, gold)["output"]
         learner.tell(question, learner.known_answer(question, gold))
     assert len(seen) > 50
+
+
+def test_the_first_reviews_are_whole_whatever_is_worth_more_by_the_second():
+    task, corpus = Chunking.fit(chunking_corpus(800, 1), order=1)
+    problem, gold = task.problem(corpus, asks=True), task.gold(corpus)
+    every, either = (QueryLearner(problem, settings(review=review)) for review in ("all", "auto"))
+    for learner in (every, either):
+        learner.run(gold, answers=answering.WHOLE_FIRST)
+    assert_same(every, either)
+    assert either.looked == either.whole
+    asked = by_hand(copy.copy(either), gold, 50)
+    either.run(gold, answers=answering.WHOLE_FIRST + 50)
+    assert either.looked > either.whole
+    assert_same(asked, either)
 
 
 @kernel

@@ -155,9 +155,12 @@ class QueryLearner(TaskLearner[Question]):
             question = replace(question, outputs=reviewed(question, answer))
         return question, code, effort
 
-    def _learn(self, question: Question, code: float, effort: Effort, params: loop.StepParams) -> None:
+    def _learn(
+        self, question: Question, code: float, effort: Effort, params: loop.StepParams, instead_of: Sequence[int] = ()
+    ) -> None:
         self._room_for_answers(self.answers + 1 + self.answers // 4)
         inputs, task, _, x, _, state, work = self._laid_out(question, code, params)
+        self._replace(instead_of, x, code, params)
         if not answering.answered(inputs, task, params, x, code, effort.looked, effort.corrections, state, work):
             raise self.not_finite(question.step)
         self.state.sums[loop.LOSS] += told_loss(question, code)
@@ -194,12 +197,14 @@ class QueryLearner(TaskLearner[Question]):
         kind: str | None = None,
         error: tuple[float, float] | None = None,
         again: bool = False,
+        instead_of: Sequence[int] = (),
     ) -> Info:
         """As ``tell`` learns, from a question known by its content: it need not be open, nor be of this learner.
 
         ``kind``: what it was answered as, its own unless given (a part may be answered by the label's name);
         ``error``: (e0, e1) believed of who answered, instead of the settings'. ``again``: it has been learned from
-        before; nothing is counted, and no earlier answers follow.
+        before; nothing is counted, and no earlier answers follow. ``instead_of``: numbers, from 0, of earlier answers
+        that are gone over as this one from now on.
         """
         with self._lock:
             question, params = self._posed(question, kind, error)
@@ -213,13 +218,31 @@ class QueryLearner(TaskLearner[Question]):
                 raise UsageError("`rehearse` goes over answers of one kind; set it to 0")
             else:
                 self._alike = self._alike and alike
-                self._learn(question, code, effort, params)
+                self._learn(question, code, effort, params, instead_of)
                 if params.rule != own.rule and self.state.about.size:
                     self.state.about[self.answers - 1] = NOBODY  # remembered are those of the rule's own kind
             return Info(question.step, self._params.h, self.average_loss)
 
-    def remember(self, question: Question, answer: Answer, *, error: tuple[float, float] | None = None) -> None:
-        """An answer that the weights have learned from already, of the learner's own kind: to be gone over again."""
+    def _replace(self, places: Sequence[int], x: int, code: float, params: loop.StepParams) -> None:
+        """Have the answer that is laid out in the places of earlier ones, which are not gone over any more."""
+        counts, given = self.state.counts, self.answers
+        for place in places:
+            if whole("`instead_of`", place, 0) >= given:
+                raise UsageError(f"`instead_of` {place}: there are {given} answers, from 0")
+            counts[loop.ANSWERS] = place
+            answering.remember(self._task, params, x, code, self.state, self.workspace)
+            counts[loop.ANSWERS] = given
+
+    def remember(
+        self,
+        question: Question,
+        answer: Answer,
+        *,
+        error: tuple[float, float] | None = None,
+        instead_of: Sequence[int] = (),
+    ) -> None:
+        """An answer that the weights have learned from already, of the learner's own kind: to be gone over again,
+        ``instead_of`` earlier ones where they are named."""
         with self._lock:
             question, params = self._posed(question, None, error)
             if question.kind != self.settings.rule:
@@ -227,6 +250,7 @@ class QueryLearner(TaskLearner[Question]):
             self._room_for_answers(self.answers + 1 + self.answers // 4)
             question, code, _ = self._answered(question, answer)
             _, task, _, x, _, state, work = self._laid_out(question, code, params)
+            self._replace(instead_of, x, code, params)
             answering.remember(task, params, x, code, state, work)
             state.counts[loop.ANSWERS] += 1
 

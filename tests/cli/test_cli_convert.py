@@ -89,6 +89,11 @@ def test_what_is_refused_is_one_line(start, program, tmp_path):
         ((start, "-", "--to", "foo"), 2, f"--to foo: choose from {formats}"),
         ((start, "x.spacy", "--from", "foo"), 2, f"--from foo: choose from {formats}"),
         (("nowhere.json", "x.spacy"), 1, "nowhere.json: no such file; check the path"),
+        (
+            (start, "none/x.spacy"),
+            1,
+            "none/x.spacy: cannot be written (No such file or directory); make its folder first or name another place",
+        ),
     ):
         assert program("convert", *words) == (code, "", f"sparsezo: {err}\n")
     assert [each.name for each in tmp_path.iterdir()] == [start]

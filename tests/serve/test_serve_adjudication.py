@@ -7,13 +7,14 @@ import csv
 import io
 import json
 import sqlite3
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from reviewers import opened, plain, reviewed, right_spans
 from sessions import Clock, row_of, someone
 
-from sparsezo.serve.adjudication import DECIDED_ERROR
+from sparsezo.serve.adjudication import DECIDED_ERROR, Adjudication
 from sparsezo.serve.answers import read_answers
 from sparsezo.serve.errors import Refused
 from sparsezo.serve.online_model import replay
@@ -193,6 +194,63 @@ def test_a_decision_and_what_it_decides_can_be_taken_back(tmp_path):
         assert [each["adjudicated_by"] for each in lines(session)] == ["Eve", None, "Eve"]
         assert in_corpus(session, question["input"]) == plain(question["shown"]["versions"][1])
         assert counts(session) == (0, 1)
+        assert same_as_replay(session)
+
+
+def gone_over(session):
+    """(output, errors) of each review that is gone over again, in order."""
+    state, start = session.model.learner.state, session.model.learner.problem.output_start
+    n = session.model.count
+    sizes = [int(start[x + 1] - start[x]) for x in state.about[:n]]
+    outputs = [state.questions[at, 4 : 4 + size].tolist() for at, size in enumerate(sizes)]
+    return list(zip(outputs, map(tuple, state.errors[:n].tolist()), strict=True))
+
+
+@pytest.mark.parametrize("replaces", [True, False])
+def test_a_decision_is_gone_over_in_place_of_the_two(tmp_path, monkeypatch, replaces):
+    """What earlier versions have logged does not say that it replaces anything, and is learned from as it was then."""
+    if not replaces:
+        new = Adjudication.new
+
+        def earlier(*args, **rest):
+            if (row := new(*args, **rest)) is None:
+                return None
+            decides = json.loads(row.decides)
+            return replace(row, decides=json.dumps({name: decides[name] for name in ("answers", "second")}))
+
+        monkeypatch.setattr(Adjudication, "new", earlier)
+    clock = Clock()
+    with opened(tmp_path / "log", overlap=1.0, clock=clock) as session:
+        ann, bob, eve = people(session, "Ann", "Bob", "Eve")
+        differ(session, ann, bob)
+        (one, _), (other, _) = two = gone_over(session)
+        assert one != other
+        question = session.ask(eve)[0]
+        session.tell(eve, question["id"], "first")
+        row = row_of(session, question)
+        left = (row.question().outputs[0].tolist(), (DECIDED_ERROR, DECIDED_ERROR))
+        assert gone_over(session) == ([left] * 3 if replaces else [*two, left])
+        reviewed(session, ann, 30)
+        assert same_as_replay(session)
+        np.testing.assert_array_equal(replay(session.folder).W, session.model.finished()[1])
+        snapshots = len(session.model._in_memory)
+        assert snapshots > 0
+        reviewed(session, ann, 3)
+        session.undo(ann)  # from a snapshot after the decision
+        assert same_as_replay(session)
+        assert gone_over(session)[:3] == ([left] * 3 if replaces else [*two, left])
+        session.undo(eve, question["id"])  # and from one before it
+        assert gone_over(session)[:2] == two
+        reviewed(session, ann, 3)
+        assert same_as_replay(session)
+        session.tell(eve, question["id"], "second")
+        reviewed(session, ann, 3)
+        weights = live(session)
+        assert same_as_replay(session)
+    with opened(tmp_path / "log", overlap=1.0, clock=clock) as session:  # from the snapshot of the end
+        np.testing.assert_array_equal(live(session), weights)
+        assert [each == gone_over(session)[-4] for each in gone_over(session)[:2]] == [replaces, replaces]
+        reviewed(session, session.annotators.people[ann.id], 3)
         assert same_as_replay(session)
 
 

@@ -47,8 +47,8 @@ def assert_replayed(session, tmp_path):
     """The live weights, and the model that is exported, bit for bit from the folder alone."""
     np.testing.assert_array_equal(replay(session.folder).W, exported(session, tmp_path).W)
     fresh = QueryLearner(session.model.learner.problem, session.contents.settings, session.contents.W)
-    for event, question in session.store.answers_to_learn():
-        fresh.learn_from(question, event.to_learn(), kind=event.kind, error=(event.e0, event.e1))
+    for event, row in session.store.answers_to_learn():
+        fresh.learn_from(row.question(), event.to_learn(), kind=event.kind, error=(event.e0, event.e1))
     np.testing.assert_array_equal(fresh.state.W, session.model.weights()[1])
 
 
@@ -89,6 +89,22 @@ def test_a_review_shows_the_models_best_and_is_answered(tmp_path, name):
         assert (event.seconds, event.away, event.kind) == (7.5, 2.0, "review")
         with pytest.raises(Refused, match="answered this already"):
             session.tell(ann, question["id"], {"spans": [], "corrected": [0]} if said == "right" else "right")
+
+
+@pytest.mark.parametrize("begun", [True, False])
+def test_a_sentence_that_somebody_has_begun_to_correct_stays_theirs(tmp_path, begun):
+    """Else what a page has kept of it would be lost where the model becomes sure meanwhile."""
+    with opened(tmp_path / "log") as session:
+        ann = someone(session)
+        question = session.ask(ann)[0]
+        if begun:
+            session.decode(ann, question["id"], [])
+        asked = row_of(session, question).question()
+        for _ in range(300):
+            session.model.learner.learn_from(asked, "right", error=(0.0, 0.0), again=True)
+        assert session.strategy.sure(asked)
+        held = [each["id"] for each in session.ask(ann, 0, holding=[question["id"]])]
+        assert (held == [question["id"]]) == begun
 
 
 SPAN = {"first": 1, "last": 2, "label": "NP"}

@@ -434,8 +434,8 @@ def test_a_snapshot_that_is_damaged_or_of_another_version_is_passed_over(tmp_pat
     with opened(tmp_path / "s") as session:
         answered(session, someone(session), 6)
         W = weights(session)
-    taught, learn_event = [], online_model.learn_event
-    monkeypatch.setattr(online_model, "learn_event", lambda *args: taught.append(1) or learn_event(*args))
+    taught, learn = [], online_model.Lessons.learn
+    monkeypatch.setattr(online_model.Lessons, "learn", lambda *args: taught.append(1) or learn(*args))
     if wrong == "version":
         monkeypatch.setattr(online_model, "__version__", "0.0.1")
     elif wrong == "damage":

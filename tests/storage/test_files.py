@@ -184,7 +184,7 @@ def test_a_disk_that_is_full_is_said_in_a_line_and_leaves_nothing_behind(tmp_pat
     monkeypatch.setattr(os, culprit, fail)
     with pytest.raises(SparsezoError) as caught:
         write_text(path, "new")
-    assert str(caught.value) == f"{path}: cannot be written ({said}); free some space or name another place with -o"
+    assert str(caught.value) == f"{path}: cannot be written ({said}); free some space or name another place"
     assert caught.value.__cause__ is error
     assert path.read_bytes() == b"old"
     assert names_in(tmp_path) == ["out"]

@@ -12,6 +12,8 @@ import numpy as np
 
 from sparsezo.kernels import protocol
 from sparsezo.kernels.codes import (
+    ABOUT_EITHER,
+    ABOUT_TOKEN,
     AT_ONCE,
     AT_RANDOM,
     BEST,
@@ -52,6 +54,7 @@ RANDOM_SHARE = 0.1  # of the questions, where the others are about what is unsur
 PATIENCE = 4  # times all inputs are looked at before one is asked about at random: a model sure of all goes on
 MOST_LOOKS = 150  # in a row, however sure the model is: nobody waits for a question longer than some milliseconds
 LOOKED = 30  # inputs, of which the one with the most gain by the second is reviewed
+WHOLE_FIRST = 150  # reviews, before any is about what is marked alone: until then that was no gain (docs/answers.md)
 QUESTION = 4  # numbers of a question
 
 
@@ -64,8 +67,10 @@ def look(inputs: Any, task: Any, params: Any, N: Any, x: Any, step: Any, state: 
     mode = UNSURE if passed < MOST_LOOKS else AT_ONCE
     if params.ask == AT_RANDOM or uniform(params.keys[MODE], asked, 0) < RANDOM_SHARE or passed >= PATIENCE * N:
         mode = AT_RANDOM
-    key = params.keys[CHOICE]
-    args = (params.rule, params.about, mode, params.seconds, key, step, work.q, work.y, work.incumbent)
+    about, key = params.about, params.keys[CHOICE]
+    if params.rule == REVIEW and about == ABOUT_EITHER and state.counts[ANSWERS] < WHOLE_FIRST:
+        about = ABOUT_TOKEN
+    args = (params.rule, about, mode, params.seconds, key, step, work.q, work.y, work.incumbent)
     chance = protocol.look(task, x, work.S, *args)
     if chance > 0 and params.rule == PAIR and differing(work.y, work.incumbent, protocol.outputs(task, x)) == 0:
         return 0.0  # nobody needs to be asked which of two equal outputs is better

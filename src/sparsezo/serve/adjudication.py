@@ -8,6 +8,8 @@
 A case is a sentence that two people were asked to review (``overlap``) and have left with different labels. Who gave
 neither answer is asked to decide: a review of its own (``QuestionRow.decides``) that shows both, in random order and
 without names. What programs say makes no case: people look at that anyway. All of it is a function of the store's rows.
+``decides`` of such a question has the events of the two ``answers``, the ``second`` one's labels, and that it
+``replaces`` the two among what is gone over again (``online_model.Lessons``), which it did not in earlier logs.
 """
 
 from __future__ import annotations
@@ -129,7 +131,7 @@ class Adjudication:
             again=case,
             lessons=answers,
             believed=None,
-            decides=json.dumps({"answers": [each.seq for each in two], "second": second.tolist()}),
+            decides=json.dumps({"answers": [each.seq for each in two], "second": second.tolist(), "replaces": True}),
         )
 
     def _may(self, person: int, case: int, anybody: bool) -> bool:

@@ -22,7 +22,7 @@ from typing import NamedTuple
 from sparsezo.errors import DataError, UsageError
 from sparsezo.query_learner import QueryLearner
 from sparsezo.serve.folder import open_store, read
-from sparsezo.serve.online_model import FINISH, learn_event
+from sparsezo.serve.online_model import FINISH, Lessons
 from sparsezo.serve.seconds import measured
 from sparsezo.serve.stopping import AT_LEAST
 from sparsezo.serve.store import ANSWER, EventRow, LookRow
@@ -92,8 +92,9 @@ def session_minutes(folder: Path, dev: str | None = None, **options: str | None)
         wanted = _places(len(answers))
         learner = QueryLearner(problem, contents.settings, contents.W)
         found = [Look(0.0, 0, contents.task.metric, held.value(learner.weights()))]
-        for k, (event, question) in enumerate(answers, start=1):
-            learn_event(learner, event, question)
+        lessons = Lessons(learner)
+        for k, (event, row) in enumerate(answers, start=1):
+            lessons.learn(event, row)
             if k in wanted:
                 shown = learner
                 if contents.settings.rule == "review":  # as it would be exported then

@@ -16,10 +16,12 @@ version of this package, or has an answer that was taken back since, is passed o
 from __future__ import annotations
 
 import contextlib
+import json
 import math
 import os
 import threading
 import time
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
@@ -35,7 +37,6 @@ from sparsezo.kernels import loop
 from sparsezo.learner import Decoder
 from sparsezo.model import Model
 from sparsezo.query_learner import QueryLearner
-from sparsezo.questions import Question
 from sparsezo.serve.folder import SNAPSHOT, Contents, open_store, read
 from sparsezo.serve.store import ANSWER, MEND, RETRACTION, EventRow, PersonRow, QuestionRow, Row, Store
 from sparsezo.storage.container import like, read_container, write_container
@@ -62,10 +63,46 @@ class Snapshot:
     arrays: Arrays
 
 
-def learn_event(learner: QueryLearner, event: EventRow, question: Question) -> None:
-    if event.answer is None or event.e0 is None or event.e1 is None:
-        raise UsageError(f"event {event.seq} of the log is an answer without an answer")
-    learner.learn_from(question, event.to_learn(), kind=event.kind, error=(event.e0, event.e1))
+class Lessons:
+    """The answers of a log, one after the other, for a learner.
+
+    Where a third person has decided between two reviews, the decision takes their places among those that are gone over
+    again: what the two have taught until then stays taught, and nothing more of them is learned.
+    """
+
+    def __init__(self, learner: QueryLearner) -> None:
+        self._learner = learner
+        self._places: dict[int, list[int]] = defaultdict(list)  # of the reviews that one decision may be about
+        self._decided = -1  # the place of the last decision that took others' places
+
+    def learn(self, event: EventRow, row: QuestionRow) -> None:
+        if event.answer is None or event.e0 is None or event.e1 is None:
+            raise UsageError(f"event {event.seq} of the log is an answer without an answer")
+        question, error, places = row.question(), (event.e0, event.e1), self._replaced(row)
+        self._learner.learn_from(question, event.to_learn(), kind=event.kind, error=error, instead_of=places)
+
+    def remember(self, event: EventRow, row: QuestionRow) -> None:
+        """One that the weights have learned from already."""
+        error = event.e0 or 0.0, event.e1 or 0.0
+        self._learner.remember(row.question(), event.to_learn(), error=error, instead_of=self._replaced(row))
+
+    def _replaced(self, row: QuestionRow) -> list[int]:
+        """The places of the answers that this one, the next, replaces."""
+        place = self._learner.answers
+        if row.decides is None:
+            if row.kind == "review" and (row.twice or row.again):
+                self._places[row.again or row.id].append(place)
+            return []
+        if row.again is None or not json.loads(row.decides).get("replaces"):
+            return []
+        self._decided = place
+        return self._places[row.again]
+
+    def back_to(self, count: int) -> bool:
+        """Only the first ``count`` answers were given; False: a later decision stands in the places of some of them."""
+        for case, places in self._places.items():
+            self._places[case] = [each for each in places if each < count]
+        return self._decided < count
 
 
 class OnlineModel:
@@ -99,6 +136,7 @@ class OnlineModel:
         self._background = ThreadPoolExecutor(1, "sparsezo snapshots")
         self._writing: Future[None] | None = None
         self._decoder = Decoder(learner.problem)
+        self._lessons = Lessons(learner)
         self._restart(self._newest_on_disk())
 
     def weights(self) -> tuple[int, AnyArray]:
@@ -168,14 +206,14 @@ class OnlineModel:
                 if event.what == ANSWER and event.question is not None:
                     row = self._row(event.question)
                     if row.audit is None:
-                        self._learn(event, row.question())
+                        self._learn(event, row)
             new = self.count - self._written >= ON_DISK or self._written > self.count
             waited = time.monotonic() - self._written_at >= SECONDS
             if new and waited and (self._writing is None or self._writing.done()):
                 self._writing = self._background.submit(self._try_to_write, self._snapshot())
 
-    def _learn(self, event: EventRow, question: Question) -> None:
-        learn_event(self.learner, event, question)
+    def _learn(self, event: EventRow, row: QuestionRow) -> None:
+        self._lessons.learn(event, row)
         self.count, self.seq = self.count + 1, event.seq
         if self.count % self._every == 0:
             self._in_memory = [*self._in_memory[1 - _KEPT_IN_MEMORY :], self._snapshot()]
@@ -184,6 +222,7 @@ class OnlineModel:
         """From a snapshot, or from nothing, to the store's end."""
         state = self.learner.state
         if start is None:
+            self._lessons = Lessons(self.learner)
             if self._W is None:
                 self.learner.begin_again()
             else:
@@ -192,23 +231,25 @@ class OnlineModel:
             state.counts[list(_COUNTS)] = 0
             state.sums[loop.LOSS] = 0
         else:
-            if self.count < start.count and self.learner.settings.rule == "review":
+            known = self._lessons.back_to(start.count) and self.count >= start.count
+            if not known and self.learner.settings.rule == "review":
                 self._remember(start.seq)
                 state = self.learner.state
             state.W[...], state.q[...] = start.arrays["W"], start.arrays["q"]
             state.counts[list(_COUNTS)] = start.arrays["counts"]
             state.sums[loop.LOSS] = start.arrays["loss"][0]
         self.count, self.seq = (start.count, start.seq) if start is not None else (0, 0)
-        for event, question in self._store.answers_to_learn(after=self.seq):
-            self._learn(event, question)
+        for event, row in self._store.answers_to_learn(after=self.seq):
+            self._learn(event, row)
 
     def _remember(self, seq: int) -> None:
         """The answers up to that event, which the weights of a snapshot have learned from: they are not in it."""
         self.learner.state.counts[loop.ANSWERS] = 0
-        for event, question in self._store.answers_to_learn():
+        self._lessons = Lessons(self.learner)
+        for event, row in self._store.answers_to_learn():
             if event.seq > seq:
                 break
-            self.learner.remember(question, event.to_learn(), error=(event.e0 or 0.0, event.e1 or 0.0))
+            self._lessons.remember(event, row)
 
     # Snapshots
 
@@ -286,9 +327,10 @@ def replay(folder: str | os.PathLike[str], without: str | None = None, *, finish
             some = ", ".join(quoted(person.name) for person in people[:8]) or "nobody"
             raise SparsezoError(f"{store.path}: nobody of the name '{quoted(without)}' has answered; there are {some}")
         learner = QueryLearner(contents.task.problem(contents.data, asks=True), contents.settings, contents.W)
-        for event, question in store.answers_to_learn(without=left_out):
+        lessons = Lessons(learner)
+        for event, row in store.answers_to_learn(without=left_out):
             try:
-                learn_event(learner, event, question)
+                lessons.learn(event, row)
             except UsageError as error:
                 raise DamagedError(str(store.path), f"event {event.seq}: {error}", MEND) from None
         if finish and contents.settings.rule == "review":

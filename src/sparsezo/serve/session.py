@@ -413,6 +413,7 @@ class Session:
                 known = reviewing.fixed(fixed, reviewing.length(row.x))
             except UsageError as error:
                 raise Refused(str(error), "bad-answer") from None
+            entry.unsure = False  # somebody has begun to correct it: it stays theirs, however sure the model becomes
             found = self.model.suggestion(row.x, fixed=known)
             return {"spans": reviewing.spans(found.output, found.chances), "unsure": found.unsure}
 

@@ -65,7 +65,7 @@ class QuestionRow:
     again: int | None = None  # the question that this one repeats, of another person
     lessons: int = 0
     believed: float | None = None  # the model's probability of what is shown (pair: of the first); audits have none
-    decides: str | None = None  # JSON, of a review that decides where two differ: their events, the second's labels
+    decides: str | None = None  # JSON, of a review that decides where two differ (``Adjudication.new``)
 
     table: ClassVar[str] = "questions"
 
@@ -339,11 +339,11 @@ class Store:
             )
             return [(_checked(EventRow, row[:split]), _checked(QuestionRow, row[split:])) for row in rows]
 
-    def answers_to_learn(self, after: int = 0, without: int | None = None) -> Iterator[tuple[EventRow, Question]]:
+    def answers_to_learn(self, after: int = 0, without: int | None = None) -> Iterator[tuple[EventRow, QuestionRow]]:
         """What the model learns from: all answers but audits, and those of one annotator."""
         for event, row in self.answers(after):
             if row.audit is None and event.person != without:
-                yield event, row.question()
+                yield event, row
 
     def backup(self, path: str | os.PathLike[str]) -> None:
         """A copy, as of now, that needs no ``-wal`` file; others may write meanwhile."""

@@ -227,9 +227,9 @@ def atomic_write(path: Name) -> Iterator[IO[bytes]]:
         with open(target, "wb") if is_special(target) else _replacing(target) as stream:
             yield stream
     except OSError as error:
-        raise SparsezoError(
-            f"{path}: cannot be written ({error.strerror or error}); free some space or name another place with -o"
-        ) from error
+        what = "make its folder first" if isinstance(error, FileNotFoundError) else "free some space"
+        why = error.strerror or error
+        raise SparsezoError(f"{path}: cannot be written ({why}); {what} or name another place") from error
 
 
 def is_special(path: Name) -> bool:
