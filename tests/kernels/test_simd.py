@@ -18,6 +18,8 @@ class Rows(NamedTuple):
     row_start: Any
     row_ptr: Any
     values: Any
+    dense: Any
+    dense_start: Any
 
 
 LANES = [1, 2, 3, 4, 7, 9, 16, 25]
@@ -66,11 +68,27 @@ def test_scattering_is_the_plain_loop_entry_by_entry(lanes, weighted):
     table, index, value = entries(lanes)
     index[1:4] = index[0]
     rows, row_ptr, c = np.array([0, 2, 5]), np.array([0, 7, 7, 20, 31, 40]), np.float32(-0.3)
-    inputs = Rows(rows, row_ptr, value if weighted else None)
+    inputs = Rows(rows, row_ptr, value if weighted else None, None, np.zeros(3, int))
     D = np.random.default_rng(1).standard_normal((3, lanes)).astype(np.float32)
     expected = table.copy()
     for row in range(2, 5):  # of input 1
         for e in range(row_ptr[row], row_ptr[row + 1]):
             expected[index[e]] += (c * value[e] if weighted else c) * D[row - 2]
-    products.scatter(inputs, 1, index, c, D, table)
+    products.scatter(inputs, 1, index, 0, c, D, table)
+    np.testing.assert_array_equal(table, expected)
+
+
+@pytest.mark.parametrize("lanes", [4, 9, 16])
+def test_scattering_dense_columns_is_the_plain_loop(lanes):
+    """Rows 1 and 2 of three are of input 1, its columns from 20 on; what is elsewhere is left alone."""
+    table = entries(lanes)[0]
+    rng = np.random.default_rng(2)
+    dense, D = (rng.standard_normal(shape).astype(np.float32) for shape in ((3, 6), (2, lanes)))
+    nothing = np.zeros(5, int)
+    inputs, c = Rows(np.array([0, 1, 4]), nothing, None, dense, np.array([0, 1, 3])), np.float32(-0.3)
+    expected = table.copy()
+    for i in range(2):
+        for m in range(6):
+            expected[20 + m] += (c * dense[1 + i, m]) * D[i]
+    products.scatter(inputs, 1, nothing.astype(np.int32), 20, c, D, table)
     np.testing.assert_array_equal(table, expected)

@@ -1,4 +1,8 @@
-"""Products with an input's sparse C: C times a table, and its transpose's scatter (design 1)."""
+"""Products with an input's C: C times a table, and its transpose's scatter (design 1).
+
+C is sparse. The first rows of an input may have dense columns beside their entries (vectors of tokens): d of them, one
+after the other, whose rows in a table begin at ``first``.
+"""
 
 from __future__ import annotations
 
@@ -36,9 +40,10 @@ def combine(table: Any, index: Any, value: Any, first: Any, last: Any, out: Any)
 
 
 @kernel
-def scatter(inputs: Any, x: Any, index: Any, c: Any, D: Any, table: Any) -> None:
+def scatter(inputs: Any, x: Any, index: Any, first: Any, c: Any, D: Any, table: Any) -> None:
     """table[index[e]] += c * value[e] * D[row of e] for all entries e: table += c C' D."""
     start = inputs.row_start[x]
+    _scatter_dense(inputs.dense, inputs.dense_start[x], inputs.dense_start[x + 1], first, c, D, table)
     if table.shape[1] == _LANES_AND_ONE:
         _scatter_nine(inputs, x, index, c, D, table)
         return
@@ -65,8 +70,57 @@ def _scatter_nine(inputs: Any, x: Any, index: Any, c: Any, D: Any, table: Any) -
 
 
 @kernel
-def gather(inputs: Any, x: Any, index: Any, table: Any, S: Any) -> None:
+def _scatter_dense(dense: Any, begin: Any, end: Any, first: Any, c: Any, D: Any, table: Any) -> None:
+    """table[first + m] += c * the sum over i of dense[begin + i, m] * D[i]."""
+    if dense is None:
+        return
+    for m in range(dense.shape[1]):
+        place = first + m
+        if table.shape[1] == _LANES_AND_ONE:
+            lanes, last = load(table, place * _LANES_AND_ONE), table[place, _LANES_AND_ONE - 1]
+            for i in range(end - begin):
+                v = c * dense[begin + i, m]
+                lanes = add(lanes, weighted(v, load(D, i * _LANES_AND_ONE)))
+                last += v * D[i, _LANES_AND_ONE - 1]
+            store(table, place * _LANES_AND_ONE, lanes)
+            table[place, _LANES_AND_ONE - 1] = last
+        else:
+            t = table[place]
+            for i in range(end - begin):
+                v, d = c * dense[begin + i, m], D[i]
+                for l in range(t.size):
+                    t[l] += v * d[l]
+
+
+@kernel
+def gather(inputs: Any, x: Any, index: Any, first: Any, table: Any, S: Any) -> None:
     """S = C table, with table's rows found by index."""
     start = inputs.row_start[x]
     for r in range(start, inputs.row_start[x + 1]):
         combine(table, index, inputs.values, inputs.row_ptr[r], inputs.row_ptr[r + 1], S[r - start])
+    _gather_dense(inputs.dense, inputs.dense_start[x], inputs.dense_start[x + 1], first, table, inputs.scratch.row, S)
+
+
+@kernel
+def _gather_dense(dense: Any, begin: Any, end: Any, first: Any, table: Any, row: Any, S: Any) -> None:
+    """S[i] += the sum over m of dense[begin + i, m] * table[first + m]. row: room for one of S."""
+    if dense is None:
+        return
+    d = dense.shape[1]
+    for i in range(end - begin):
+        combine(table[first:], None, dense[begin + i], 0, d, row)
+        s = S[i]
+        for l in range(s.size):
+            s[l] += row[l]
+
+
+@kernel
+def dense_dot(dense: Any, begin: Any, end: Any, i: Any, j: Any) -> Any:
+    """What the dense columns add to (C C')[i, j] of an input whose dense rows are begin to end (exclusive)."""
+    dot = 0.0
+    if dense is None:
+        return dot
+    if begin + i < end and begin + j < end:
+        for m in range(dense.shape[1]):
+            dot += np.float64(dense[begin + i, m]) * np.float64(dense[begin + j, m])
+    return dot
