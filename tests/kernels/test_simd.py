@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
-
 import numpy as np
 import pytest
 import twins
 
-from sparsezo.kernels.inputs import products
+from sparsezo.kernels.inputs import products, sparse
 from sparsezo.kernels.jit import allocating_kernel as kernel
 
 
-class Rows(NamedTuple):
+def inputs_of(row_start, row_ptr, values, dense=None, dense_start=None):
     """As much of sparse inputs as scattering reads."""
-
-    row_start: Any
-    row_ptr: Any
-    values: Any
-    dense: Any
-    dense_start: Any
+    given = {"row_start": row_start, "row_ptr": row_ptr, "values": values, "dense": dense, "dense_start": dense_start}
+    return sparse.SparseInputs(**(dict.fromkeys(sparse.SparseInputs._fields) | given))
 
 
 LANES = [1, 2, 3, 4, 7, 9, 16, 25]
@@ -68,7 +62,7 @@ def test_scattering_is_the_plain_loop_entry_by_entry(lanes, weighted):
     table, index, value = entries(lanes)
     index[1:4] = index[0]
     rows, row_ptr, c = np.array([0, 2, 5]), np.array([0, 7, 7, 20, 31, 40]), np.float32(-0.3)
-    inputs = Rows(rows, row_ptr, value if weighted else None, None, np.zeros(3, int))
+    inputs = inputs_of(rows, row_ptr, value if weighted else None, dense_start=np.zeros(3, int))
     D = np.random.default_rng(1).standard_normal((3, lanes)).astype(np.float32)
     expected = table.copy()
     for row in range(2, 5):  # of input 1
@@ -85,7 +79,7 @@ def test_scattering_dense_columns_is_the_plain_loop(lanes):
     rng = np.random.default_rng(2)
     dense, D = (rng.standard_normal(shape).astype(np.float32) for shape in ((3, 6), (2, lanes)))
     nothing = np.zeros(5, int)
-    inputs, c = Rows(np.array([0, 1, 4]), nothing, None, dense, np.array([0, 1, 3])), np.float32(-0.3)
+    inputs, c = inputs_of(np.array([0, 1, 4]), nothing, None, dense, np.array([0, 1, 3])), np.float32(-0.3)
     expected = table.copy()
     for i in range(2):
         for m in range(6):

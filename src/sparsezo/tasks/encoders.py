@@ -76,9 +76,7 @@ def checked_rows(found: AnyArray, n: int, columns: int | None, what: str, where:
         shape = " x ".join(map(str, found.shape)) or "one value"
         raise DataError(where, f"{what} gave {shape} of {found.dtype}; give numbers, {n:,} x the columns")
     if columns is not None and found.shape[1] != columns:
-        raise DataError(
-            where, f"{what} gave {found.shape[1]:,} columns, and {columns:,} before; is it another encoder?"
-        )
+        raise DataError(where, f"{what} gave {found.shape[1]:,} columns, not {columns:,}; is it another encoder?")
     if found.shape[1] > MOST_COLUMNS:
         raise DataError(where, f"{what} gave {found.shape[1]:,} columns; at most {MOST_COLUMNS:,} are meant")
     with np.errstate(over="ignore"):
