@@ -72,7 +72,7 @@ def _name_of(function: Encode) -> str | None:
 
 def checked_rows(found: AnyArray, n: int, columns: int | None, what: str, where: str) -> NDArray[np.float32]:
     """An array of n rows as float32; DataError where it is another, or not finite."""
-    if found.ndim != 2 or found.dtype.kind not in "fiu" or len(found) != n or not found.shape[1]:
+    if found.ndim != 2 or found.dtype.kind not in "fiub" or len(found) != n or not found.shape[1]:
         shape = " x ".join(map(str, found.shape)) or "one value"
         raise DataError(where, f"{what} gave {shape} of {found.dtype}; give numbers, {n:,} x the columns")
     if columns is not None and found.shape[1] != columns:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import runpy
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -204,7 +206,7 @@ def test_vectors_teach_what_words_that_never_come_again_cannot(order, perturb):
     train, test = numbers(0, 60, 1), numbers(1000, 60, 2)
     given = {"rule": "supervised", "step": "adagrad"}
     if perturb is not None:
-        given = {"rule": "two-point", "perturb": perturb, "mu": 0.3, "step": "constant", "h": 0.02}
+        given = {"rule": "two-point", "perturb": perturb, "mu": 0.3, "step": "constant", "h": 0.005}
     templates = parse_templates(["U0:%x[0,0]", "U1:"], "test")
     quality = []
     for vectors in (by_meaning, None):
@@ -377,3 +379,15 @@ def test_attributes_that_are_listed_have_arrays_alone():
         Chunking.fit(corpus, vectors=encode)
     task, train = Chunking.fit(corpus, vectors=encode(TRAIN.columns[0]))
     assert task.problem(train).inputs.dense.shape == (10, D)
+
+
+@pytest.mark.parametrize("installed", [False, True])
+def test_the_example(installed, monkeypatch, capsys):
+    """Somebody's answers teach what words alone do not say; also with the encoder that is made there."""
+    if not installed:
+        monkeypatch.setitem(sys.modules, "wordllama", None)
+    runpy.run_path(str(Path(__file__).parents[3] / "examples" / "frozen_encoder.py"))
+    alone, with_vectors, saved = capsys.readouterr().out.splitlines()
+    assert "tiger" not in alone
+    assert with_vectors == "with vectors: ['tiger', 'elephant']"
+    assert saved.endswith("[(9, 14, 'ANIMAL'), (53, 61, 'ANIMAL')]")

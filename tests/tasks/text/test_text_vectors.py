@@ -149,7 +149,7 @@ def test_documents_that_people_are_asked_about_have_them(files):
     assert with_vectors(found)
     assert len(said) == 1
     assert "256 columns of wordllama 0." in said[0]
-    assert "17.3 MB in the model" in said[0]
+    assert "17.5 MB in the model" in said[0]
     found, said = loaded(files, "raw.txt", classes="sci,talk")
     assert (with_vectors(found), said) == (False, [])
 

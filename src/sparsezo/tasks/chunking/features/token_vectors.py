@@ -27,7 +27,7 @@ from sparsezo.tasks.base import AnyArray, Arrays, Json
 from sparsezo.tasks.chunking.io.conll import Corpus, Encoded
 from sparsezo.tasks.encoders import MOST_COLUMNS, Encode, Encoder, centre_of, checked_rows, known_rows, to_length
 
-SCALE = 2.0
+SCALE = 4.0
 Given = str | Encode | AnyArray | Sequence[AnyArray]
 _ARRAYS = "`vectors`"  # what arrays are called in messages
 
