@@ -381,13 +381,15 @@ def test_attributes_that_are_listed_have_arrays_alone():
     assert task.problem(train).inputs.dense.shape == (10, D)
 
 
-@pytest.mark.parametrize("installed", [False, True])
-def test_the_example(installed, monkeypatch, capsys):
-    """Somebody's answers teach what words alone do not say; also with the encoder that is made there."""
-    if not installed:
-        monkeypatch.setitem(sys.modules, "wordllama", None)
+@pytest.mark.parametrize("real", [False, True])
+def test_the_example(real, named, tmp_path, monkeypatch, capsys):
+    """Somebody's answers teach what words alone do not say; with the encoder that is made there, and with a name."""
+    text = "def encode(tokens):\n    return [[t in %r, t[0] < 'm', 1] for t in tokens]\n"
+    alive = ["dog", "cat", "horse", "cow", "sheep", "goat", "rabbit", "lion", "tiger"]
+    (tmp_path / f"{named.partition(':')[0]}.py").write_text(text % alive)
+    monkeypatch.setattr(sys, "argv", ["frozen_encoder.py", *([named] if real else [])])
     runpy.run_path(str(Path(__file__).parents[3] / "examples" / "frozen_encoder.py"))
     alone, with_vectors, saved = capsys.readouterr().out.splitlines()
-    assert "tiger" not in alone
-    assert with_vectors == "with vectors: ['tiger', 'elephant']"
-    assert saved.endswith("[(9, 14, 'ANIMAL'), (53, 61, 'ANIMAL')]")
+    assert alone == "words alone:  []"
+    assert with_vectors == "with vectors: ['tiger']"
+    assert saved == "from a file:  [(9, 14, 'ANIMAL')]"
