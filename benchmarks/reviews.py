@@ -3,11 +3,12 @@
     python benchmarks/reviews.py DATA words --review all marked auto --seeds 3 --minutes 30 60 120 240
     python benchmarks/reviews.py DATA names --rehearse 10 --h 0.1 --finish 0 2 5 10 --seconds slow
     python benchmarks/reviews.py DATA np --rule label --minutes 30 60
+    python benchmarks/reviews.py DATA words --clusters none --vectors encoders:minilm --sentences 4000
 
 np: CoNLL-2000's noun phrases, with parts of speech; words: from words and clusters alone; names: CoNLL-2002's Spanish
 names, likewise, on esp.testa; names-b: on esp.testb. Somebody who makes no errors answers, unless --feedback says
-otherwise. Minutes are by the table of seconds that reviews are chosen by (docs/answers.md); a single question takes
-0.208 s a token and 1.5 s.
+otherwise. --vectors: an encoder (encoders.py), beside clusters or with none. Minutes are by the table of seconds that
+reviews are chosen by (docs/answers.md); a single question takes 0.208 s a token and 1.5 s.
 """
 
 from __future__ import annotations
@@ -34,10 +35,10 @@ DEV = 1000  # sentences at the beginning of CoNLL-2000's train, which are not as
 READ, KEY = 0.208, 1.5  # seconds of a single question: a token, and the answer
 
 
-def part(path: Path, to: Path, words_alone: bool, leave_out: int) -> str:
-    """The file without its first sentences, and without all columns but the first and the last."""
+def part(path: Path, to: Path, words_alone: bool, leave_out: int, most: int | None) -> str:
+    """The file without its first sentences, ``most`` of them, and without all columns but the first and the last."""
     with gzip.open(path, "rt", encoding="utf-8", errors="replace") as file:
-        blocks = [block for block in file.read().split("\n\n") if block.strip()][leave_out:]
+        blocks = [block for block in file.read().split("\n\n") if block.strip()][leave_out:][:most]
     rows = [[line.split() for line in block.strip().split("\n")] for block in blocks]
     chosen = [[[row[0], row[-1]] if words_alone else row for row in block] for block in rows]
     to.write_text("\n".join("\n".join(map(" ".join, block)) + "\n" for block in chosen) + "\n", encoding="utf-8")
@@ -65,16 +66,21 @@ def main() -> None:
     parser.add_argument("--rehearse", type=int, nargs="+")
     parser.add_argument("--h", type=float, nargs="+")
     parser.add_argument("--feedback", default="exact", help="flip:P: of what is wrong P is overlooked")
+    parser.add_argument("--clusters", help="instead of the corpus's own")
+    parser.add_argument("--vectors", help="module:function")
+    parser.add_argument("--sentences", type=int, help="so many of the training sentences")
     parser.add_argument("--finish", type=int, nargs="+", default=[0])
     given = parser.parse_args()
     train, test, options = CORPORA[given.corpus]
+    chosen_features = {"clusters": given.clusters, "vectors": given.vectors}
+    options = {**options, **{name: value for name, value in chosen_features.items() if value is not None}}
     chunking = task_spec("chunking")
     with tempfile.TemporaryDirectory() as place:
         words = given.corpus != "np"
         dev = 0 if given.corpus.startswith("names") else DEV
         files = [
-            part(given.data / path, Path(place) / name, words, skipped)
-            for path, name, skipped in ((train, "train.txt", dev), (test, "test.txt", 0))
+            part(given.data / path, Path(place) / name, words, skipped, most)
+            for path, name, skipped, most in ((train, "train.txt", dev, given.sentences), (test, "test.txt", 0, None))
         ]
         loaded = chunking.load(Files((files[0],), None, files[1], options))
     problem, gold = loaded.task.problem(loaded.data.train, asks=True), loaded.task.gold(loaded.data.train)

@@ -24,6 +24,7 @@ from sparsezo.learner import predict
 from sparsezo.storage.container import Contents, damage, pack, read_container, unpack, write_container
 from sparsezo.storage.files import STANDARD_INPUT, open_bytes, reading
 from sparsezo.tasks.base import Json, Task
+from sparsezo.tasks.encoders import Encode
 from sparsezo.tasks.registry import names, task_spec
 from sparsezo.validation import Array
 
@@ -92,9 +93,14 @@ class Model:
         return Tagger(self, threshold, column)
 
 
-def load_model(path: str | os.PathLike[str] | bytes, task: str | None = None) -> Model:
+def load_model(
+    path: str | os.PathLike[str] | bytes, task: str | None = None, *, vectors: Encode | None = None
+) -> Model:
     """The model in a file, on standard input (``-``), or in the bytes that ``Model.to_bytes`` gave; DataError where it
-    is of another task than ``task``, and DamagedError where it is not as it was written."""
+    is of another task than ``task``, and DamagedError where it is not as it was written.
+
+    ``vectors``: the encoder that it was trained with, where that has no name by which it is found (a lambda).
+    """
     meta, arrays = _contents(path)
     path = "the model" if isinstance(path, bytes) else path
     name = meta.get("task")
@@ -120,7 +126,16 @@ def load_model(path: str | os.PathLike[str] | bytes, task: str | None = None) ->
             raise ValueError("weights that are not finite")
         for key, values in curve.items():
             validation.array(f"curve.{key}", values, "iuf", (None,))
-        return Model(loaded, W, meta["settings"], meta["result"], curve)
+    if vectors is not None:
+        loaded = _with_vectors(loaded, vectors)
+    return Model(loaded, W, meta["settings"], meta["result"], curve)
+
+
+def _with_vectors(task: Task, function: Encode) -> Task:
+    given: Callable[[Encode], Task] | None = getattr(task, "with_vectors", None)
+    if given is None:
+        raise UsageError(f"`vectors`: task {task.name} has none; leave them out")
+    return given(function)
 
 
 def _contents(path: str | os.PathLike[str] | bytes) -> Contents:

@@ -10,10 +10,13 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import importlib
+import re
 import sys
 import types
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from sparsezo.errors import UsageError, shown
@@ -139,3 +142,37 @@ def _check_kind(known: Described, value: object) -> None:
 
 def _is(kind: type | types.UnionType, value: object) -> bool:
     return isinstance(value, kind) and not isinstance(value, bool)
+
+
+_function = re.compile(r"([A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*):([A-Za-z_]\w*)")
+
+
+def names_function(text: str) -> bool:
+    """Whether a text is ``module:function``, and no file.
+
+    >>> names_function("my_package.metrics:judge"), names_function("python judge.py")
+    (True, False)
+    """
+    return bool(_function.fullmatch(text)) and not Path(text).exists()
+
+
+def named_function(text: str) -> Callable[..., object]:
+    """The function that ``module:function`` names, from the working folder or installed; UsageError where none is."""
+    module, _, name = text.partition(":")
+    sys.path.insert(0, "")
+    try:
+        found = importlib.import_module(module)
+    except (Exception, SystemExit) as error:
+        raise UsageError(f"{module} cannot be imported ({in_one_line(error)})") from error
+    finally:
+        sys.path.remove("")
+    function = getattr(found, name, None)
+    if not callable(function):
+        raise UsageError(f"{module} has no function {name}")
+    return function  # type: ignore[no-any-return]
+
+
+def in_one_line(error: BaseException) -> str:
+    """What somebody else's code raised: its type and the first line of what it says."""
+    first = shown(error).strip().partition("\n")[0]
+    return f"{type(error).__name__}: {first}" if first else type(error).__name__

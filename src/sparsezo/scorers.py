@@ -16,25 +16,21 @@ Whatever it does wrong (it cannot be started, ends, closes its output, is silent
 from __future__ import annotations
 
 import contextlib
-import importlib
 import json
 import os
-import re
 import selectors
 import shlex
 import shutil
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Protocol, Self
 
-from sparsezo.errors import SparsezoError, UsageError, quoted, shown
+from sparsezo.errors import SparsezoError, UsageError, quoted
 from sparsezo.messages import counted
-from sparsezo.options import Values, check_options, option
+from sparsezo.options import Values, check_options, in_one_line, named_function, names_function, option
 from sparsezo.rules import RULES
 from sparsezo.tasks.registry import task_spec
 
@@ -50,7 +46,6 @@ _MOST_WORDS = 1 << 13  # bytes of standard error that are kept
 _BLOCK, _PIPE = 1 << 16, subprocess.PIPE
 _PAUSE = 0.1  # seconds between looks at whether the user wants to stop
 _GRACE = 2.0  # seconds that a program has to end by itself, once its input is closed, and again once it is told to
-_function = re.compile(r"([A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*):([A-Za-z_]\w*)")
 
 
 @dataclass(frozen=True)
@@ -88,8 +83,11 @@ class Scorer(Protocol):
 
 def open_scorer(text: str, seconds: float = ScorerOptions.scorer_seconds) -> Scorer:
     """The scorer that a text names: ``module:function``, or a program with its words."""
-    if (found := _function.fullmatch(text)) and not Path(text).exists():
-        return FunctionScorer(text, _imported(text, *found.groups()))
+    if names_function(text):
+        try:
+            return FunctionScorer(text, named_function(text))
+        except UsageError as error:
+            raise ScorerError(f"scorer {text}: {error}") from error
     try:
         words = shlex.split(text)
     except ValueError as error:
@@ -109,7 +107,7 @@ class FunctionScorer:
         try:
             said = self._function(dict(request))
         except (Exception, SystemExit) as error:
-            raise ScorerError(f"scorer {self.text}: raised {_of(error)}") from error
+            raise ScorerError(f"scorer {self.text}: raised {in_one_line(error)}") from error
         pause()
         return said
 
@@ -117,26 +115,6 @@ class FunctionScorer:
         return self
 
     def __exit__(self, *_: object) -> None: ...
-
-
-def _imported(text: str, module: str, name: str) -> Callable[[dict[str, object]], object]:
-    """From the working folder, or installed."""
-    sys.path.insert(0, "")
-    try:
-        found = importlib.import_module(module)
-    except (Exception, SystemExit) as error:
-        raise ScorerError(f"scorer {text}: {module} cannot be imported ({_of(error)})") from error
-    finally:
-        sys.path.remove("")
-    function = getattr(found, name, None)
-    if not callable(function):
-        raise ScorerError(f"scorer {text}: {module} has no function {name}")
-    return function  # type: ignore[no-any-return]
-
-
-def _of(error: BaseException) -> str:
-    first = shown(error).strip().partition("\n")[0]
-    return f"{type(error).__name__}: {first}" if first else type(error).__name__
 
 
 def read_reply(line: bytes, choices: Collection[str] = ()) -> object:

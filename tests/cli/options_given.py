@@ -8,8 +8,8 @@ from typing import Any
 OPTIONS: dict[str, dict[str, Any]] = {
     "chunking": {
         "column": "2", "scheme": "iob1", "tags": "VP", "only": "VP", "order": 1, "features": "ner", "clusters": "es",
-        "gazetteer": ["LOC=c", "PER=p"], "template": "tpl", "format": "columns", "split": "lines", "init_labels": "l",
-        "min_count": 3, "hash_bits": 12,
+        "gazetteer": ["LOC=c", "PER=p"], "vectors": "m:f", "template": "tpl", "format": "columns", "split": "lines",
+        "init_labels": "l", "min_count": 3, "hash_bits": 12,
     },
     "text": {
         "format": "csv", "text_column": "t", "label_column": "2", "topics": "q", "classes": "a,b", "raw_tf": True,

@@ -92,7 +92,7 @@ def directions(inputs, x, keys, Z, D, U, row, out):
     for step in range(out.shape[0]):
         protocol.draw(inputs, x, keys[0], step, Z)
         protocol.draw_complement(inputs, x, keys[1], step, Z, D, U, row)
-        scatter(inputs, x, inputs.slots, _ONE, D, U)
+        scatter(inputs, x, inputs.slots, 0, _ONE, D, U)
         out[step] = U[:M]
 
 

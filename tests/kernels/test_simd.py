@@ -10,12 +10,10 @@ from sparsezo.kernels.inputs import products, sparse
 from sparsezo.kernels.jit import allocating_kernel as kernel
 
 
-def sparse_rows(row_start, row_ptr, values):
+def inputs_of(row_start, row_ptr, values, dense=None, dense_start=None):
     """As much of sparse inputs as scattering reads. (A type of the tests' own would stay in the loop's cache.)"""
-    none, one = np.zeros(0, np.int64), np.zeros(0, np.int32)
-    scratch = sparse.SparseScratch(*(np.zeros((0, 1), np.float32) for _ in range(4)))
-    factors = np.zeros(0, np.float32)
-    return sparse.SparseInputs(row_start, row_ptr, one, one, values, none, one, none, factors, factors, scratch)
+    given = {"row_start": row_start, "row_ptr": row_ptr, "values": values, "dense": dense, "dense_start": dense_start}
+    return sparse.SparseInputs(**(dict.fromkeys(sparse.SparseInputs._fields) | given))
 
 
 LANES = [1, 2, 3, 4, 5, 7, 8, 9, 12, 16, 17, 18, 21, 25, 33, 64]
@@ -64,13 +62,29 @@ def test_scattering_is_the_plain_loop_entry_by_entry(lanes, weighted):
     table, index, value = entries(lanes)
     index[1:4] = index[0]
     rows, row_ptr, c = np.array([0, 2, 5]), np.array([0, 7, 7, 20, 31, 40]), np.float32(-0.3)
-    inputs = sparse_rows(rows, row_ptr, value if weighted else None)
+    inputs = inputs_of(rows, row_ptr, value if weighted else None, dense_start=np.zeros(3, int))
     D = np.random.default_rng(1).standard_normal((3, lanes)).astype(np.float32)
     expected = table.copy()
     for row in range(2, 5):  # of input 1
         for e in range(row_ptr[row], row_ptr[row + 1]):
             expected[index[e]] += (c * value[e] if weighted else c) * D[row - 2]
-    products.scatter(inputs, 1, index, c, D, table)
+    products.scatter(inputs, 1, index, 0, c, D, table)
+    np.testing.assert_array_equal(table, expected)
+
+
+@pytest.mark.parametrize("lanes", LANES)
+def test_scattering_dense_columns_is_the_plain_loop(lanes):
+    """Rows 1 and 2 of three are of input 1, its columns from 20 on; what is elsewhere is left alone."""
+    table = entries(lanes)[0]
+    rng = np.random.default_rng(2)
+    dense, D = (rng.standard_normal(shape).astype(np.float32) for shape in ((3, 6), (2, lanes)))
+    nothing = np.zeros(5, int)
+    inputs, c = inputs_of(np.array([0, 1, 4]), nothing, None, dense, np.array([0, 1, 3])), np.float32(-0.3)
+    expected = table.copy()
+    for i in range(2):
+        for m in range(6):
+            expected[20 + m] += (c * dense[1 + i, m]) * D[i]
+    products.scatter(inputs, 1, nothing.astype(np.int32), 20, c, D, table)
     np.testing.assert_array_equal(table, expected)
 
 

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import twins
 
+from sparsezo.errors import UsageError
 from sparsezo.kernels import lazy, random
 from sparsezo.kernels.inputs import products, sparse
 
@@ -16,9 +17,19 @@ N_COLS = 30
 KEYS = np.array([random.stream_key(11, stream) for stream in range(6)], np.uint64)
 
 
-def build(matrices, with_values, n_labels, n_cols=N_COLS, **options):
-    """SparseInputs from lists of rows, each row a list of (column, value)."""
+def build(matrices, with_values, n_labels, n_cols=N_COLS, wide=0, **options):
+    """SparseInputs from lists of rows, each row a list of (column, value).
+
+    ``wide``: the last columns are dense, of all rows of each other input and of all but one of the rest; rows of the
+    same entries have the same numbers there.
+    """
     rows = [row for matrix in matrices for row in matrix]
+    if wide:
+        tall = [max(len(matrix) - x % 2, 0) for x, matrix in enumerate(matrices)]
+        of_row = {str(row): np.random.default_rng(k).normal(0, 1, wide) for k, row in enumerate(rows)}
+        dense = [of_row[str(row)] for matrix, n in zip(matrices, tall, strict=True) for row in matrix[:n]]
+        options["dense"] = np.array(dense, np.float32).reshape(-1, wide)
+        options["dense_start"] = np.concatenate([[0], np.cumsum(tall)]).astype(np.int64)
     entries = [entry for row in rows for entry in row]
     values = np.array([v for _, v in entries], np.float32) if with_values else None
     return sparse.sparse_inputs(
@@ -32,13 +43,13 @@ def build(matrices, with_values, n_labels, n_cols=N_COLS, **options):
     )
 
 
-def random_matrices(with_values):
+def random_matrices(with_values, n_cols=N_COLS):
     """Odd ones among them: repeated columns, equal rows, an empty row, dependent rows, more rows than columns."""
     rng = np.random.default_rng(3)
 
     def row(n):
         value = rng.normal(0, 1, n) if with_values else np.ones(n)
-        return list(zip(rng.integers(0, N_COLS, n).tolist(), value.tolist(), strict=True))
+        return list(zip(rng.integers(0, n_cols, n).tolist(), value.tolist(), strict=True))
 
     matrices = [[row(rng.integers(1, 9)) for _ in range(rng.integers(1, 8))] for _ in range(12)]
     a, b = row(5), row(4)
@@ -57,8 +68,8 @@ def random_matrices(with_values):
     return matrices
 
 
-def case(with_values, L, **options):
-    inputs = build(random_matrices(with_values), with_values, L, **options)
+def case(with_values, L, wide=0, **options):
+    inputs = build(random_matrices(with_values, N_COLS - wide), with_values, L, wide=wide, **options)
     R = int(np.diff(inputs.row_start).max())
     M = int(np.diff(inputs.col_start).max())
 
@@ -68,7 +79,16 @@ def case(with_values, L, **options):
     return SimpleNamespace(inputs=inputs, N=len(inputs.row_start) - 1, L=L, R=R, M=M, room=room)
 
 
-@pytest.fixture(scope="module", params=[(False, 9), (True, 4), (True, 3)], ids=["ones-9", "values-4", "values-3"])
+CASES = {
+    "ones-9": (False, 9),
+    "values-4": (True, 4),
+    "values-3": (True, 3),
+    "dense-9": (False, 9, 4),
+    "dense-3": (True, 3, 11),
+}
+
+
+@pytest.fixture(scope="module", params=CASES.values(), ids=list(CASES))
 def some(request):
     return case(*request.param)
 
@@ -98,10 +118,41 @@ def test_gather_is_the_plain_loop_bit_for_bit(some):
     inputs = some.inputs
     for x, R, _, _ in each(some):
         S = some.room(some.R)
-        products.gather(inputs, x, inputs.columns, W, S)
+        products.gather(inputs, x, inputs.columns, inputs.dense_column, W, S)
+        begin, end = inputs.dense_start[x : x + 2]
         for i in range(R):
             first, last = inputs.row_ptr[inputs.row_start[x] + i : inputs.row_start[x] + i + 2]
-            np.testing.assert_array_equal(S[i], twins.combine(W, inputs.columns, inputs.values, first, last, some.L))
+            expected = twins.combine(W, inputs.columns, inputs.values, first, last, some.L)
+            if begin + i < end:
+                row = inputs.dense[begin + i]
+                expected += twins.combine(W[inputs.dense_column :], None, row, 0, len(row), some.L)
+            np.testing.assert_array_equal(S[i], expected)
+
+
+def test_dense_columns_are_the_array_that_was_given():
+    """What they would take as entries is three times as much."""
+    given = np.ones((5, 3), np.float32)
+    rows = [[(0, 1.0)], [(1, 1.0)]]
+    start = np.array([0, 2, 4, 5])
+    inputs = build([rows, rows, rows], False, 2, n_cols=5, dense=given, dense_start=start)
+    assert inputs.dense is given
+    assert len(inputs.columns) == len(inputs.slots) == 6
+
+
+@pytest.mark.parametrize(
+    ("why", "change"),
+    [
+        ("dense_start must go from 0 to 4", {"dense_start": np.array([0, 2, 3])}),
+        ("columns has 1; it must be from 0 to 0", {"n_cols": 4}),
+        ("not finite|finite", {"dense": np.full((4, 3), np.nan, np.float32)}),
+        ("rows is -1", {"dense": np.ones((6, 3), np.float32), "dense_start": np.array([0, 3, 6])}),
+    ],
+)
+def test_dense_columns_that_do_not_fit_are_refused(why, change):
+    rows = [[(0, 1.0)], [(1, 1.0)]]
+    given = {"n_cols": 5, "dense": np.ones((4, 3), np.float32), "dense_start": np.array([0, 2, 4]), **change}
+    with pytest.raises(UsageError, match=why):
+        build([rows, rows], False, 2, **given)
 
 
 def test_distinct_columns(some):
@@ -181,16 +232,22 @@ def test_complete_gives_a_u_with_these_v(some):
 
 
 @pytest.mark.torture
-def test_u_is_standard_normal():
-    """Mean 0 and covariance I, every entry within 6 standard errors: 102 of them at 2e-9. 4 rows of rank 3, L = 3."""
+@pytest.mark.parametrize("wide", [0, 2])
+def test_u_is_standard_normal(wide):
+    """Mean 0 and covariance I, every entry within 6 standard errors: 102 of them at 2e-9. 4 rows of rank 3, L = 3.
+
+    Likewise with dense columns, two more of them.
+    """
     rows = [[(0, 1.0), (1, 1.0), (1, 1.0)], [(1, 1.0), (2, 1.0)], [(0, 1.0), (1, 1.0), (1, 1.0)], [(3, 1.0)]]
-    n, out = 50_000, np.empty((50_000, 4, 3), np.float32)
-    room = [np.zeros(shape, np.float32) for shape in ((4, 3), (4, 3), (4, 3), (3,))]
-    kernel_calls.directions(build([rows], with_values=False, n_labels=3, n_cols=4), 0, KEYS[1:3], *room, out)
-    u = out.astype(float).reshape(n, 12)
+    n, M = 50_000, 4 + wide
+    out = np.empty((n, M, 3), np.float32)
+    room = [np.zeros(shape, np.float32) for shape in ((4, 3), (4, 3), (M, 3), (3,))]
+    inputs = build([rows], with_values=False, n_labels=3, n_cols=M, wide=wide)
+    kernel_calls.directions(inputs, 0, KEYS[1:3], *room, out)
+    u = out.astype(float).reshape(n, 3 * M)
     assert np.abs(u.mean(axis=0)).max() < 6 / np.sqrt(n)
-    error = np.sqrt((1 + np.eye(12)) / n)  # Var(x y) = 1, Var(x^2) = 2
-    assert (np.abs(u.T @ u / n - np.eye(12)) < 6 * error).all()
+    error = np.sqrt((1 + np.eye(3 * M)) / n)  # Var(x y) = 1, Var(x^2) = 2
+    assert (np.abs(u.T @ u / n - np.eye(3 * M)) < 6 * error).all()
     assert (np.abs((u**4).mean(axis=0) - 3) < 6 * np.sqrt(96 / n)).all()
 
 

@@ -6,12 +6,12 @@ import kernel_calls
 import numpy as np
 import pytest
 import twins
-from test_sparse import KEYS, build, case, each, random_matrices, table
+from test_sparse import CASES, KEYS, build, case, each, random_matrices, table
 
 from sparsezo.kernels.inputs import sparse
 
 
-@pytest.fixture(scope="module", params=[(False, 9), (True, 4), (True, 3)], ids=["ones-9", "values-4", "values-3"])
+@pytest.fixture(scope="module", params=CASES.values(), ids=list(CASES))
 def some(request):
     return case(*request.param, factor_up_to=0)
 
@@ -20,7 +20,7 @@ def test_nothing_is_factored(some):
     assert not len(some.inputs.chol)
     assert not len(some.inputs.inverse)
     assert not np.diff(some.inputs.chol_start).any()
-    assert [a.shape for a in some.inputs.scratch] == [(some.M, some.L)] * 2 + [(some.R, some.L)] * 2
+    assert [a.shape for a in some.inputs.scratch] == [(some.L,)] + [(some.M, some.L)] * 2 + [(some.R, some.L)] * 2
 
 
 def test_only_inputs_beyond_the_limit_go_without(some):

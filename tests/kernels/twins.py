@@ -78,13 +78,17 @@ def dense(inputs, x, n_cols):
     for r in range(first, last):
         for e in range(inputs.row_ptr[r], inputs.row_ptr[r + 1]):
             C[r - first, inputs.columns[e]] += 1 if inputs.values is None else inputs.values[e]
+    if inputs.dense is not None:
+        rows = inputs.dense[inputs.dense_start[x] : inputs.dense_start[x + 1]]
+        C[: len(rows), inputs.dense_column : inputs.dense_column + rows.shape[1]] = rows
     return C
 
 
 def active(inputs, x):
-    """The distinct columns of input x, in order of first use."""
+    """The distinct columns of input x: dense ones, then the others in order of first use."""
     first, last = inputs.row_ptr[inputs.row_start[x]], inputs.row_ptr[inputs.row_start[x + 1]]
-    return list(dict.fromkeys(inputs.columns[first:last].tolist()))
+    dense = range(inputs.dense_column, inputs.dense_column + (0 if inputs.dense is None else inputs.dense.shape[1]))
+    return [*dense, *dict.fromkeys(inputs.columns[first:last].tolist())]
 
 
 def move(C, cols, c, h, D, U, W, q):

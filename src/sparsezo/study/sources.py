@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from sparsezo.errors import DataError, UsageError
-from sparsezo.options import Values
+from sparsezo.options import Values, names_function
 from sparsezo.storage.fingerprint import fingerprint
 from sparsezo.study.plan import Experiment
 from sparsezo.tasks.base import Json
@@ -42,7 +42,12 @@ class Source:
         """A hash of the files' content and of the options that say how they are read."""
         about = {name: each.about for name, each in task_spec(self.task).options.items()}
         places = [name for name in about if about[name].file or about[name].place]
-        plain = {k: v for k, v in self.options.items() if k not in places or v in about[k].words}
+        files = _file_options(self.task, self.options)
+        plain = {
+            k: v
+            for k, v in self.options.items()
+            if k not in places or (about[k].file and k not in files and v is not None)
+        }
         parts = [[role, _content(Path(path))] for role, path in self._files()]
         known_by = {"task": self.task, "parts": parts, "options": plain, "dev": self.held_out}
         return fingerprint(json.dumps(known_by, sort_keys=True))
@@ -71,10 +76,14 @@ class Source:
 
 
 def _file_options(task: str, options: Values) -> Json:
-    """Of the options that were given those that name files, not those with a word that names none."""
+    """Of the options that were given those that name files, not those with a word, or a function, that names none."""
     known = task_spec(task).options
-    given = {name: each.about for name, each in known.items() if options.get(name) is not None}
-    return {name: options[name] for name, about in given.items() if about.file and options[name] not in about.words}
+    given = {name: (each.about, options[name]) for name, each in known.items() if options.get(name) is not None}
+    return {
+        name: value
+        for name, (about, value) in given.items()
+        if about.file and value not in about.words and not (isinstance(value, str) and names_function(value))
+    }
 
 
 def on_data(plan: Experiment, folder: str | os.PathLike[str] | None) -> Experiment:

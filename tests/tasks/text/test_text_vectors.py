@@ -149,7 +149,7 @@ def test_documents_that_people_are_asked_about_have_them(files):
     assert with_vectors(found)
     assert len(said) == 1
     assert "256 columns of wordllama 0." in said[0]
-    assert "17.3 MB in the model" in said[0]
+    assert "17.5 MB in the model" in said[0]
     found, said = loaded(files, "raw.txt", classes="sci,talk")
     assert (with_vectors(found), said) == (False, [])
 
@@ -220,3 +220,98 @@ def test_arrays_that_cannot_be(files):
 
 
 # What they are for
+
+
+# Of documents, by anybody's encoder
+
+
+def encode(texts):
+    """Lengths of texts and numbers of letters: three columns; none for one text."""
+    return [[len(text), text.count("o"), 1] if text != "zz yy" else [0, 0, 0] for text in texts]
+
+
+def encoded_by_hand(train, texts):
+    known = [row for row in encode(train) if any(row)]
+    centre = [sum(column) / len(known) for column in zip(*known, strict=True)]
+    rows = []
+    for row in encode(texts):
+        rest = [a - b for a, b in zip(row, centre, strict=True)] if any(row) else [0.0] * 3
+        length = math.hypot(*rest)
+        rows.append([SCALE * each / length if length else 0.0 for each in rest])
+    return rows
+
+
+@pytest.fixture
+def named(files, monkeypatch):
+    """A module in the working folder, with another name for each test."""
+    name = f"encoder_{files.name}"
+    monkeypatch.chdir(files)
+    row = "[len(text), text.count('o'), 1] if text != 'zz yy' else [0] * 3"
+    (files / f"{name}.py").write_text(f"def encode(texts):\n    return [{row} for text in texts]\n")
+    yield f"{name}:encode"
+    sys.modules.pop(name, None)
+
+
+@pytest.mark.parametrize("hash_bits", [None, 10])
+def test_an_encoder_of_documents(files, hash_bits):
+    train, test = read_documents(files / "train.tsv"), read_documents(files / "test.tsv")
+    plain, without = TextClassification.fit(train, hash_bits=hash_bits)
+    task, prepared = TextClassification.fit(train, vectors=encode, hash_bits=hash_bits)
+    for found, same, documents in ((prepared, without, train), (task.seen(test), plain.seen(test), test)):
+        matrix = found.matrix.toarray()
+        np.testing.assert_array_equal(matrix[:, :-3], same.matrix.toarray())
+        np.testing.assert_allclose(matrix[:, -3:], encoded_by_hand(train.texts, documents.texts), rtol=1e-5, atol=1e-6)
+    assert task.n_features == plain.n_features + 3
+
+
+def test_an_encoder_gets_some_documents_at_a_time(files):
+    sizes = []
+
+    def counting(texts):
+        sizes.append(len(texts))
+        return encode(texts)
+
+    (files / "train.tsv").write_text(TRAIN * 30)
+    documents = read_documents(files / "train.tsv")
+    _, prepared = TextClassification.fit(documents, vectors=counting)
+    assert sizes == [64, 64, 22]
+    dense = prepared.matrix.toarray()[:, -3:]
+    np.testing.assert_allclose(dense, encoded_by_hand(documents.texts, documents.texts), rtol=1e-5, atol=1e-6)
+
+
+def test_a_model_finds_its_encoder_by_name(files, named):
+    task, _ = TextClassification.fit(read_documents(files / "train.tsv"), vectors=named)
+    W = np.random.default_rng(3).normal(size=(task.n_features, task.n_labels)).astype(np.float32)
+    model = Model(task, W, {}, {})
+    again = load_model(model.to_bytes(), "text")
+    test = read_documents(files / "test.tsv")
+    assert (again.task.seen(test).matrix != task.seen(test).matrix).nnz == 0
+    np.testing.assert_array_equal(again.predict(test), model.predict(test))
+    assert again.task.feature_names() == task.feature_names()
+    assert task_spec("text").serving().options_of(again.task)["vectors"] == named
+    (files / f"{named.partition(':')[0]}.py").write_text("def encode(texts):\n    return [[1, 2]] * len(texts)\n")
+    del sys.modules[named.partition(":")[0]]
+    with pytest.raises(DataError, match="gave 2 columns, not 3"):
+        load_model(model.to_bytes()).predict(test)
+
+
+def test_an_encoder_without_a_name_is_given_again(files):
+    task, _ = TextClassification.fit(read_documents(files / "train.tsv"), vectors=lambda texts: encode(texts))
+    W = np.random.default_rng(3).normal(size=(task.n_features, task.n_labels)).astype(np.float32)
+    saved, test = Model(task, W, {}, {}).to_bytes(), read_documents(files / "test.tsv")
+    with pytest.raises(UsageError, match="names no function that gives its `vectors`; load it with load_model"):
+        load_model(saved).predict(test)
+    again = load_model(saved, vectors=encode)
+    assert (again.task.seen(test).matrix != task.seen(test).matrix).nnz == 0
+    words, _ = fitted(files)
+    of_words = Model(words, np.zeros((words.n_features, 2), np.float32), {}, {}).to_bytes()
+    with pytest.raises(UsageError, match="was trained without an encoder"):
+        load_model(of_words, vectors=encode)
+
+
+def test_an_encoder_by_the_option(files, named):
+    found, said = loaded(files, vectors=named)
+    assert found.task.vectoriser.function == named
+    assert f"3 columns of {named} beside tf-idf, 0.0 MB in the model; 1 documents have no" in said[0]
+    with pytest.raises(DataError, match=r"train.tsv, document 1: `vectors` .* gave nan"):
+        TextClassification.fit(read_documents(files / "train.tsv"), vectors=lambda texts: [[math.nan]] * len(texts))

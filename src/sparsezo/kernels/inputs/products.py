@@ -1,4 +1,7 @@
-"""Products with an input's sparse C: C times a table, its transpose's scatter, and Adagrad's step (design 1, 2.4).
+"""Products with an input's C: C times a table, its transpose's scatter, and Adagrad's step (design 1, 2.4).
+
+C is sparse. The first rows of an input may have dense columns beside their entries (vectors of tokens), whose rows in a
+table begin at ``first`` and stand one after the other.
 
 Two vectors cover the labels, whatever their number is (``simd.by_width``). Every label's sum is in the order of the
 entries, so that the bits are those of the plain loop.
@@ -43,9 +46,22 @@ def _gather(width: Any, low: Any, high: Any, args: Any) -> None:
 
 
 @kernel
-def gather(inputs: Any, x: Any, index: Any, table: Any, S: Any) -> None:
+def gather(inputs: Any, x: Any, index: Any, first: Any, table: Any, S: Any) -> None:
     """S = C table, with table's rows found by index."""
     by_width(_gather, table.shape[1], (inputs, x, index, table, S))
+    _gather_dense(inputs.dense, inputs.dense_start[x], inputs.dense_start[x + 1], first, table, inputs.scratch.row, S)
+
+
+@kernel
+def _gather_dense(dense: Any, begin: Any, end: Any, first: Any, table: Any, row: Any, S: Any) -> None:
+    """S[i] += the sum over m of dense[begin + i, m] * table[first + m]. row: room for one of S."""
+    if dense is None:
+        return
+    for i in range(end - begin):
+        combine(table[first:], None, dense[begin + i], 0, dense.shape[1], row)
+        s = S[i]
+        for l in range(s.size):
+            s[l] += row[l]
 
 
 @inlined_kernel
@@ -98,9 +114,19 @@ def _scatter(width: Any, low: Any, high: Any, args: Any) -> None:
 
 
 @kernel
-def scatter(inputs: Any, x: Any, index: Any, c: Any, D: Any, table: Any) -> None:
+def scatter(inputs: Any, x: Any, index: Any, first: Any, c: Any, D: Any, table: Any) -> None:
     """table[index[e]] += c * value[e] * D[row of e] for all entries e: table += c C' D."""
+    _scatter_dense(inputs.dense, inputs.dense_start[x], inputs.dense_start[x + 1], first, c, D, table)
     by_width(_scatter, table.shape[1], (inputs, x, index, c, D, table))
+
+
+@kernel
+def _scatter_dense(dense: Any, begin: Any, end: Any, first: Any, c: Any, D: Any, table: Any) -> None:
+    """table[first + m] += c * the sum over i of dense[begin + i, m] * D[i]."""
+    if dense is None:
+        return
+    for i in range(end - begin):
+        scatter_row(c, D[i:], None, dense[begin + i], 0, dense.shape[1], table[first:])
 
 
 @inlined_kernel
@@ -128,3 +154,15 @@ def _adagrad_rows(width: Any, low: Any, high: Any, args: Any) -> None:
 def adagrad_rows(c: Any, h: Any, U: Any, columns: Any, first: Any, last: Any, W: Any, q: Any) -> None:
     """Adagrad's step along U[m - first] for W[columns[m]], m in first..last-1."""
     by_width(_adagrad_rows, W.shape[1], (c, h, U, columns, first, last, W, q))
+
+
+@kernel
+def dense_dot(dense: Any, begin: Any, end: Any, i: Any, j: Any) -> Any:
+    """What the dense columns add to (C C')[i, j] of an input whose dense rows are begin to end (exclusive)."""
+    dot = 0.0
+    if dense is None:
+        return dot
+    if begin + i < end and begin + j < end:
+        for m in range(dense.shape[1]):
+            dot += np.float64(dense[begin + i, m]) * np.float64(dense[begin + j, m])
+    return dot

@@ -14,8 +14,10 @@ _TOLERANCE = 1e-5  # of the residual: about what float32 can give
 
 
 class SparseScratch(NamedTuple):
-    """Room for conjugate gradients on inputs without factors, each learner's own; one row a column or a row of C."""
+    """Room, each learner's own: for a row of scores, and for conjugate gradients on inputs without factors, one row a
+    column or a row of C."""
 
+    row: NDArray[np.float32]  # L
     residual: NDArray[np.float32]  # of u, columns x L
     image: NDArray[np.float32]  # columns x L
     slope: NDArray[np.float32]  # rows x L
@@ -37,7 +39,7 @@ def project_onto_rows(inputs: Any, x: Any, u: Any, D: Any) -> None:
             residual[m, l] = u[m, l]
     D[:R] = 0
     direction[:R] = 0
-    gather(inputs, x, inputs.slots, residual, slope)
+    gather(inputs, x, inputs.slots, 0, residual, slope)
     now = _square(slope, R)
     small, share = _TOLERANCE * _TOLERANCE * now, np.float32(0)
     for _ in range(R + M):  # far more than are ever needed: rounding aside, R would be exact
@@ -47,7 +49,7 @@ def project_onto_rows(inputs: Any, x: Any, u: Any, D: Any) -> None:
             for l in range(L):
                 direction[i, l] = slope[i, l] + share * direction[i, l]
         image[:M] = 0
-        scatter(inputs, x, inputs.slots, np.float32(1), direction, image)
+        scatter(inputs, x, inputs.slots, 0, np.float32(1), direction, image)
         length = _square(image, M)
         if length <= 0:
             break
@@ -58,7 +60,7 @@ def project_onto_rows(inputs: Any, x: Any, u: Any, D: Any) -> None:
         for m in range(M):
             for l in range(L):
                 residual[m, l] -= alpha * image[m, l]
-        gather(inputs, x, inputs.slots, residual, slope)
+        gather(inputs, x, inputs.slots, 0, residual, slope)
         before, now = now, _square(slope, R)
         share = np.float32(now / before)
 

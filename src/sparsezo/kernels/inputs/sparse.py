@@ -5,6 +5,9 @@ Nearly all of it is one operation, ``combine``: a weighted sum of rows of a tabl
 G has R^2 numbers and its factor costs R^3, which is nothing for a sentence and too much for a document. So an input of
 more than ``FACTORED_ROWS`` rows is not factored: u itself is drawn on its active weights, V = C u, and the part of u
 that the scores see, C' D, is found by conjugate gradients. The laws are the same, at a cost that is linear in R.
+
+Rows may have dense columns, too (vectors of tokens), kept as the array that they come as: as entries they would take
+three times its memory.
 """
 
 from __future__ import annotations
@@ -21,6 +24,7 @@ from sparsezo.kernels.inputs.products import (
     adagrad_rows,
     add_rows,
     combine,
+    dense_dot,
     gather,
     lower_triangle,
     scatter,
@@ -42,7 +46,9 @@ class SparseInputs(NamedTuple):
     """N inputs; input x has rows row_start[x]:row_start[x+1] and distinct columns col_start[x]:col_start[x+1].
 
     An entry of C knows its column (a feature's number) and its slot (that column's place among x's distinct ones).
-    values None means that all are 1. G = C C' = K K' once per input: ``chol`` holds K by rows (row i: columns 0..i),
+    values None means that all are 1. dense None means that there are no dense columns; otherwise input x's rows
+    from its first on have dense[dense_start[x]:dense_start[x+1]], the columns dense_column and those after it, which
+    are its first slots. G = C C' = K K' once per input: ``chol`` holds K by rows (row i: columns 0..i),
     ``inverse`` holds K^-T by rows (row i: columns i..R-1). A long input has neither.
     """
 
@@ -56,12 +62,17 @@ class SparseInputs(NamedTuple):
     chol_start: NDArray[np.int64]  # N + 1
     chol: NDArray[np.float32]
     inverse: NDArray[np.float32]
+    dense: NDArray[np.float32] | None  # rows x d
+    dense_start: NDArray[np.int64]  # N + 1; all 0 without dense columns
+    dense_column: int
     scratch: SparseScratch
 
     def check(self, problem: Any) -> None:
         """``sparse_inputs`` has looked at the arrays; whether the problem has room for them."""
         validation.offsets("row_start", self.row_start, n=len(problem))
         validation.below("columns", self.columns, problem.n_features)
+        if self.dense is not None:
+            validation.at_least("n_features", problem.n_features, self.dense_column + self.dense.shape[1])
         validation.at_least("max_rows", problem.max_rows, int(np.diff(self.row_start).max(initial=0)))
         validation.at_least("max_columns", problem.max_columns, int(np.diff(self.col_start).max(initial=0)))
 
@@ -78,7 +89,7 @@ def _rows(inputs: Any, x: Any) -> Any:
 
 @implements(protocol.scores, SparseInputs)
 def _scores(inputs: Any, x: Any, W: Any, S: Any) -> None:
-    gather(inputs, x, inputs.columns, W, S)
+    gather(inputs, x, inputs.columns, inputs.dense_column, W, S)
 
 
 @implements(protocol.prefetch, SparseInputs)
@@ -105,7 +116,7 @@ def _draw(inputs: Any, x: Any, key: Any, step: Any, Z: Any) -> None:
 def _scores_with(inputs: Any, x: Any, W: Any, Z: Any, S: Any, V: Any) -> None:
     protocol.scores(inputs, x, W, S)
     if not _is_factored(inputs, x):
-        gather(inputs, x, inputs.slots, Z, V)  # V = C u
+        gather(inputs, x, inputs.slots, 0, Z, V)  # V = C u
         return
     lower_triangle(inputs.chol, inputs.chol_start[x], protocol.rows(inputs, x), Z, V)  # V = K Z
 
@@ -129,7 +140,7 @@ def _draw_complement(inputs: Any, x: Any, key: Any, step: Any, Z: Any, D: Any, U
         D[: protocol.rows(inputs, x)] = 0
         return
     fill_normals(key, step, U.reshape(-1)[: (inputs.col_start[x + 1] - inputs.col_start[x]) * L])
-    gather(inputs, x, inputs.slots, U, D)
+    gather(inputs, x, inputs.slots, 0, U, D)
     first = inputs.chol_start[x]
     for i in range(protocol.rows(inputs, x)):
         pivot = inputs.chol[first + i]
@@ -151,7 +162,7 @@ def _move(inputs: Any, x: Any, c: Any, h: Any, D: Any, U: Any, whole: Any, W: An
     if q.size == 0:
         if whole:
             add_rows(c, U, inputs.cols, begin, end, W)
-        scatter(inputs, x, inputs.columns, c, D, W)
+        scatter(inputs, x, inputs.columns, inputs.dense_column, c, D, W)
         return
     L = W.shape[1]
     for m in range(begin, end):  # W was asked for in advance, q only where a step is made
@@ -159,7 +170,7 @@ def _move(inputs: Any, x: Any, c: Any, h: Any, D: Any, U: Any, whole: Any, W: An
         prefetch_element(q, np.int64(inputs.cols[m]) * L + L - 1)
     if not whole:
         U[: end - begin] = 0
-    scatter(inputs, x, inputs.slots, _ONE, D, U)  # Adagrad squares the whole direction of a weight, so sum it first
+    scatter(inputs, x, inputs.slots, 0, _ONE, D, U)  # Adagrad squares the whole direction of a weight, so sum it first
     adagrad_rows(c, h, U, inputs.cols, begin, end, W, q)
 
 
@@ -176,7 +187,16 @@ def _mark_settled(inputs: Any, x: Any, Q: Any, Q_row: Any) -> None:
 
 
 @allocating_kernel
-def factor(row_start: Any, row_ptr: Any, slots: Any, values: Any, col_start: Any, chol_start: Any) -> Any:
+def factor(
+    row_start: Any,
+    row_ptr: Any,
+    slots: Any,
+    values: Any,
+    dense: Any,
+    dense_start: Any,
+    col_start: Any,
+    chol_start: Any,
+) -> Any:
     """K and K^-T of every input that has room for them, G = C C' = K K', packed as SparseInputs says; in float64."""
     N = row_start.size - 1
     most, widest = 0, 0
@@ -186,7 +206,7 @@ def factor(row_start: Any, row_ptr: Any, slots: Any, values: Any, col_start: Any
         most = max(most, row_start[x + 1] - row_start[x])
         widest = max(widest, col_start[x + 1] - col_start[x])
     G, T = np.zeros((most, most)), np.zeros((most, most))
-    dense = np.zeros(widest)  # one row of C, by slot
+    whole = np.zeros(widest)  # one row of C's entries, by slot
     chol = np.empty(chol_start[N], np.float32)
     inverse = np.empty(chol_start[N], np.float32)
     for x in range(N):
@@ -196,14 +216,14 @@ def factor(row_start: Any, row_ptr: Any, slots: Any, values: Any, col_start: Any
         R = row_start[x + 1] - start
         for i in range(R):
             for e in range(row_ptr[start + i], row_ptr[start + i + 1]):
-                dense[slots[e]] += weight(values, e)
+                whole[slots[e]] += weight(values, e)
             for j in range(i, R):
-                dot = 0.0
+                dot = dense_dot(dense, dense_start[x], dense_start[x + 1], i, j)
                 for e in range(row_ptr[start + j], row_ptr[start + j + 1]):
-                    dot += weight(values, e) * dense[slots[e]]
+                    dot += weight(values, e) * whole[slots[e]]
                 G[j, i] = dot
             for e in range(row_ptr[start + i], row_ptr[start + i + 1]):
-                dense[slots[e]] = 0
+                whole[slots[e]] = 0
         _cholesky(G, R)
         _invert(G, R, T)
         first = chol_start[x]
@@ -303,10 +323,13 @@ def sparse_inputs(
     n_labels: int,
     learn: bool = True,
     factor_up_to: int = FACTORED_ROWS,
+    dense: NDArray[np.float32] | None = None,
+    dense_start: NDArray[np.int64] | None = None,
 ) -> SparseInputs:
     """Inputs from their rows. What only a learner needs is left out where ``learn`` is false.
 
-    ``factor_up_to``: inputs with more rows are learned from without K.
+    ``factor_up_to``: inputs with more rows are learned from without K. ``dense``: the last columns of the n_cols, of
+    the first rows of each input, where ``dense_start`` says; it is not copied where it is as it should be.
     """
     validation.offsets("row_start", row_start, end=row_ptr.size - 1)
     validation.offsets("row_ptr", row_ptr, end=columns.size)
@@ -319,12 +342,39 @@ def sparse_inputs(
     slots, col_start, cols = distinct(row_start, row_ptr, numbers, n_cols if names is None else names.size)
     cols = cols if names is None else names[cols]
     R = np.diff(row_start)
+    if dense is None or dense_start is None:
+        dense, dense_start = None, np.zeros(len(row_start), np.int64)
+    else:
+        dense = np.require(dense, np.float32, ("C", "W"))
+        validation.array("dense", dense, "f", (None, None))
+        validation.finite("dense", dense)
+        validation.offsets("dense_start", dense_start, n=len(R), end=len(dense))
+        validation.at_least("rows", int((R - np.diff(dense_start)).min(initial=0)), 0)
+    dense_column = n_cols - (0 if dense is None else dense.shape[1])
+    if dense is not None:
+        validation.below("columns", columns, dense_column)
+        slots, col_start, cols = _with_dense_columns(slots, col_start, cols, dense_column, dense.shape[1])
     long = factor_up_to < R
     chol_start = np.concatenate([[0], np.cumsum(np.where(long, 0, R * (R + 1) // 2))]).astype(np.int64)
     chol = inverse = np.zeros(0, np.float32)
     rows = wide = 0
     if learn:
-        chol, inverse = factor(row_start, row_ptr, slots, values, col_start, chol_start)
+        chol, inverse = factor(row_start, row_ptr, slots, values, dense, dense_start, col_start, chol_start)
         rows, wide = int(R[long].max(initial=0)), int(np.diff(col_start)[long].max(initial=0))
-    scratch = SparseScratch(*(np.zeros((size, n_labels), np.float32) for size in (wide, wide, rows, rows)))
-    return SparseInputs(row_start, row_ptr, columns, slots, values, col_start, cols, chol_start, chol, inverse, scratch)
+    sizes = (n_labels, (wide, n_labels), (wide, n_labels), (rows, n_labels), (rows, n_labels))
+    scratch = SparseScratch(*(np.zeros(size, np.float32) for size in sizes))
+    entries = (row_start, row_ptr, columns, slots, values, col_start, cols, chol_start, chol, inverse)
+    return SparseInputs(*entries, dense, dense_start, dense_column, scratch)
+
+
+def _with_dense_columns(
+    slots: NDArray[np.int32], col_start: NDArray[np.int64], cols: NDArray[np.int32], first: int, d: int
+) -> tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.int32]]:
+    """(slots, col_start, cols) with d columns from ``first`` on before those of each input."""
+    N = len(col_start) - 1
+    made = np.empty(len(cols) + N * d, np.int32)
+    behind = np.arange(len(cols)) + d * (1 + np.repeat(np.arange(N), np.diff(col_start)))
+    made[behind] = cols
+    col_start = col_start + d * np.arange(N + 1)
+    made[col_start[:-1, None] + np.arange(d)] = first + np.arange(d, dtype=np.int32)
+    return slots + np.int32(d), col_start, made

@@ -26,7 +26,7 @@ from sparsezo.tasks.chunking.kernels.task import expand
 def _marginals(inputs: Any, task: Any, W: Any, S: Any, offsets: Any, known: Any, out: Any) -> Any:
     K, E = task.n_tags, task.scratch.E
     for x in range(offsets.size - 1):
-        gather(inputs, x, inputs.columns, W, S)
+        gather(inputs, x, inputs.columns, inputs.dense_column, W, S)
         expand(task, x, S)
         P = S if task.order == 2 else task.scratch.P
         begin, R = offsets[x], offsets[x + 1] - offsets[x]

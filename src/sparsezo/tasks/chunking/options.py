@@ -48,6 +48,11 @@ class ChunkingOptions:
     gazetteer: tuple[str, ...] | None = option(
         None, "A list of names as a feature, one a line, as in LOC=cities.txt; may be given again."
     )
+    vectors: str | None = option(
+        None,
+        "A frozen encoder as features: module:function, from the tokens of a sentence to an array tokens x columns.",
+        shown="none",
+    )
     template: str | None = option(
         None, "Feature templates in CRF++'s or Wapiti's notation.", file=True, shown="built in"
     )

@@ -25,7 +25,7 @@ from sparsezo.options import Values, make_options
 from sparsezo.questions import Proposal, Question, reviewed
 from sparsezo.storage.texts import joined, parted
 from sparsezo.tasks.base import AnyArray, Arrays, Json, Problem
-from sparsezo.tasks.chunking.io.conll import Corpus, Listed, Source
+from sparsezo.tasks.chunking.io.conll import Corpus, Encoded, Listed, Source
 from sparsezo.tasks.chunking.io.documents import Document, Span, documents_from_columns
 from sparsezo.tasks.chunking.metric import chunks
 from sparsezo.tasks.chunking.options import PLAIN, ChunkingOptions
@@ -185,7 +185,7 @@ class ChunkingServing(TaskServing["Chunking", Corpus]):
 
     KIND = "sentences"
     ENDING = "conll"
-    REFITTED = ("order", "features", "clusters", "gazetteer", "template", "min_count", "hash_bits")
+    REFITTED = ("order", "features", "clusters", "gazetteer", "vectors", "template", "min_count", "hash_bits")
 
     def to_arrays(self, data: Corpus) -> tuple[Json, Arrays]:
         """The sentences without their tags: nobody who answers is helped by these."""
@@ -200,7 +200,10 @@ class ChunkingServing(TaskServing["Chunking", Corpus]):
             arrays |= {f"listed.{name}": getattr(data.listed, name) for name in ("starts", "ids", "values")}
         if data.source is not None:
             arrays |= _source_arrays(data.source)
-        return {"path": data.path, "columns": len(data.columns), "column": data.column}, arrays
+        meta: Json = {"path": data.path, "columns": len(data.columns), "column": data.column}
+        if data.encoded is not None:
+            meta["encoded"], arrays["encoded"] = data.encoded.known_by, data.encoded.rows
+        return meta, arrays
 
     def usual_rule(self, task: Chunking) -> str:
         """Of a session: people review whole sentences."""
@@ -226,7 +229,13 @@ class ChunkingServing(TaskServing["Chunking", Corpus]):
         if "names" in arrays:
             names = parted(arrays["names"], arrays["names_start"])
             listed = Listed(names, *(arrays[f"listed.{name}"] for name in ("starts", "ids", "values")))
-        own: Json = {"listed": listed, "column": meta["column"], "source": _source_of(arrays)}
+        encoded = None
+        if "encoded" in meta:
+            rows = arrays["encoded"]
+            if rows.dtype != np.float32 or rows.ndim != 2 or len(rows) != arrays["offsets"][-1]:
+                raise ValueError(f"vectors of type {rows.dtype} and shape {rows.shape}")
+            encoded = Encoded(rows, meta["encoded"])
+        own: Json = {"listed": listed, "column": meta["column"], "source": _source_of(arrays), "encoded": encoded}
         return Corpus(meta["path"], columns, None, arrays["offsets"], arrays["lines"], **own)
 
     def suggested(self, task: Chunking, data: Corpus) -> list[tuple[int, list[int]]]:
@@ -237,7 +246,9 @@ class ChunkingServing(TaskServing["Chunking", Corpus]):
         return [(x, list(numbers)) for x, numbers in placed]
 
     def options_of(self, task: Chunking) -> Json:
-        own = {"split": task.split} if task.split and task.scheme != PLAIN else {}
+        own: Json = {"split": task.split} if task.split and task.scheme != PLAIN else {}
+        if task.vectors is not None and task.vectors.name is not None:
+            own["vectors"] = task.vectors.name
         return {**self.labels_option(self.about_task(task)), "order": task.order, **own}
 
     def kept_options(self, task: Chunking) -> Json:

@@ -6,13 +6,14 @@ anything else (parts of speech) as they are.
     task, train = Chunking.fit(read_conll("train.txt.gz"), only="NP")
     problem, gold = task.problem(train), task.gold(train)
     task, raw = Chunking.fit(raw, tags="NP")        # from sentences without tags: there is no gold, people are asked
+    task, raw = Chunking.fit(raw, tags="NP", vectors="my_encoder:encode")       # vectors of tokens beside attributes
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -26,8 +27,9 @@ from sparsezo.questions import A_LOSS, WHICH, YES_NO, Answers, Questions
 from sparsezo.storage import limits
 from sparsezo.tasks.base import AnyArray, Arrays, Json, Problem, Scores
 from sparsezo.tasks.chunking.features import attributes
-from sparsezo.tasks.chunking.features.columns import NONE, Columns
+from sparsezo.tasks.chunking.features.columns import NONE, Columns, of_prefix
 from sparsezo.tasks.chunking.features.templates import Template, usual_features
+from sparsezo.tasks.chunking.features.token_vectors import Given, TokenVectors
 from sparsezo.tasks.chunking.io.conll import Corpus
 from sparsezo.tasks.chunking.io.documents import Document, Span
 from sparsezo.tasks.chunking.kernels.task import MISSING, ChunkGold, chunk_task, corpus_counts
@@ -45,11 +47,13 @@ from sparsezo.tasks.chunking.tags import (
     spelled,
     understood,
 )
+from sparsezo.tasks.encoders import Encode, Encoder
 
 _MOST_TAGS_OF_ORDER_2 = 5  # unless `order` says otherwise
 _ADAGRAD_START_OF_ORDER_1 = 0.1  # its weights are fewer and answer for more: chosen on CoNLL-2002 and CoNLL-2000
 _MOST_TAGS = 2**15 - 3  # as int16, with two behind them that only gold has
 _MOST_WEIGHTS = 2**31  # of a dense table of features x labels
+_VECTORS = "vectors_"  # what the arrays of vectors are called in a saved task
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,6 +76,7 @@ class Chunking:
     split: str | None = None  # the training data was raw text, and this is how it was split; None: it was tokens
     language: str | None = None  # of raw text, where it is known; looked at where it is split
     type_words: Mapping[str, str] = field(default_factory=dict)  # what people call a type: PER -> person
+    vectors: TokenVectors | None = None  # dense columns, behind all others
 
     name = "chunking"
     defaults = staticmethod(defaults)
@@ -104,11 +109,14 @@ class Chunking:
         split: str | None = None,
         language: str | None = None,
         columns: Columns = NONE,
+        vectors: Given | None = None,
     ) -> tuple[Chunking, Corpus]:
-        """The task of a training corpus, and that corpus with its tags as the task sees them.
+        """The task of a training corpus, and that corpus with its tags and vectors as the task sees them.
 
         ``tags``: those to learn, where the corpus does not have them (``named_tags``). ``split``: of raw text, how.
-        ``columns``: those made of the words, which templates call by name (columns.py).
+        ``columns``: those made of the words, which templates call by name (columns.py). ``vectors``: of each token, as
+        dense columns beside its attributes: a function of a sentence's tokens that gives an array tokens x d, its name
+        as "module:function", an array for each sentence, or one for all tokens.
         """
         given: Json = {"only": only, "order": order, "features": features, "scheme": scheme}
         ChunkingOptions(min_count=min_count, hash_bits=hash_bits, **given)  # checked
@@ -140,8 +148,21 @@ class Chunking:
                 say(f"{train.path}: {what}: affixes and shapes of words, too")
         how = (features, order, min_count, hash_bits, len(tag_set), columns)
         index, bigrams = attributes.make_indices(corpus, templates, *how)
+        dense, encoded = (None, None) if vectors is None else TokenVectors.fit(vectors, corpus)
+        corpus = replace(corpus, encoded=encoded)
         task = cls(
-            tag_set, order, only, len(train.columns), index, scheme, train.column, bigrams, split, language, words
+            tag_set,
+            order,
+            only,
+            len(train.columns),
+            index,
+            scheme,
+            train.column,
+            bigrams,
+            split,
+            language,
+            words,
+            dense,
         )
         if task.n_features * task.n_labels > _MOST_WEIGHTS:
             fewer = "a higher `min_count`" if hash_bits is None else "fewer `hash_bits`"
@@ -157,9 +178,10 @@ class Chunking:
 
     @property
     def n_features(self) -> int:
-        if self.order == 2:
-            return len(self.index)
-        return len(self.index) + len(self.tags) * (1 + (0 if self.bigrams is None else len(self.bigrams)))
+        n = len(self.index) + (0 if self.vectors is None else self.vectors.columns)
+        if self.order == 1:
+            n += len(self.tags) * (1 + (0 if self.bigrams is None else len(self.bigrams)))
+        return n
 
     @property
     def n_labels(self) -> int:
@@ -177,26 +199,45 @@ class Chunking:
         return self.index.bits if isinstance(self.index, attributes.HashedTemplates | attributes.HashedListed) else None
 
     def check_start(self, other: Chunking) -> None:
-        """Refuse a task whose clusters are others: features of the same name would not mean the same."""
+        """Refuse a task with other clusters or vectors: features of the same name would not mean the same."""
         own, its = (getattr(each.index, "columns", NONE).clusters for each in (self, other))
         if own is not None and its is not None and not own.same_as(its):
             raise UsageError("the model to start from has other clusters of words; give `clusters` as it had them")
+        if self.vectors is not None and other.vectors is not None and self.vectors.columns != other.vectors.columns:
+            raise UsageError(
+                f"the model to start from has `vectors` of {other.vectors.columns:,} columns, this task of "
+                f"{self.vectors.columns:,}; give the same encoder"
+            )
 
     def feature_names(self) -> list[str]:
-        """Attributes as CRF++ spells them; order 1: behind them the tag bigrams, without attributes and with them."""
+        """Attributes as CRF++ spells them; order 1: behind them the tag bigrams, without attributes and with them; then
+        the columns of vectors."""
         names = self.index.names()
         if self.order == 1:
             names += [f"after {tag}" for tag in self.tags]
             if self.bigrams is not None:
                 names += [f"{name} after {tag}" for name in self.bigrams.names() for tag in self.tags]
-        return names
+        return names if self.vectors is None else [*names, *self.vectors.names()]
 
     def label_names(self) -> list[str]:
         """Tags, or pairs of a tag and the one before it."""
         return list(self.tags) if self.order == 1 else [f"{before} {tag}" for before in self.tags for tag in self.tags]
 
-    def seen(self, corpus: Corpus) -> Corpus:
-        """A corpus with its tags, if it has any, as the task sees them."""
+    def with_vectors(self, function: Encode) -> Chunking:
+        """The task with the function that its vectors are of, where a model does not name it."""
+        if self.vectors is None:
+            raise UsageError("`vectors`: the model was trained without any; leave them out")
+        return replace(self, vectors=replace(self.vectors, encoder=Encoder(function)))
+
+    def seen(self, corpus: Corpus, vectors: Given | None = None) -> Corpus:
+        """A corpus with its tags, if it has any, and its vectors, if the task has any, as the task sees them.
+
+        ``vectors``: where the task has no function that gives them, as ``fit`` takes them.
+        """
+        if self.vectors is not None:
+            corpus = replace(corpus, encoded=self.vectors.encoded(corpus, vectors))
+        elif vectors is not None:
+            raise UsageError("`vectors`: the task was made without any; leave them out")
         if corpus.tags is None:
             return corpus
         if self.scheme != PLAIN and corpus.source is None:
@@ -215,8 +256,9 @@ class Chunking:
             rows, row_start = attributes.order_1(rows, bigrams, data.offsets, len(self.index), len(self.tags), start)
         # with rows for every tag K would be large, and who asks questions has no use for it
         factored = FACTORED_ROWS if self.bigrams is None and not asks else 0
-        size = (self.n_features, self.n_labels)
-        inputs = sparse_inputs(row_start, rows.row_ptr(), rows.columns, rows.values, *size, learn, factored)
+        sparse = (row_start, rows.row_ptr(), rows.columns, rows.values, self.n_features, self.n_labels)
+        dense = None if self.vectors is None else (self.vectors.encoded(data).rows, data.offsets)
+        inputs = sparse_inputs(*sparse, learn, factored, *(dense or ()))
         n_score = ranks(inputs) if learn else np.zeros(len(data), np.int64)
         kind, chunk_type = self._kinds()
         made = (self.order, risk, len(self.tags), self.bigrams is not None, self.scheme != PLAIN, asks)
@@ -332,7 +374,7 @@ class Chunking:
 
     def to_arrays(self) -> tuple[Json, Arrays]:
         own, arrays = attributes.indices_to_arrays(self.index, self.bigrams)
-        settings = {
+        settings: Json = {
             "tags": list(self.tags),
             "order": self.order,
             "only": self.only,
@@ -343,6 +385,9 @@ class Chunking:
             **({"type_words": dict(self.type_words)} if self.type_words else {}),
             **own,
         }
+        if self.vectors is not None:
+            settings["vectors"], dense = self.vectors.to_arrays()
+            arrays |= {_VECTORS + name: values for name, values in dense.items()}
         return settings, arrays
 
     @classmethod
@@ -355,7 +400,10 @@ class Chunking:
         try:
             words = settings.get("type_words", {})
             split = settings.get("split", "spaces" if settings.get("lines") is True else None)  # lines: of 0.1
-            own = (split, settings.get("language"), words)
+            dense = None
+            if "vectors" in settings:
+                dense = TokenVectors.from_arrays(settings["vectors"], of_prefix(_VECTORS, arrays))
+            own = (split, settings.get("language"), words, dense)
             return cls(tuple(tags), order, only, n_columns, index, scheme, column, bigrams, *own)
         except UsageError as error:
             raise ValueError(str(error)) from None

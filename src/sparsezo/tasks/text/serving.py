@@ -15,7 +15,7 @@ from sparsezo.questions import Proposal, Question
 from sparsezo.storage.texts import joined, parted
 from sparsezo.tasks.base import Arrays, Json
 from sparsezo.tasks.serving import ANSWERED, GUESS, Answer, Part, TaskServing
-from sparsezo.tasks.text.features.word_vectors import WORDLLAMA, WithVectors
+from sparsezo.tasks.text.features.word_vectors import WORDLLAMA, WithEncoder, WithVectors
 from sparsezo.tasks.text.io.documents import Documents
 from sparsezo.tasks.text.io.files import fit
 from sparsezo.tasks.text.spec import TextOptions
@@ -52,7 +52,10 @@ class TextServing(TaskServing[TextClassification, Prepared]):
 
     def options_of(self, task: TextClassification) -> Json:
         options = {"classes": ",".join(task.classes)}
-        if isinstance(task.vectoriser, WithVectors) and task.vectoriser.vectors.source.startswith(WORDLLAMA):
+        vectoriser = task.vectoriser
+        if isinstance(vectoriser, WithEncoder):
+            options |= {} if vectoriser.function is None else {"vectors": vectoriser.function}
+        elif isinstance(vectoriser, WithVectors) and vectoriser.vectors.source.startswith(WORDLLAMA):
             options["vectors"] = WORDLLAMA
         return options
 

@@ -37,7 +37,8 @@ class TextOptions(TextReading):
     hash_bits: int | None = hash_bits()
     vectors: str | None = option(
         None,
-        "Words' vectors, as dense columns beside tf-idf: of the package wordllama, or of a file (word v1 v2 ...).",
+        "Dense columns beside tf-idf: words' vectors of the package wordllama or of a file (word v1 v2 ...), or an "
+        "encoder's of documents, module:function.",
         file=True,
         words=("wordllama", "auto", "none"),
         shown="none; auto in serve",

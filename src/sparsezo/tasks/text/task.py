@@ -11,8 +11,9 @@ A document is one row of tf-idf values, an output is one of the classes, and its
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -22,11 +23,13 @@ from scipy.sparse import csr_array
 from sparsezo.errors import DataError, UsageError
 from sparsezo.kernels.inputs.rows import row_inputs
 from sparsezo.learner import predict
+from sparsezo.options import names_function
 from sparsezo.questions import A_LOSS, WHICH, YES_NO
 from sparsezo.tasks.base import AnyArray, Arrays, Json, Problem, Scores
+from sparsezo.tasks.encoders import Encode, Encoder
 from sparsezo.tasks.hash_bits import check_hash_bits
 from sparsezo.tasks.text.features.tfidf import TOKEN_PATTERN, HashedVectoriser, TextVectoriser
-from sparsezo.tasks.text.features.word_vectors import WithVectors, Words, WordVectors, chosen
+from sparsezo.tasks.text.features.word_vectors import WithEncoder, WithVectors, Words, WordVectors, chosen
 from sparsezo.tasks.text.io.documents import Documents, class_numbers, classes_of, named_classes
 from sparsezo.tasks.text.kernels.task import ClassGold, class_task
 from sparsezo.tasks.text.spec import TextOptions, defaults
@@ -73,12 +76,13 @@ class TextClassification:
         token_pattern: str = TOKEN_PATTERN,
         hash_bits: int | None = None,
         classes: str | Sequence[str] | None = None,
-        vectors: str | WordVectors | None = None,
+        vectors: str | WordVectors | Encode | None = None,
     ) -> tuple[TextClassification, Prepared]:
         """The task of training documents, and these with their vectors.
 
         ``classes``: those to learn, where the documents do not have them. ``vectors``: of words, as dense columns
-        beside these: ``wordllama``, a file's name, ``auto`` (wordllama where it is installed) or ``none``.
+        beside these: ``wordllama``, a file's name, ``auto`` (wordllama where it is installed) or ``none``; or of
+        documents: a function of a list of texts that gives an array texts x d, or its name as "module:function".
         """
         classes = tuple(classes_of(train)) if classes is None else named_classes(classes)
         check_hash_bits(hash_bits, min_count)
@@ -86,8 +90,12 @@ class TextClassification:
         counted: Words = TextVectoriser(min_count=min_count, **words)
         if hash_bits is not None:
             counted = HashedVectoriser(hash_bits, **words)
-        columns = vectors if isinstance(vectors, WordVectors) else chosen(vectors, train)
-        vectoriser = counted if columns is None else WithVectors(counted, columns)
+        vectoriser: Vectoriser
+        if callable(vectors) or (isinstance(vectors, str) and names_function(vectors)):
+            vectoriser = WithEncoder(counted, Encoder(vectors))
+        else:
+            columns = vectors if isinstance(vectors, WordVectors) else chosen(vectors, train)
+            vectoriser = counted if columns is None else WithVectors(counted, columns)
         task = cls(classes, vectoriser)
         prepared = Prepared(train, vectoriser.fit_transform(train))
         task.check_size()
@@ -116,6 +124,14 @@ class TextClassification:
     @property
     def n_labels(self) -> int:
         return len(self.classes)
+
+    def with_vectors(self, function: Encode) -> TextClassification:
+        """The task with the function that its vectors are of, where a model does not name it."""
+        if not isinstance(self.vectoriser, WithEncoder):
+            raise UsageError("`vectors`: the model was trained without an encoder; leave them out")
+        vectoriser = copy.copy(self.vectoriser)
+        vectoriser.encoder = Encoder(function)
+        return replace(self, vectoriser=vectoriser)
 
     def seen(self, documents: Documents) -> Prepared:
         """Documents with their vectors as the task sees them: words that train does not have are left out."""
@@ -198,7 +214,10 @@ class TextClassification:
         how = dict(settings["vectoriser"])
         vectors = how.pop("vectors", None)
         words = (HashedVectoriser if "hash_bits" in how else TextVectoriser).from_arrays(arrays, how)
-        return cls(tuple(classes), words if vectors is None else WithVectors.from_arrays(words, arrays, vectors))
+        if vectors is None:
+            return cls(tuple(classes), words)
+        kind = WithEncoder if "function" in vectors else WithVectors
+        return cls(tuple(classes), kind.from_arrays(words, arrays, vectors))
 
 
 def _documents(data: Documents | Prepared) -> Documents:

@@ -154,6 +154,14 @@ class Source:
 
 
 @dataclass(frozen=True, eq=False)
+class Encoded:
+    """Vectors of tokens as a task has made columns of them (features/token_vectors.py)."""
+
+    rows: NDArray[np.float32]  # tokens x columns
+    known_by: str  # what the task's way to make them is known by
+
+
+@dataclass(frozen=True, eq=False)
 class Corpus:
     """Sentences, one after the other; sentence s is tokens ``offsets[s]:offsets[s + 1]``."""
 
@@ -168,6 +176,7 @@ class Corpus:
     column: str | None = None  # the tag's, by number or by its name in CoNLL-U; None: the last
     text: list[str] | None = field(default=None, repr=False)  # all lines of CoNLL-U that is to be tagged
     source: Source | None = field(default=None, repr=False)  # where the tokens are of raw text
+    encoded: Encoded | None = field(default=None, repr=False)  # where a task with `vectors` has seen it
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
@@ -214,6 +223,7 @@ class Corpus:
             listed=None if self.listed is None else self.listed.take(tokens),
             text=None,
             source=None if self.source is None else self.source.take(sentences, tokens),
+            encoded=None if self.encoded is None else replace(self.encoded, rows=self.encoded.rows[tokens]),
         )
 
     def placed(self, source: Source) -> Iterator[tuple[Offsets, tuple[int, ...]]]:

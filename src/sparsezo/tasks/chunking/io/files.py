@@ -76,6 +76,7 @@ def fit_options(options: ChunkingOptions, train: Corpus, *, whole: bool = True) 
         "templates": templates,
         "columns": chosen_columns(train, *named, whole=whole),
         "features": options.features,
+        "vectors": options.vectors,
         "min_count": options.min_count,
         "hash_bits": options.hash_bits,
     }
@@ -171,7 +172,8 @@ def refuse_templates(path: str, options: ChunkingOptions) -> None:
     """Where attributes are listed, options that say what templates see have no place."""
     clusters = options.clusters not in (AUTO, NO_CLUSTERS)
     of_templates = {"template": options.template, "features": options.features, "gazetteer": options.gazetteer}
-    if name := next((name for name, given in [*of_templates.items(), ("clusters", clusters)] if given), ""):
+    of_words = {**of_templates, "clusters": clusters, "vectors": options.vectors}
+    if name := next((name for name, given in of_words.items() if given), ""):
         raise UsageError(f"{path}: lists its attributes (CRFsuite's format), so `{name}` has no place; leave it out")
 
 
@@ -308,6 +310,8 @@ def load_stream(files: Files, window: int) -> Streamed:
 def _check_format(path: str, options: ChunkingOptions) -> None:
     if options.tags is not None:
         raise UsageError("`tags`: a `stream` learns from tags that are there; leave one of them out")
+    if options.vectors is not None:
+        raise UsageError(f"`vectors` {options.vectors}: a `stream` has attributes alone; leave one of them out")
     if options.format in (None, "columns"):
         with open_sniffed(path, formats.SNIFFED) as (head, _):
             listed = looks_like_crfsuite(head.decode("utf-8", "replace").rpartition("\n")[0])

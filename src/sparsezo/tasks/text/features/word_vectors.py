@@ -1,10 +1,13 @@
-"""Static vectors of words (of the package wordllama, or of a file), and documents' means of them beside tf-idf.
+"""Static vectors of words (of the package wordllama, or of a file), and documents' means of them beside tf-idf; or
+vectors of documents that anybody's encoder gives (encoders.py).
 
     words = wordllama()                             # 32,000 pieces x 256, from the installed package's two files
     words = read_vectors("glove.txt.gz", True, vocabulary)      # word v1 v2 ..., a line each
     WithVectors(TextVectoriser(), words).fit_transform(train)   # CSR: the words' columns, then 256 of vectors
+    WithEncoder(TextVectoriser(), Encoder("my_encoder:encode")).fit_transform(train)
 
-All that is needed to look texts up is saved with a model, so that it predicts the same with the package there or not.
+All that is needed to look texts up is saved with a model, so that it predicts the same with the package there or not;
+of an encoder its name.
 
 In a document's mean frequent words count less (Arora, Liang and Ma 2017: a word that is a share p of the training
 documents has the weight a / (a + p)), the training documents' mean is subtracted, and what is left has the length
@@ -29,11 +32,12 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from sparsezo import errors, messages
-from sparsezo.errors import DataError, need, quoted
+from sparsezo.errors import DataError, UsageError, need, quoted
 from sparsezo.storage.files import STANDARD_INPUT, numbered_lines
 from sparsezo.storage.fingerprint import hasher
 from sparsezo.storage.texts import joined, parted
 from sparsezo.tasks.base import Arrays, Json
+from sparsezo.tasks.encoders import Encoder, centre_of, known_rows, to_length
 from sparsezo.tasks.text.features.pieces import Pieces
 from sparsezo.tasks.text.features.tfidf import Analyser, HashedVectoriser, TextVectoriser, word_counts
 from sparsezo.tasks.text.io.documents import Documents
@@ -65,11 +69,6 @@ class WordVectors:
         for _, array_ in sorted(self.to_arrays().items()):
             digest.update(np.ascontiguousarray(array_).data)
         return digest.hexdigest()
-
-    @property
-    def megabytes(self) -> float:
-        """That they take in a model."""
-        return sum(each.nbytes for each in self.to_arrays().values()) / 1e6
 
     def counts(self, texts: Sequence[str], analyser: Analyser) -> csr_array:
         """How often each text has each word, float32; a row's indices rise, and depend on its own text alone.
@@ -213,6 +212,7 @@ SCALE = 0.4
 RARE = 1e-3  # a, above
 _MOST_BY_ITSELF = 500_000  # documents: with more, `auto` does not take 2 GB for their vectors unasked
 _OWN = "vectors."  # what the arrays of vectors are called in a model
+_BATCH = 64  # documents that an encoder gets at once
 
 Words = TextVectoriser | HashedVectoriser
 
@@ -237,17 +237,28 @@ class WithVectors:
 
     @property
     def settings(self) -> Json:
-        return {**self.words.settings, "vectors": {"source": self.vectors.source, "scale": self._scale}}
+        return {**self.words.settings, "vectors": {**self._about(), "scale": self._scale}}
+
+    def _about(self) -> Json:
+        return {"source": self.vectors.source}
+
+    @property
+    def columns(self) -> int:
+        return len(self._centre)
 
     @property
     def n_features(self) -> int:
-        return self.words.n_features + self.vectors.columns
+        return self.words.n_features + self.columns
+
+    @property
+    def known_by(self) -> str:
+        return self.vectors.known_by
 
     @property
     def vocabulary(self) -> list[str]:
         """Columns of vectors are called by what the vectors are known by: others are other features."""
-        known = self.vectors.known_by
-        return [*self.words.vocabulary, *(f"vectors {known} {k}" for k in range(self.vectors.columns))]
+        known = self.known_by
+        return [*self.words.vocabulary, *(f"vectors {known} {k}" for k in range(self.columns))]
 
     def fit_transform(self, documents: Documents) -> csr_array:
         """Learn from the training documents and give their vectors, CSR float32."""
@@ -256,23 +267,28 @@ class WithVectors:
             what = "has indices and no words to find `vectors` of; leave `vectors` out, or give texts"
             raise DataError(where, what)
         X = self.words.fit_transform(documents)
+        rows, known, source = self._learn(documents)
+        if not known.any():
+            raise DataError(where, f"no word has a vector in {source}; is it of this language?")
+        self._centre = centre_of(rows, known)
+        empty = int((~known).sum())
+        some = f"; {empty:,} documents have no word with a vector" if empty else ""
+        megabytes = sum(each.nbytes for each in self._own_arrays().values()) / 1e6
+        messages.say(
+            f"`vectors`: {self.columns} columns of {source} beside tf-idf, {megabytes:.1f} MB in the model{some}"
+        )
+        to_length(rows, self._centre, known, self._scale)
+        return _beside(X, rows)
+
+    def _learn(self, documents: Documents) -> tuple[NDArray[np.float32], NDArray[np.bool_], str]:
+        """(a row for each training document, whether it has one, what they are of)."""
         given = self._given
-        vectors = given if isinstance(given, WordVectors) else self._read(given, documents)
+        self.vectors = vectors = given if isinstance(given, WordVectors) else self._read(given, documents)
         counts = vectors.counts(documents.texts or [], self.words.analyser(documents.kind))
         total = np.bincount(counts.indices, counts.data, minlength=len(vectors.table))
         share = total / max(total.sum(), 1)
-        self.vectors, self._weights = vectors, (RARE / (RARE + share)).astype(np.float32)
-        means, known = self._means(counts)
-        if not known.any():
-            raise DataError(where, f"no word has a vector in {vectors.source}; is it of this language?")
-        self._centre = means[known].mean(axis=0, dtype=np.float64).astype(np.float32)
-        empty = int((~known).sum())
-        some = f"; {empty:,} documents have no word with a vector" if empty else ""
-        messages.say(
-            f"`vectors`: {vectors.columns} columns of {vectors.source} beside tf-idf, "
-            f"{vectors.megabytes:.1f} MB in the model{some}"
-        )
-        return _beside(X, self._dense(means, known))
+        self._weights = (RARE / (RARE + share)).astype(np.float32)
+        return *self._means(counts), vectors.source
 
     def _read(self, given: str, documents: Documents) -> WordVectors:
         if given == WORDLLAMA:
@@ -287,8 +303,13 @@ class WithVectors:
     def transform(self, documents: Documents) -> csr_array:
         """Vectors of new documents."""
         X = self.words.transform(documents)
-        counts = self.vectors.counts(documents.texts or [], self.words.analyser(documents.kind))
-        return _beside(X, self._dense(*self._means(counts)))
+        rows, known = self._rows(documents)
+        to_length(rows, self._centre, known, self._scale)
+        return _beside(X, rows)
+
+    def _rows(self, documents: Documents) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
+        """(a row for each document, whether it has one)."""
+        return self._means(self.vectors.counts(documents.texts or [], self.words.analyser(documents.kind)))
 
     def _means(self, counts: csr_array) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
         """(the weighted mean of each document's vectors, whether it has any)."""
@@ -301,39 +322,97 @@ class WithVectors:
         sums /= np.where(known, total, 1).astype(np.float32)[:, None]
         return sums, known
 
-    def _dense(self, means: NDArray[np.float32], known: NDArray[np.bool_]) -> NDArray[np.float32]:
-        """Documents x columns, all of one length; 0 for a document without a word that has a vector."""
-        means -= self._centre
-        means[~known] = 0
-        length = np.sqrt(np.square(means, dtype=np.float64).sum(axis=1))
-        factor = np.divide(self._scale, length, out=np.zeros_like(length), where=length > 0)
-        means *= factor.astype(np.float32)[:, None]
-        return means
-
     def to_arrays(self) -> Arrays:
-        own = {**self.vectors.to_arrays(), "weights": self._weights, "centre": self._centre}
-        return self.words.to_arrays() | {_OWN + name: each for name, each in own.items()}
+        return self.words.to_arrays() | {_OWN + name: each for name, each in self._own_arrays().items()}
+
+    def _own_arrays(self) -> Arrays:
+        return {**self.vectors.to_arrays(), "weights": self._weights, "centre": self._centre}
 
     @classmethod
     def from_arrays(cls, words: Words, arrays: Arrays, about: Json) -> WithVectors:
         """``about``: what ``settings`` has of vectors; ValueError where these cannot be."""
         own = {name.removeprefix(_OWN): each for name, each in arrays.items() if name.startswith(_OWN)}
-        scale = about["scale"]
-        if not isinstance(about["source"], str) or not isinstance(scale, float) or not 0 < scale < 1e6:
-            raise ValueError(f"vectors of {about['source']} and of length {scale}")
+        scale, centre = about["scale"], own["centre"]
+        if not isinstance(scale, float) or not 0 < scale < 1e6:
+            raise ValueError(f"vectors of length {scale}")
+        if centre.dtype != np.float32 or centre.ndim != 1 or not len(centre) or not np.isfinite(centre).all():
+            raise ValueError(f"centre of vectors is of type {centre.dtype} and shape {centre.shape}, or not finite")
+        restored = cls._restored(words, own, about)
+        restored._scale, restored._centre = scale, centre
+        return restored
+
+    @classmethod
+    def _restored(cls, words: Words, own: Arrays, about: Json) -> WithVectors:
+        if not isinstance(about["source"], str):
+            raise ValueError(f"vectors of {about['source']}")
         vectors = WordVectors.from_arrays(own, about["source"])
-        for name, n in (("weights", len(vectors.table)), ("centre", vectors.columns)):
-            found = own[name]
-            if found.dtype != np.float32 or found.shape != (n,) or not np.isfinite(found).all():
-                raise ValueError(f"{name} of vectors are of type {found.dtype} and shape {found.shape}, or not finite")
-        if (own["weights"] < RARE / 2).any() or (own["weights"] > 1).any():
+        if own["centre"].shape != (vectors.columns,):
+            raise ValueError(f"centre of vectors has {len(own['centre'])} columns, the vectors {vectors.columns}")
+        weights = own["weights"]
+        if weights.dtype != np.float32 or weights.shape != (len(vectors.table),) or not np.isfinite(weights).all():
+            raise ValueError(f"weights of vectors are of type {weights.dtype} and shape {weights.shape}, or not finite")
+        if (weights < RARE / 2).any() or (weights > 1).any():
             raise ValueError(f"weights of vectors are not all from {RARE / 2:g} to 1")
         if (np.abs(own["centre"]) > np.finfo(np.float16).max).any():  # a mean of vectors, which are float16
             raise ValueError("the centre of vectors is further out than any of them")
         restored = cls(words, vectors)
-        restored.vectors, restored._scale = vectors, scale
-        restored._weights, restored._centre = own["weights"], own["centre"]
+        restored.vectors, restored._weights = vectors, weights
         return restored
+
+
+class WithEncoder(WithVectors):
+    """The same with vectors of whole documents, as an encoder gives them.
+
+    ``encoder``: None where a model does not name its function, which whoever loads it gives.
+    """
+
+    def __init__(self, words: Words, encoder: Encoder | None) -> None:
+        super().__init__(words, "")
+        self.encoder = encoder
+
+    @property
+    def function(self) -> str | None:
+        """The encoder's name, where it has one that other processes find it by."""
+        return None if self.encoder is None else self.encoder.name
+
+    @property
+    def known_by(self) -> str:
+        return self.function or ""
+
+    def _about(self) -> Json:
+        return {"function": self.function}
+
+    def _learn(self, documents: Documents) -> tuple[NDArray[np.float32], NDArray[np.bool_], str]:
+        return *self._rows(documents), str(self.encoder)
+
+    def _rows(self, documents: Documents) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
+        if self.encoder is None:
+            raise UsageError(
+                "the model names no function that gives its `vectors`; load it with load_model(path, vectors=f)"
+            )
+        texts, columns = documents.texts or [], self.columns or None
+        parts = []
+        with messages.counting("encoding", "documents") as count:
+            for begin in range(0, len(texts), _BATCH):
+                some = texts[begin : begin + _BATCH]
+                parts.append(self.encoder(some, columns, f"{', '.join(documents.paths)}, document {begin + 1}"))
+                columns = parts[-1].shape[1]
+                count(begin + len(some), len(texts))
+        rows = np.concatenate(parts) if parts else np.zeros((0, columns or 1), np.float32)
+        return rows, known_rows(rows)
+
+    def _own_arrays(self) -> Arrays:
+        return {"centre": self._centre}
+
+    @classmethod
+    def _restored(cls, words: Words, own: Arrays, about: Json) -> WithVectors:
+        name = about["function"]
+        if name is not None and not isinstance(name, str):
+            raise ValueError(f"vectors of a function {name!r}")
+        try:
+            return cls(words, None if name is None else Encoder(name))
+        except UsageError as error:
+            raise ValueError(str(error)) from None
 
 
 def _beside(X: csr_array, dense: NDArray[np.float32]) -> csr_array:
