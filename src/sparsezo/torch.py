@@ -19,7 +19,9 @@ start is estimated from every 61st of them, so that no second copy of the model 
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 from numbers import Real
@@ -51,8 +53,8 @@ class Group(TypedDict):
     seed: int
     steps: int
     flat: int  # steps, one after the other, in which no perturbation changed the loss
-    first: float  # how far to look at first; 0: nothing is automatic, or nothing was done yet
-    length: float  # the automatic mu
+    first: float  # the first automatic mu; 0: there is none, or nothing was done yet
+    wide: float  # by how much it is larger now: for losses that small perturbations leave as they are; for comparison
     squares: float  # sum of g^2 dim(x)
     farthest: float  # r, as far as it was gone
     woken: float  # N, weights that have moved
@@ -63,6 +65,8 @@ _TOGETHER = 2**18  # weights of small parameters that are drawn and added by one
 _SAMPLED = 61  # of a large parameter every so many-th weight tells how far it has gone; odd, to meet all columns
 _SAMPLE = 256  # but so many weights at least
 _LOOK = 16  # steps from one such look to the next, after as many at every step
+_TIES = 0.05  # an automatic mu grows where more perturbations than these leave the loss as it is
+_WIDEN, _WIDEST = 0.05, 100.0  # how fast; and how far, which is to the size of the weights themselves
 _FLAT = 100  # steps in which no perturbation changed the loss, after which it is said
 _SEQUENCES = (list, tuple)
 _BLOCKS = 256  # lookups of a table with rows of their own, in a step
@@ -93,7 +97,7 @@ class SparseZO(torch.optim.Optimizer):  # type: ignore[misc]
         if not isinstance(seed, int) or not 0 <= seed < 2**63:
             raise UsageError(f"seed {shown(seed)}: must be a whole number, 0 or more")
         self.active = dict(active or {})
-        run = {"steps": 0, "flat": 0, "first": 0.0, "length": 0.0, "squares": 0.0, "farthest": 0.0, "woken": 1.0}
+        run = {"steps": 0, "flat": 0, "first": 0.0, "wide": 1.0, "squares": 0.0, "farthest": 0.0, "woken": 1.0}
         super().__init__(params, {"lr": 1.0, "h": h, "mu": mu, "rule": rule, "seed": seed, **run})
 
     def add_param_group(self, param_group: dict[str, object]) -> None:
@@ -132,7 +136,7 @@ class SparseZO(torch.optim.Optimizer):  # type: ignore[misc]
             told = []
             for sign in SIGNS[rule]:
                 rng.restore()
-                with _Perturbed(step, sign):
+                with _uncompiled(), _Perturbed(step, sign):
                     told.append(closure())
                 if step.again:
                     break
@@ -167,8 +171,8 @@ class SparseZO(torch.optim.Optimizer):  # type: ignore[misc]
                 sample = self.state[p]["start"] = _sample(p).clone()
                 squares += float(sample.double().square().sum()) * _stride(p)
                 count += sample.numel() * _stride(p)
-        group["first"] = FIRST * (math.sqrt(squares / count) if squares > 0 else 1.0)
-        group["length"] = group["first"] if group["rule"] == "comparison" else 0.1 * group["first"]
+        size = math.sqrt(squares / count) if squares > 0 else 1.0
+        group["first"] = size * (FIRST if group["rule"] == "comparison" else 0.1 * FIRST)
 
     def _move(self, step: _Step, rule: str, first: float, second: float) -> None:
         """w += c u in each group, and what its next h and mu rest on."""
@@ -177,10 +181,12 @@ class SparseZO(torch.optim.Optimizer):  # type: ignore[misc]
             mu = step.mu[id(group)]
             if rule == "comparison":  # Sec. 4
                 c = 0.0 if second >= first else mu if group["h"] is None else group["h"] / mu
-                group["length"] *= math.exp(((second < first) - SUCCESS) / math.sqrt(max(sum(dims), 1)))
+                grown = ((second < first) - SUCCESS) / math.sqrt(max(sum(dims), 1))
             else:
                 g = (first - second) / (2 * mu) if rule == "symmetric" else (second - first) / mu  # eq. (2-point)
                 c = -g * self._h(group, g, dim)
+                grown = -min(_WIDEN * _TIES, math.log(group["wide"]))
+            group["wide"] = min(group["wide"] * math.exp(_WIDEN if first == second else grown), _WIDEST)
             step.move(group, c * group["lr"])
             group["steps"] += 1
             group["flat"] = group["flat"] + 1 if first == second else 0
@@ -197,11 +203,11 @@ class SparseZO(torch.optim.Optimizer):  # type: ignore[misc]
         if group["h"] is not None:
             return group["h"]
         group["squares"] += g * g * dim
-        r = max(group["farthest"], 0.1 * group["first"] * math.sqrt(max(group["woken"], dim)))
+        r = max(group["farthest"], group["first"] * group["wide"] * math.sqrt(max(group["woken"], dim)))
         return r / math.sqrt(group["squares"]) if group["squares"] > 0 else 0.0
 
     def _look(self, group: Group) -> None:
-        """How far the weights are from their start, how many have moved, and mu by that: the distance of one weight."""
+        """How far the weights are from their start, and how many have moved."""
         gone = woken = 0.0
         for p in group["params"]:
             if "start" in self.state.get(p, {}):
@@ -210,7 +216,6 @@ class SparseZO(torch.optim.Optimizer):  # type: ignore[misc]
                 woken += _stride(p) * int(torch.count_nonzero(off))
         group["farthest"] = max(group["farthest"], math.sqrt(gone))
         group["woken"] = max(group["woken"], woken)
-        group["length"] = max(0.1 * group["first"], group["farthest"] / math.sqrt(group["woken"]))
 
     def _check_read(self, step: _Step) -> None:
         """Refuse a closure that reads nothing, and say what it does not read, once."""
@@ -219,7 +224,7 @@ class SparseZO(torch.optim.Optimizer):  # type: ignore[misc]
         if len(unread) == len(learned):
             raise UsageError(
                 "the closure read none of the parameters by a function of torch: are they the model's, do they need a "
-                "gradient (requires_grad), and is the model neither scripted nor compiled?"
+                "gradient (requires_grad), and is the model no TorchScript?"
             )
         if unread and self._groups[0]["steps"] == 0:
             shapes = ", ".join(str(tuple(p.shape)) for p in unread[:3])
@@ -240,6 +245,7 @@ class _Table:
             if known.dtype == indices.dtype and known.shape == indices.shape and torch.equal(known, indices):
                 return places
         rows, places = torch.unique(indices, return_inverse=True)
+        rows = rows.long()
         if self.blocks:
             new = rows[~torch.isin(rows, torch.cat(self.blocks))]
             if new.numel():
@@ -261,7 +267,7 @@ class _Step:
     def __init__(self, optimizer: SparseZO) -> None:
         self.state, self.active = optimizer.state, optimizer.active
         self.groups = optimizer._groups
-        self.mu = {id(group): group["length"] if group["mu"] is None else group["mu"] for group in self.groups}
+        self.mu = {id(group): _mu(group) for group in self.groups}
         self.home: dict[int, tuple[int, Group]] = {}  # id of a parameter that learns -> (its number, its group)
         for group in self.groups:
             for p in group["params"]:
@@ -449,6 +455,8 @@ class _Perturbed(TorchFunctionMode):  # type: ignore[misc]
         if padding is not None:
             table.padding = padding % len(weight)
         places = table.places(input)
+        if not table.blocks:
+            return func(input, weight.detach(), **named)
         values = step.rows(weight, self.sign * step.mu[id(self.home[id(weight)][1])])
         if padding is not None and func is embedding_bag:  # which leaves these out of its sums
             at = (torch.cat(table.blocks) == table.padding).nonzero()
@@ -468,6 +476,13 @@ class _RandomState:
         torch.set_rng_state(self.cpu)
         if self.cuda:
             torch.cuda.set_rng_state_all(self.cuda)
+
+
+def _uncompiled() -> AbstractContextManager[object]:
+    """Models that ``torch.compile`` compiled run as they were written: their graphs would not say what they read."""
+    if "torch._dynamo" not in sys.modules:
+        return nullcontext()
+    return cast(AbstractContextManager[object], torch.compiler.set_stance("force_eager"))
 
 
 _VALUES = {"data", "T", "mT", "H", "mH", "real", "imag"}  # attributes of a tensor that are made of its values
@@ -504,6 +519,13 @@ def _asks_for_no_value(func: object) -> bool:
     if name == "__get__":
         return getattr(getattr(func, "__self__", None), "__name__", "") not in _VALUES
     return name in _NO_VALUES or name == "__set__"
+
+
+def _mu(group: Group) -> float:
+    """The mu given, or how far a weight has gone, and what it looks ahead at first."""
+    if group["mu"] is not None:
+        return group["mu"]
+    return max(group["first"] * group["wide"], group["farthest"] / math.sqrt(group["woken"]))
 
 
 @cache
