@@ -8,9 +8,9 @@ Algorithm 1 of the paper (Sec. 3): w += c u, with c as design 2 has it. u ~ N(0,
 the closure looks up and on the other parameters that it reads, 0 elsewhere.
 
 The weights are never perturbed where they are. While the closure runs, whoever reads a parameter by a function of torch
-is given w + mu u, made for that and dropped again, u from a generator that is seeded by (seed, step, parameter). So
-there is nothing to restore, no direction is kept, and the only memory beyond the closure's own is that of the rows
-looked up and of the largest other parameter.
+is given w + mu u, made for that and dropped again, u drawn anew each time by (seed, step, parameter). So there is
+nothing to restore, no direction is kept, and the only memory beyond the closure's own is that of the rows looked up and
+of the largest other parameter.
 
 Automatic h and mu are those of ``automatic``, for each group of parameters. How far the weights have gone from their
 start is estimated from every 61st of them, so that no second copy of the model is kept.
@@ -64,7 +64,7 @@ SIGNS = {"two-point": (0, 1), "symmetric": (1, -1), "comparison": (0, 1)}  # a r
 _TOGETHER = 2**18  # weights of small parameters that are drawn and added by one call
 _SAMPLED = 61  # of a large parameter every so many-th weight tells how far it has gone; odd, to meet all columns
 _SAMPLE = 256  # but so many weights at least
-_LOOK = 16  # steps from one such look to the next, after as many at every step
+_LOOK = 64  # steps from one such look to the next; before, at every power of 2
 _TIES = 0.05  # an automatic mu grows where more perturbations than these leave the loss as it is
 _WIDEN, _WIDEST = 0.05, 100.0  # how fast; and how far, which is to the size of the weights themselves
 _FLAT = 100  # steps in which no perturbation changed the loss, after which it is said
@@ -190,7 +190,7 @@ class SparseZO(torch.optim.Optimizer):  # type: ignore[misc]
             step.move(group, c * group["lr"])
             group["steps"] += 1
             group["flat"] = group["flat"] + 1 if first == second else 0
-            if group["first"] and rule != "comparison" and (group["steps"] < _LOOK or group["steps"] % _LOOK == 0):
+            if group["first"] and rule != "comparison" and _looks(group["steps"]):
                 self._look(group)
         if self._groups[0]["flat"] == _FLAT:
             say(
@@ -395,13 +395,13 @@ class _Step:
         """w + scale u of each, u ~ N(0, I) by the number of p; rounded once, to the weights' own precision."""
         number, group = self.home[id(p)]
         word = random.uniform(_key(group["seed"]), group["steps"], number * _BLOCKS + block)
-        generator = torch.Generator(p.device).manual_seed(int(word * 2.0**53))
-        wide = torch.float64 if p.dtype == torch.float64 else torch.float32
-        u = torch.randn(sum(w.numel() for w in ws), generator=generator, dtype=wide, device=p.device)
+        u = _normals(sum(w.numel() for w in ws), int(word * 2.0**53), p.device)
+        if p.dtype == torch.float64:
+            u = u.double()
         u.mul_(scale)
         pieces = [piece.view(w.shape) for piece, w in zip(u.split([w.numel() for w in ws]), ws, strict=True)]
         torch._foreach_add_(pieces, ws)
-        return pieces if p.dtype == wide else [piece.to(p.dtype) for piece in pieces]
+        return pieces if p.dtype == u.dtype else [piece.to(p.dtype) for piece in pieces]
 
 
 class _Perturbed(TorchFunctionMode):  # type: ignore[misc]
@@ -521,6 +521,10 @@ def _asks_for_no_value(func: object) -> bool:
     return name in _NO_VALUES or name == "__set__"
 
 
+def _looks(steps: int) -> bool:
+    return steps % _LOOK == 0 or steps & (steps - 1) == 0
+
+
 def _mu(group: Group) -> float:
     """The mu given, or how far a weight has gone, and what it looks ahead at first."""
     if group["mu"] is not None:
@@ -531,6 +535,15 @@ def _mu(group: Group) -> float:
 @cache
 def _key(seed: int) -> np.uint64:
     return random.stream_key(seed, random.PERTURBATION)
+
+
+def _normals(n: int, key: int, device: torch.device) -> Tensor:
+    """So many N(0, 1), by the key alone: on a CPU the package's own, which are quicker than torch's."""
+    if device.type != "cpu":
+        return torch.randn(n, generator=torch.Generator(device).manual_seed(key), device=device)
+    u = torch.empty(n, dtype=torch.float32)
+    random.fill_normals(np.uint64(key), 0, u.numpy())
+    return u
 
 
 def _stride(p: Tensor) -> int:
