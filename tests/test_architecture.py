@@ -19,7 +19,7 @@ LAYERS = (  # each may import what stands above it, and its own; docs/design.md,
     ("tasks",),  # what all tasks share: the folders of tasks/ are below
     ("learner", "query_learner", "algorithm", "minimization"),
     ("tasks.chunking", "tasks.own", "tasks.rerank", "tasks.text"),
-    ("datasets", "model", "scorers", "sklearn", "training"),
+    ("datasets", "model", "scorers", "sklearn", "torch", "training"),
     ("study",),
     ("serve",),
     ("cli",),

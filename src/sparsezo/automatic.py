@@ -21,7 +21,7 @@ from sparsezo.questions import Json
 from sparsezo.validation import Array
 
 FIRST = 0.1  # how far to look at first, a weight, times the weights' own size where they start elsewhere than at 0
-_SUCCESS = 0.2  # of a rule that chooses: how many candidates are to be better
+SUCCESS = 0.2  # of a rule that chooses: how many candidates are to be better
 NAMES = ("squares", "farthest", "gone", "woken", "mu")
 
 
@@ -59,7 +59,7 @@ class AutomaticStep:
         mu = self.mus.pop(step)
         if self.chooses:
             better = F_plus < F_incumbent
-            self.mu *= math.exp((better - _SUCCESS) / math.sqrt(max(dim, 1)))
+            self.mu *= math.exp((better - SUCCESS) / math.sqrt(max(dim, 1)))
             return mu if better else 0.0
         g = (F_plus - F_incumbent) / (2 * mu)
         self.squares += g * g * dim

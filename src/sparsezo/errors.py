@@ -113,6 +113,7 @@ EXTRAS = {  # pip's name of the extra -> the modules that it brings
     "data": ("pooch",),
     "ray": ("ray", "grpc"),
     "spacy": ("spacy",),
+    "torch": ("torch",),
     "datasets": ("pyarrow",),  # the files of Hugging Face's datasets are Arrow's; its own library is not needed
     "serve": ("starlette", "pydantic", "uvicorn", "jinja2", "httptools", "threadpoolctl", *_UVLOOP),
 }

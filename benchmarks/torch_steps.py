@@ -1,0 +1,233 @@
+"""The optimiser for PyTorch: evaluations to the same loss, active rows against all; memory and time beside inference.
+
+    python benchmarks/torch_steps.py evaluations [--seeds 3]
+    python benchmarks/torch_steps.py memory
+    python benchmarks/torch_steps.py time
+
+Prints Markdown. Evaluations are the closure's calls; the loss is that of held-out documents, looked at every 250 steps.
+Memory is the most that a process ever held (resident), each way in a process of its own; time is the best of several
+turns, taken one after the other, on one thread.
+"""
+
+from __future__ import annotations
+
+import argparse
+import resource
+import statistics
+import subprocess
+import sys
+import time
+
+import torch
+from torch import nn
+from torch.nn.functional import cross_entropy
+
+from sparsezo.torch import SparseZO
+
+WORDS, DIM, LENGTH, BATCH = 20_000, 8, 40, 8
+TARGET, MOST = 0.2, 400_000  # cross-entropy; evaluations after which a run is given up
+EVERY = 250
+
+
+def documents(n: int, seed: int) -> tuple[torch.Tensor, torch.Tensor]:
+    """Two classes of documents with words by Zipf's law, which the classes have more or less often."""
+    rng = torch.Generator().manual_seed(seed)
+    lean = torch.randn(WORDS, generator=torch.Generator().manual_seed(99))
+    y = torch.randint(0, 2, (n,), generator=rng)
+    x = torch.empty(n, LENGTH, dtype=torch.long)
+    for label, sign in ((0, 1), (1, -1)):
+        chances = torch.exp(sign * lean / 2) / torch.arange(1, WORDS + 1)
+        count = int((y == label).sum())
+        x[y == label] = torch.multinomial(chances, count * LENGTH, True, generator=rng).view(-1, LENGTH)
+    return x, y
+
+
+def evaluations(everything: bool, h: float | None, seed: int, most: int) -> int | None:
+    """Calls of the closure until the held-out loss is at the target; None: not within ``most``."""
+    (x, y), (x_test, y_test) = documents(20_000, 1), documents(2_000, 2)
+    torch.manual_seed(seed)
+    model = nn.Sequential(nn.EmbeddingBag(WORDS, DIM), nn.Linear(DIM, 2))
+    active = {model[0].weight: torch.arange(WORDS)} if everything else None
+    optimizer = SparseZO(model.parameters(), h=h, mu=None if h is None else 0.01, seed=seed, active=active)
+    batches, calls = torch.Generator().manual_seed(seed), 0
+
+    def closure() -> torch.Tensor:
+        nonlocal calls
+        calls += 1
+        return cross_entropy(model(x[batch]), y[batch])
+
+    for k in range(most // 2):
+        batch = torch.randint(0, len(x), (BATCH,), generator=batches)
+        optimizer.step(closure)
+        if k % EVERY == EVERY - 1:
+            with torch.no_grad():
+                loss = float(cross_entropy(model(x_test), y_test))
+            if loss <= TARGET:
+                return calls
+            if loss > 20:  # h is too large
+                return None
+    return None
+
+
+def evaluations_table(seeds: int) -> None:
+    """h: found by itself, and the best of a grid of factors of about 3 for each way."""
+    print(f"| evaluations to a held-out loss of {TARGET} | automatic | best h |\n|---|---|---|")
+    for name, everything, grid in (
+        ("active rows", False, (0.03, 0.1, 0.3)),
+        ("all rows", True, (0.0003, 0.001, 0.003)),
+    ):
+        automatic = [evaluations(everything, None, seed, MOST) for seed in range(seeds)]
+        given = {h: evaluations(everything, h, 0, MOST) for h in grid}
+        reached = {h: calls for h, calls in given.items() if calls is not None}
+        print(f"| {name} | {said(automatic)} | {best(reached)} |", flush=True)
+
+
+def said(calls: list[int | None]) -> str:
+    """The median of the seeds, where all of them got there."""
+    if None in calls:
+        return f"{sum(each is None for each in calls)} of {len(calls)} not within {MOST:,}"
+    return f"{statistics.median(calls):,.0f} ({', '.join(f'{each:,}' for each in calls)})"
+
+
+def best(reached: dict[float, int]) -> str:
+    if not reached:
+        return f"none within {MOST:,}"
+    h = min(reached, key=reached.__getitem__)
+    return f"{reached[h]:,} (h {h:g})"
+
+
+# Memory and time: a bag, and a small transformer
+
+
+class Encoder(nn.Module):
+    """Words, two transformer layers, the mean, a class."""
+
+    def __init__(self, words: int, dim: int, layers: int) -> None:
+        super().__init__()
+        self.words = nn.Embedding(words, dim)
+        layer = nn.TransformerEncoderLayer(dim, 4, 4 * dim, dropout=0.0, batch_first=True)
+        self.layers = nn.TransformerEncoder(layer, layers, enable_nested_tensor=False)
+        self.head = nn.Linear(dim, 2)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.head(self.layers(self.words(x)).mean(1))
+
+
+def bag() -> nn.Module:
+    return nn.Sequential(nn.EmbeddingBag(1_000_000, 64), nn.Linear(64, 2))
+
+
+def deep_bag() -> nn.Module:
+    return nn.Sequential(
+        nn.EmbeddingBag(500_000, 64),
+        nn.Linear(64, 1024),
+        nn.ReLU(),
+        nn.Linear(1024, 1024),
+        nn.ReLU(),
+        nn.Linear(1024, 2),
+    )
+
+
+def encoder() -> nn.Module:
+    return Encoder(500_000, 128, 4)
+
+
+def dense() -> nn.Module:
+    return Encoder(2_000, 512, 12)
+
+
+MODELS = {  # name -> (the model, documents in a batch, words in each)
+    "bag: 1M x 64, a linear layer": (bag, 256, 100),
+    "bag: 500k x 64, three layers of 1,024": (deep_bag, 1024, 20),
+    "encoder: 500k x 128, four transformer layers": (encoder, 32, 64),
+    "encoder: 2k x 512, twelve transformer layers": (dense, 8, 64),
+}
+WAYS = ("inference", "two-point", "symmetric", "comparison", "Adam")
+
+
+def made(name: str) -> tuple[nn.Module, torch.Tensor, torch.Tensor]:
+    """(model, x, y), words by Zipf's law."""
+    torch.manual_seed(0)
+    torch.set_num_threads(1)
+    model, count, length = MODELS[name][0](), *MODELS[name][1:]
+    rows = next(model.parameters()).shape[0]
+    words = (rows ** torch.rand(count, length)).long() - 1
+    return model, words, torch.randint(0, 2, (count,))
+
+
+def memory(name: str, way: str) -> None:
+    """Three steps, and the most that this process held, in MB."""
+    model, x, y = made(name)
+    closure = lambda: cross_entropy(model(x), y)  # noqa: E731
+    if way == "Adam":
+        adam = torch.optim.Adam(model.parameters())
+    elif way != "inference":
+        optimizer = SparseZO(model.parameters(), rule=way)
+    for _ in range(3):
+        if way == "inference":
+            with torch.no_grad():
+                closure()
+        elif way == "Adam":
+            adam.zero_grad()
+            closure().backward()
+            adam.step()
+        else:
+            optimizer.step(closure)
+    print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
+
+
+def memory_table() -> None:
+    print("| peak memory, MB (times inference) | " + " | ".join(WAYS) + " |")
+    print(f"|{'---|' * (len(WAYS) + 1)}")
+    for name in MODELS:
+        held = []
+        for way in WAYS:
+            call = [sys.executable, __file__, "memory", "--model", name, "--way", way]
+            held.append(float(subprocess.run(call, capture_output=True, text=True, check=True).stdout))
+        print(f"| {name} | " + " | ".join(f"{each:,.0f} ({each / held[0]:.2f})" for each in held) + " |", flush=True)
+
+
+def time_table(turns: int) -> None:
+    rules = WAYS[1:4]
+    print("| milliseconds a step (beyond two forward passes) | two forward passes | " + " | ".join(rules) + " |")
+    print(f"|{'---|' * (len(rules) + 2)}")
+    for name in MODELS:
+        model, x, y = made(name)
+        closure = lambda: cross_entropy(model(x), y)  # noqa: B023, E731
+        optimizers = [SparseZO(model.parameters(), rule=rule) for rule in rules]
+        took = [float("inf")] * (len(rules) + 1)
+        for turn in range(turns + 1):  # the first is not counted
+            for number, optimizer in enumerate((None, *optimizers)):
+                start = time.process_time()
+                if optimizer is None:
+                    with torch.no_grad():
+                        closure(), closure()
+                else:
+                    optimizer.step(closure)
+                if turn:
+                    took[number] = min(took[number], time.process_time() - start)
+        cells = [f"{1e3 * each:.1f} ({each / took[0] - 1:+.0%})" for each in took[1:]]
+        print(f"| {name} | {1e3 * took[0]:.1f} | {' | '.join(cells)} |", flush=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("what", choices=("evaluations", "memory", "time"))
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--turns", type=int, default=12)
+    parser.add_argument("--model", choices=MODELS)
+    parser.add_argument("--way", choices=WAYS)
+    given = parser.parse_args()
+    torch.set_num_threads(1)
+    if given.what == "evaluations":
+        evaluations_table(given.seeds)
+    elif given.what == "time":
+        time_table(given.turns)
+    elif given.way:
+        memory(given.model, given.way)
+    else:
+        memory_table()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,585 @@
+"""Steps without a gradient for PyTorch: ``SparseZO``, a ``torch.optim.Optimizer`` that is told losses (docs/torch.md).
+
+    optimizer = SparseZO(model.parameters())          # or with h=0.01, mu=0.01
+    for x, y in batches:
+        optimizer.step(lambda: loss(model(x), y))     # any number; there is no backward
+
+Algorithm 1 of the paper (Sec. 3): w += c u, with c as design 2 has it. u ~ N(0, I) on the rows of embedding tables that
+the closure looks up and on the other parameters that it reads, 0 elsewhere.
+
+The weights are never perturbed where they are. While the closure runs, whoever reads a parameter by a function of torch
+is given w + mu u, made for that and dropped again, u drawn anew each time by (seed, step, parameter). So there is
+nothing to restore, no direction is kept, and the only memory beyond the closure's own is that of the rows looked up and
+of the largest other parameter.
+
+Automatic h and mu are those of ``automatic``, for each group of parameters. How far the weights have gone from their
+start is estimated from every 61st of them, so that no second copy of the model is kept.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
+from functools import cache, cached_property
+from numbers import Real
+from typing import TypedDict, cast
+
+import numpy as np
+
+from sparsezo.automatic import FIRST, SUCCESS
+from sparsezo.errors import DivergedError, UsageError, need, shown
+from sparsezo.kernels import random
+from sparsezo.messages import say
+
+need("torch")
+
+import torch  # noqa: E402
+from torch import Tensor  # noqa: E402
+from torch.nn.functional import embedding, embedding_bag  # noqa: E402
+from torch.overrides import TorchFunctionMode  # noqa: E402
+
+
+class Group(TypedDict):
+    """A group of parameters, as ``state_dict`` has it."""
+
+    params: list[Tensor]
+    lr: float  # a factor on the step
+    h: float | None
+    mu: float | None
+    rule: str
+    seed: int
+    steps: int
+    flat: int  # steps, one after the other, in which no perturbation changed the loss
+    first: float  # the first automatic mu; 0: there is none, or nothing was done yet
+    wide: float  # by how much it is larger now: for losses that small perturbations leave as they are; for comparison
+    squares: float  # sum of g^2 dim(x)
+    farthest: float  # r, as far as it was gone
+    woken: float  # N, weights that have moved
+
+
+SIGNS = {"two-point": (0, 1), "symmetric": (1, -1), "comparison": (0, 1)}  # a rule's evaluations, at w + sign mu u
+_TOGETHER = 2**18  # weights of small parameters that are drawn and added by one call
+_SAMPLED = 61  # of a large parameter every so many-th weight tells how far it has gone; odd, to meet all columns
+_SAMPLE = 256  # but so many weights at least
+_LOOK = 64  # steps from one such look to the next; before, at every power of 2
+_TIES = 0.05  # an automatic mu grows where more perturbations than these leave the loss as it is
+_WIDEN, _WIDEST = 0.05, 100.0  # how fast; and how far, which is to the size of the weights themselves
+_FLAT = 100  # steps in which no perturbation changed the loss, after which it is said
+_SEQUENCES = (list, tuple)
+_BLOCKS = 256  # lookups of a table with rows of their own, in a step
+
+
+class SparseZO(torch.optim.Optimizer):  # type: ignore[misc]
+    """Minimise what a closure returns, by two evaluations a step.
+
+    ``params``: parameters, or groups of them, each with its ``h``, ``mu`` and ``lr`` (a factor on steps, for torch's
+    schedulers). ``h``, ``mu``: the paper's; None: found by themselves. ``active``: {parameter: which of its weights are
+    perturbed and moved}, as distinct numbers of rows, or as a mask of its shape; may be changed between steps.
+
+    Of a parameter that ``nn.Embedding`` or ``nn.EmbeddingBag`` alone read, the rows are perturbed that were looked up;
+    of every other one that is read, all weights. Parameters that need no gradient are left as they are.
+    """
+
+    def __init__(
+        self,
+        params: Iterable[Tensor] | Iterable[dict[str, object]],
+        rule: str = "two-point",
+        h: float | None = None,
+        mu: float | None = None,
+        seed: int = 0,
+        active: Mapping[Tensor, Tensor] | None = None,
+    ) -> None:
+        if rule not in SIGNS:
+            raise UsageError(f"rule {shown(rule)}: there are {', '.join(SIGNS)}")
+        if not isinstance(seed, int) or not 0 <= seed < 2**63:
+            raise UsageError(f"seed {shown(seed)}: must be a whole number, 0 or more")
+        self.active = dict(active or {})
+        run = {"steps": 0, "flat": 0, "first": 0.0, "wide": 1.0, "squares": 0.0, "farthest": 0.0, "woken": 1.0}
+        super().__init__(params, {"lr": 1.0, "h": h, "mu": mu, "rule": rule, "seed": seed, **run})
+
+    def add_param_group(self, param_group: dict[str, object]) -> None:
+        """One more group, with its own ``h``, ``mu`` and ``lr`` where it has them."""
+        for name in ("h", "mu"):
+            number = param_group.get(name, self.defaults[name])
+            if number is not None and not (isinstance(number, Real) and 0 < float(number) < math.inf):
+                raise UsageError(
+                    f"`{name}` {shown(number)}: must be positive and finite, or None to be found by itself"
+                )
+        super().add_param_group(param_group)
+        for p in self.param_groups[-1]["params"]:
+            if not p.is_floating_point():
+                raise UsageError(f"a parameter of {p.dtype}: only floating-point numbers can be perturbed")
+
+    @torch.no_grad()  # type: ignore[untyped-decorator]
+    def step(self, closure: Callable[[], object] | None = None) -> object:
+        """One step. ``closure()`` returns the loss, of the same batch whenever it is called; returned is what the first
+        call returned.
+
+        It is called twice, and once more where it reads a parameter in a new way (as in the first step of symmetric).
+        Random numbers of torch, as dropout's, are the same in both. A ``backward`` in it is passed over. Under
+        comparison the second call may return a bool: whether it did better than the first.
+        """
+        if closure is None:
+            raise UsageError("step needs a closure that returns the loss: optimizer.step(lambda: loss(model(x), y))")
+        groups = self._groups
+        rule = groups[0]["rule"]
+        if any(group["rule"] != rule for group in groups):
+            raise UsageError("groups of parameters differ in `rule`: one step has one rule")
+        for group in groups:
+            self._start(group)
+        rng = _RandomState()
+        while True:
+            step = _Step(self)
+            told = []
+            for sign in SIGNS[rule]:
+                rng.restore()
+                with _uncompiled(), _Perturbed(step, sign):
+                    told.append(closure())
+                if step.again:
+                    break
+            if not step.again:
+                break
+        self._check_read(step)
+        better = _plain(told[1])
+        if rule == "comparison" and isinstance(better, bool):
+            losses = (0.0, -1.0 if better else 1.0)
+        else:
+            first, second = (_loss(each, sign, groups[0]) for each, sign in zip(told, SIGNS[rule], strict=True))
+            losses = (first, second)
+        self._move(step, rule, *losses)
+        return told[0]
+
+    def __getstate__(self) -> dict[str, object]:
+        return {**super().__getstate__(), "active": self.active}
+
+    @property
+    def _groups(self) -> list[Group]:
+        return cast(list[Group], self.param_groups)
+
+    # How far: h and mu
+
+    def _start(self, group: Group) -> None:
+        """The weights' own size, and a sample of them; once, and only where h or mu is to be found."""
+        if group["first"] or (group["h"] is not None and group["mu"] is not None):
+            return
+        squares, count = 0.0, 0
+        for p in group["params"]:
+            if p.requires_grad:
+                sample = self.state[p]["start"] = _sample(p).clone()
+                squares += float(sample.double().square().sum()) * _stride(p)
+                count += sample.numel() * _stride(p)
+        size = math.sqrt(squares / count) if squares > 0 else 1.0
+        group["first"] = size * (FIRST if group["rule"] == "comparison" else 0.1 * FIRST)
+
+    def _move(self, step: _Step, rule: str, first: float, second: float) -> None:
+        """w += c u in each group, and what its next h and mu rest on."""
+        dims = step.dims()
+        for group, dim in zip(self._groups, dims, strict=True):
+            mu = step.mu[id(group)]
+            if rule == "comparison":  # Sec. 4
+                c = 0.0 if second >= first else mu if group["h"] is None else group["h"] / mu
+                grown = ((second < first) - SUCCESS) / math.sqrt(max(sum(dims), 1))
+            else:
+                g = (first - second) / (2 * mu) if rule == "symmetric" else (second - first) / mu  # eq. (2-point)
+                c = -g * self._h(group, g, dim)
+                grown = -min(_WIDEN * _TIES, math.log(group["wide"]))
+            group["wide"] = min(group["wide"] * math.exp(_WIDEN if first == second else grown), _WIDEST)
+            step.move(group, c * group["lr"])
+            group["steps"] += 1
+            group["flat"] = group["flat"] + 1 if first == second else 0
+            if group["first"] and rule != "comparison" and _looks(group["steps"]):
+                self._look(group)
+        if self._groups[0]["flat"] == _FLAT:
+            say(
+                f"no perturbation changed the loss in {_FLAT} steps: `mu` {step.mu[id(self._groups[0])]:.3g} is too "
+                f"small, or the loss is flat here"
+            )
+
+    def _h(self, group: Group, g: float, dim: int) -> float:
+        """The h given, or that of distance-over-gradients steps, r / sqrt(sum of g^2 dim(x))."""
+        if group["h"] is not None:
+            return group["h"]
+        group["squares"] += g * g * dim
+        r = max(group["farthest"], group["first"] * group["wide"] * math.sqrt(max(group["woken"], dim)))
+        return r / math.sqrt(group["squares"]) if group["squares"] > 0 else 0.0
+
+    def _look(self, group: Group) -> None:
+        """How far the weights are from their start, and how many have moved."""
+        gone = woken = 0.0
+        for p in group["params"]:
+            if "start" in self.state.get(p, {}):
+                off = (_sample(p) - self.state[p]["start"]).double()
+                gone += _stride(p) * float(off.square().sum())
+                woken += _stride(p) * int(torch.count_nonzero(off))
+        group["farthest"] = max(group["farthest"], math.sqrt(gone))
+        group["woken"] = max(group["woken"], woken)
+
+    def _check_read(self, step: _Step) -> None:
+        """Refuse a closure that reads nothing, and say what it does not read, once."""
+        learned = [p for group in self._groups for p in group["params"] if p.requires_grad]
+        unread = [p for p in learned if p not in step.read and p not in step.tables]
+        if len(unread) == len(learned):
+            raise UsageError(
+                "the closure read none of the parameters by a function of torch: are they the model's, do they need a "
+                "gradient (requires_grad), and is the model no TorchScript?"
+            )
+        if unread and self._groups[0]["steps"] == 0:
+            shapes = ", ".join(str(tuple(p.shape)) for p in unread[:3])
+            say(f"{len(unread)} of {len(learned)} parameters were not read in the first step, of shapes {shapes}")
+
+
+@dataclass
+class _Table:
+    """Rows of an embedding table that a step has looked up."""
+
+    blocks: list[Tensor] = field(default_factory=list)  # distinct rows, in the order in which they were first met
+    seen: list[tuple[Tensor, Tensor]] = field(default_factory=list)  # indices, and their places in all the blocks
+    padding: int | None = None  # a row that is never moved
+
+    def places(self, indices: Tensor) -> Tensor:
+        """Where each index stands in the rows of all blocks; those that are new make a block."""
+        for known, places in self.seen:
+            if known.dtype == indices.dtype and known.shape == indices.shape and torch.equal(known, indices):
+                return places
+        rows, places = torch.unique(indices, return_inverse=True)
+        rows = rows.long()
+        if self.blocks:
+            new = rows[~torch.isin(rows, torch.cat(self.blocks))]
+            if new.numel():
+                self.blocks.append(new)
+            ordered, order = torch.cat(self.blocks).sort()
+            places = order[torch.searchsorted(ordered, rows)][places]
+        elif rows.numel():
+            self.blocks.append(rows)
+        if len(self.blocks) > _BLOCKS:
+            raise UsageError(f"a closure looks up a table more than {_BLOCKS} times, with rows of their own each time")
+        places = places.to(indices.dtype)  # as EmbeddingBag's offsets are
+        self.seen.append((indices.clone(), places))
+        return places
+
+
+class _Step:
+    """A step's mu, what its evaluations have read, and w + scale u of that."""
+
+    def __init__(self, optimizer: SparseZO) -> None:
+        self.state, self.active = optimizer.state, optimizer.active
+        self.groups = optimizer._groups
+        self.mu = {id(group): _mu(group) for group in self.groups}
+        self.home: dict[int, tuple[int, Group]] = {}  # id of a parameter that learns -> (its number, its group)
+        for group in self.groups:
+            for p in group["params"]:
+                if p.requires_grad:
+                    self.home[id(p)] = (len(self.home), group)
+        self.read: dict[Tensor, None] = {}  # as a whole
+        self.tables: dict[Tensor, _Table] = {}
+        self.again = False  # what was read in a new way has to be perturbed from the start
+        self._made: tuple[list[Tensor] | None, float, dict[int, Tensor]] = (
+            None,
+            0.0,
+            {},
+        )  # the last bundle, scale, values
+
+    def note(self, p: Tensor, looked_up: bool, sign: int) -> bool:
+        """That p was looked up, or read as a whole; returned is whether it is only ever looked up."""
+        if p in self.active:
+            return False
+        before = self.state[p].get("looked_up")
+        if before is None or (before and not looked_up):
+            self.state[p]["looked_up"] = looked_up
+            self.again = self.again or sign != 0 or p in self.tables
+            if before:
+                say(f"a table of shape {tuple(p.shape)} is read as a whole, too: all of its rows are perturbed")
+        return bool(self.state[p]["looked_up"])
+
+    def perturbed(self, p: Tensor, sign: int) -> Tensor:
+        """w + sign mu u of a parameter that is read as a whole; of its neighbours, too, where they are small."""
+        bundle = self._bundles.get(id(p))
+        if bundle is None:  # met in this evaluation for the first time, which will be done again
+            return p.detach()
+        _, group = self.home[id(p)]
+        scale = sign * self.mu[id(group)]
+        if self._made[0] is not bundle or self._made[1] != scale:
+            self._made = (None, 0.0, {})  # what it holds can go
+            self._made = bundle, scale, dict(zip(map(id, bundle), self._whole(bundle, scale), strict=True))
+        return self._made[2][id(p)]
+
+    def rows(self, p: Tensor, scale: float) -> list[Tensor]:
+        """w + scale u of the rows looked up, block by block."""
+        table, made = self.tables[p], []
+        for number, rows in enumerate(table.blocks):
+            w = p.detach().index_select(0, rows)
+            (values,) = self._draw([w], p, number, scale)
+            if table.padding is not None:
+                at = (rows == table.padding).nonzero().view(-1)
+                values.index_copy_(0, at, w.index_select(0, at))
+            made.append(values)
+        return made
+
+    def dims(self) -> list[int]:
+        """dim(x) of each group: weights that were perturbed."""
+        dims = {id(group): 0 for group in self.groups}
+        for p in self.read:
+            dims[id(self.home[id(p)][1])] += self._chosen(p)
+        for p, table in self.tables.items():
+            count = sum(
+                int((rows != table.padding).sum()) if table.padding is not None else rows.numel()
+                for rows in table.blocks
+            )
+            dims[id(self.home[id(p)][1])] += count * p[0].numel()
+        return list(dims.values())
+
+    def move(self, group: Group, c: float) -> None:
+        """w += c u."""
+        self._made = (None, 0.0, {})
+        if c == 0:
+            return
+        for p, table in self.tables.items():
+            if self.home[id(p)][1] is group:
+                for rows, values in zip(table.blocks, self.rows(p, c), strict=True):
+                    p.index_copy_(0, rows, values)
+        done: set[int] = set()
+        for p in self.read:
+            bundle = self._bundles[id(p)]
+            if self.home[id(p)][1] is group and id(bundle) not in done:
+                done.add(id(bundle))
+                moved = [
+                    (each, value)
+                    for each, value in zip(bundle, self._whole(bundle, c), strict=True)
+                    if each in self.read
+                ]
+                torch._foreach_copy_([each for each, _ in moved], [value for _, value in moved])
+
+    @cached_property
+    def _bundles(self) -> dict[int, list[Tensor]]:
+        """id of a parameter that is read as a whole -> those that are drawn with it: small neighbours of a group."""
+        bundles: dict[int, list[Tensor]] = {}
+        for group in self.groups:
+            open_: list[Tensor] = []
+            for p in group["params"]:
+                if id(p) not in self.home:
+                    continue
+                if p in self.active:
+                    bundles[id(p)] = [p]
+                elif self.state[p].get("looked_up") is False:
+                    fits = open_ and (p.dtype, p.device) == (open_[0].dtype, open_[0].device)
+                    if not fits or sum(each.numel() for each in open_) + p.numel() > _TOGETHER:
+                        open_ = []
+                    open_.append(p)
+                    bundles[id(p)] = open_
+        return bundles
+
+    def _whole(self, bundle: list[Tensor], scale: float) -> list[Tensor]:
+        """w + scale u of parameters that are drawn together."""
+        p = bundle[0]
+        w = p.detach()
+        if p not in self.active:
+            return self._draw([each.detach() for each in bundle], p, 0, scale)
+        given = _checked(p, self.active[p])
+        if given.dtype == torch.bool:
+            (values,) = self._draw([w], p, 0, scale)
+            return [torch.where(given, values, w)]
+        (values,) = self._draw([w.index_select(0, given)], p, 0, scale)
+        return [w.index_copy(0, given, values)]
+
+    def _chosen(self, p: Tensor) -> int:
+        """How many weights of a parameter that is read as a whole are perturbed."""
+        if p not in self.active:
+            return int(p.numel())
+        given = self.active[p]
+        return int(given.sum()) if given.dtype == torch.bool else int(given.numel() * p[0].numel())
+
+    def _draw(self, ws: list[Tensor], p: Tensor, block: int, scale: float) -> list[Tensor]:
+        """w + scale u of each, u ~ N(0, I) by the number of p; rounded once, to the weights' own precision."""
+        number, group = self.home[id(p)]
+        word = random.uniform(_key(group["seed"]), group["steps"], number * _BLOCKS + block)
+        u = _normals(sum(w.numel() for w in ws), int(word * 2.0**53), p.device)
+        if p.dtype == torch.float64:
+            u = u.double()
+        u.mul_(scale)
+        pieces = [piece.view(w.shape) for piece, w in zip(u.split([w.numel() for w in ws]), ws, strict=True)]
+        torch._foreach_add_(pieces, ws)
+        return pieces if p.dtype == u.dtype else [piece.to(p.dtype) for piece in pieces]
+
+
+class _Perturbed(TorchFunctionMode):  # type: ignore[misc]
+    """While it is on, functions of torch that are given a parameter w work with w + sign mu u."""
+
+    def __init__(self, step: _Step, sign: int) -> None:
+        super().__init__()
+        self.step, self.sign, self.home = step, sign, step.home
+
+    def __torch_function__(
+        self,
+        func: Callable[..., object],
+        types: object,
+        args: tuple[object, ...] = (),
+        kwargs: dict[str, object] | None = None,
+    ) -> object:
+        kwargs = kwargs or {}
+        if func is embedding or func is embedding_bag:
+            return self._look_up(func, *args, **kwargs)
+        if func is Tensor.backward:
+            return None
+        for each in (*args, *kwargs.values()):
+            if id(each) in self.home or type(each) in _SEQUENCES:
+                if _asks_for_no_value(func):
+                    break
+                return func(
+                    *map(self._replaced, args), **{name: self._replaced(value) for name, value in kwargs.items()}
+                )
+        return func(*args, **kwargs)
+
+    def _replaced(self, given: object) -> object:
+        """What a function is given, with parameters perturbed, in lists of them, too."""
+        if isinstance(given, list | tuple) and type(given) in _SEQUENCES:  # no torch.Size
+            return type(given)(map(self._replaced, given))
+        if not isinstance(given, Tensor) or id(given) not in self.home:
+            return given
+        self.step.note(given, False, self.sign)
+        self.step.read[given] = None
+        return self.step.perturbed(given, self.sign) if self.sign else given.detach()
+
+    def _look_up(self, func: Callable[..., object], input: Tensor, weight: Tensor, **named: object) -> object:
+        """``embedding`` or ``embedding_bag`` of a table whose rows are perturbed."""
+        named = {name: self._replaced(value) for name, value in named.items()}
+        step = self.step
+        if id(weight) not in self.home or not step.note(weight, True, self.sign):
+            return func(input, self._replaced(weight), **named)
+        table = step.tables.setdefault(weight, _Table())
+        if self.sign == 0:
+            return func(input, weight.detach(), **named)
+        padding = cast(int | None, named.pop("padding_idx"))
+        if padding is not None:
+            table.padding = padding % len(weight)
+        places = table.places(input)
+        if not table.blocks:
+            return func(input, weight.detach(), **named)
+        values = step.rows(weight, self.sign * step.mu[id(self.home[id(weight)][1])])
+        if padding is not None and func is embedding_bag:  # which leaves these out of its sums
+            at = (torch.cat(table.blocks) == table.padding).nonzero()
+            named["padding_idx"] = int(at) if at.numel() else None
+        rows = torch.cat(values) if len(values) != 1 else values[0]
+        return func(places, rows, **named)
+
+
+class _RandomState:
+    """Torch's own random numbers, of the CPU and of all GPUs in use, to be drawn again."""
+
+    def __init__(self) -> None:
+        self.cpu = torch.get_rng_state()
+        self.cuda = torch.cuda.get_rng_state_all() if torch.cuda.is_initialized() else []
+
+    def restore(self) -> None:
+        torch.set_rng_state(self.cpu)
+        if self.cuda:
+            torch.cuda.set_rng_state_all(self.cuda)
+
+
+def _uncompiled() -> AbstractContextManager[object]:
+    """Models that ``torch.compile`` compiled run as they were written: their graphs would not say what they read."""
+    if "torch._dynamo" not in sys.modules:
+        return nullcontext()
+    return cast(AbstractContextManager[object], torch.compiler.set_stance("force_eager"))
+
+
+_VALUES = {"data", "T", "mT", "H", "mH", "real", "imag"}  # attributes of a tensor that are made of its values
+_NO_VALUES = {
+    *("size", "dim", "ndimension", "numel", "nelement", "stride", "storage_offset", "is_contiguous", "element_size"),
+    *(
+        "data_ptr",
+        "get_device",
+        "is_floating_point",
+        "is_complex",
+        "is_signed",
+        "is_same_size",
+        "is_pinned",
+        "is_shared",
+    ),
+    *(
+        "is_inference",
+        "requires_grad_",
+        "register_hook",
+        "retain_grad",
+        "__len__",
+        "__hash__",
+        "type_as",
+        "result_type",
+    ),
+    *("empty_like", "zeros_like", "ones_like", "full_like", "rand_like", "randn_like"),
+    *("new_empty", "new_zeros", "new_ones", "new_full", "new_tensor"),
+}
+
+
+def _asks_for_no_value(func: object) -> bool:
+    """Whether a function of a parameter only wants to know its shape, type or place."""
+    name = getattr(func, "__name__", "")
+    if name == "__get__":
+        return getattr(getattr(func, "__self__", None), "__name__", "") not in _VALUES
+    return name in _NO_VALUES or name == "__set__"
+
+
+def _looks(steps: int) -> bool:
+    return steps % _LOOK == 0 or steps & (steps - 1) == 0
+
+
+def _mu(group: Group) -> float:
+    """The mu given, or how far a weight has gone, and what it looks ahead at first."""
+    if group["mu"] is not None:
+        return group["mu"]
+    return max(group["first"] * group["wide"], group["farthest"] / math.sqrt(group["woken"]))
+
+
+@cache
+def _key(seed: int) -> np.uint64:
+    return random.stream_key(seed, random.PERTURBATION)
+
+
+def _normals(n: int, key: int, device: torch.device) -> Tensor:
+    """So many N(0, 1), by the key alone: on a CPU the package's own, which are quicker than torch's."""
+    if device.type != "cpu":
+        return torch.randn(n, generator=torch.Generator(device).manual_seed(key), device=device)
+    u = torch.empty(n, dtype=torch.float32)
+    random.fill_normals(np.uint64(key), 0, u.numpy())
+    return u
+
+
+def _stride(p: Tensor) -> int:
+    return int(min(max(p.numel() // _SAMPLE, 1), _SAMPLED))
+
+
+def _sample(p: Tensor) -> Tensor:
+    return p.detach().reshape(-1)[:: _stride(p)]
+
+
+def _checked(p: Tensor, given: Tensor) -> Tensor:
+    """Rows in order, or a mask of all of p's weights."""
+    if given.dtype == torch.bool and given.shape == p.shape:
+        return given
+    if given.dtype in (torch.int32, torch.int64) and given.ndim == 1 and p.ndim:
+        rows = torch.unique(given)
+        if rows.numel() == given.numel() and (not rows.numel() or (rows[0] >= 0 and rows[-1] < len(p))):
+            return rows
+    raise UsageError(
+        f"`active` of a parameter of shape {tuple(p.shape)} is {given.dtype} of shape {tuple(given.shape)}; give a "
+        "mask of the same shape, or distinct numbers of its rows"
+    )
+
+
+def _plain(told: object) -> object:
+    """What a closure returned, out of its tensor."""
+    return told.item() if isinstance(told, Tensor) and told.numel() == 1 else told
+
+
+def _loss(told: object, sign: int, group: Group) -> float:
+    """What a closure returned, as a finite number."""
+    try:
+        number = float(_plain(told))  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        raise UsageError(f"the closure returned {shown(told)}, a {type(told).__name__}; it must be a loss") from None
+    if not math.isfinite(number):
+        where, name = ("w + mu u", "mu") if sign else ("w", "h")
+        raise DivergedError(f"step {group['steps']}: the loss at {where} is {number}; `{name}` is probably too large")
+    return number

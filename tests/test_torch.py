@@ -1,0 +1,656 @@
+"""The optimiser for PyTorch: what a closure sees, what moves, and that nothing else does."""
+
+from __future__ import annotations
+
+import copy
+import io
+import os
+import pickle
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from sparsezo import messages
+from sparsezo.errors import DivergedError, UsageError
+
+if find_spec("torch") is None:
+    if os.environ.get("SPARSEZO_TORCH") == "must":
+        pytest.fail("these tests need sparsezo[torch]", pytrace=False)
+    pytest.skip("these tests need sparsezo[torch]; with SPARSEZO_TORCH=must they fail", allow_module_level=True)
+
+import torch
+from torch import nn
+from torch.nn.functional import cross_entropy
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from sparsezo.torch import SparseZO
+
+ROOT = Path(__file__).parent.parent
+RULES = ("two-point", "symmetric", "comparison")
+
+
+@pytest.fixture(autouse=True)
+def _one_thread():
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    torch.manual_seed(7)
+    yield
+    torch.set_num_threads(before)
+
+
+class Bag(nn.Module):
+    """A classifier of bags of words."""
+
+    def __init__(self, rows=30, dim=4, classes=3):
+        super().__init__()
+        self.bag = nn.EmbeddingBag(rows, dim, mode="mean")
+        self.head = nn.Linear(dim, classes)
+
+    def forward(self, x):
+        return self.head(self.bag(x))
+
+
+X = torch.tensor([[1, 4, 4, 9], [4, 20, 7, 1], [7, 7, 2, 29]])
+Y = torch.tensor([0, 2, 1])
+TOUCHED = [1, 2, 4, 7, 9, 20, 29]
+
+
+def bits(model: nn.Module) -> list[bytes]:
+    return [p.detach().reshape(-1).view(torch.uint8).numpy().tobytes() for p in model.parameters()]
+
+
+def directions(model: nn.Module, run, steps: int, seed: int = 0) -> list[list[np.ndarray]]:
+    """u of the first steps, each parameter's: a bit that says "better" moves w by h / mu u = u."""
+    model = copy.deepcopy(model).double()
+    optimizer = SparseZO(model.parameters(), rule="comparison", h=1.0, mu=1.0, seed=seed)
+    found = []
+    for _ in range(steps):
+        for p in model.parameters():
+            nn.init.zeros_(p)
+        optimizer.step(lambda: run(model) is not None)
+        found.append([p.detach().numpy().copy() for p in model.parameters()])
+    return found
+
+
+# The law of u
+
+
+def test_u_is_standard_normal_on_what_was_read_and_0_elsewhere():
+    u = directions(Bag(), lambda model: model(X), 1_500)
+    table = np.array([each[0] for each in u])
+    untouched = np.setdiff1d(np.arange(30), TOUCHED)
+    assert not table[:, untouched].any()
+    drawn = np.concatenate(
+        [
+            table[:, TOUCHED].reshape(1_500, -1),
+            *(np.array(w).reshape(1_500, -1) for w in zip(*(e[1:] for e in u), strict=True)),
+        ],
+        1,
+    )
+    k, n = drawn.shape
+    assert n == len(TOUCHED) * 4 + 12 + 3
+    assert np.abs(drawn.mean(0)).max() < 4.5 / np.sqrt(k)
+    assert np.abs((drawn**2).mean(0) - 1).max() < 4.5 * np.sqrt(2 / k)
+    assert abs((drawn**4).mean() - 3) < 4.5 * np.sqrt(96 / (k * n))
+    pairs = drawn.T @ drawn / k - np.eye(n)
+    assert np.abs(pairs[~np.eye(n, dtype=bool)]).max() < 5 / np.sqrt(k)  # no weight goes with another
+    assert np.abs((drawn[1:] * drawn[:-1]).mean(0)).max() < 4.5 / np.sqrt(k)  # nor a step with the next
+
+
+def test_u_depends_on_the_seed_alone():
+    run = lambda model: model(X)  # noqa: E731
+    first, again, other = (directions(Bag(), run, 2, seed) for seed in (3, 3, 4))
+    for a, b, c in zip(first[1], again[1], other[1], strict=True):
+        assert (a == b).all()
+        assert (a != c).any()
+
+
+# What a closure sees: w + mu u, wherever a model reads its weights
+
+
+class Twice(nn.Module):
+    """Two lookups of a table, with rows in common, and one of none."""
+
+    def __init__(self):
+        super().__init__()
+        self.table = nn.Embedding(30, 4, padding_idx=1)
+
+    def forward(self, x):
+        nothing = self.table(x[:0]).sum()
+        return self.table(x[:2]).sum(1)[0] * self.table(x[1:]).mean((0, 1)) + nothing
+
+
+class Offsets(nn.Module):
+    """A bag with offsets, weights of its words that are learned, and a row that counts for nothing."""
+
+    def __init__(self):
+        super().__init__()
+        self.bag = nn.EmbeddingBag(30, 4, mode="sum", padding_idx=4, include_last_offset=True)
+        self.weights = nn.Parameter(torch.rand(12))
+
+    def forward(self, x):
+        offsets = torch.tensor([0, 5, 9, 12], dtype=torch.int32)
+        return self.bag(x.reshape(-1).int(), offsets, per_sample_weights=self.weights)
+
+
+class Tied(nn.Module):
+    """A table that is also the last layer, and a penalty on it: all of its rows are read."""
+
+    def __init__(self):
+        super().__init__()
+        self.table = nn.Embedding(30, 4)
+
+    def forward(self, x):
+        assert self.table.weight.shape == (30, 4)
+        assert self.table.weight.size(1) == 4
+        return self.table(x).mean(1) @ self.table.weight.T + self.table.weight.data.square().sum()
+
+
+class Layers(nn.Module):
+    """Modules that read weights of other modules, or lists of them; an odd layout; a weight without a dimension."""
+
+    def __init__(self):
+        super().__init__()
+        self.table = nn.Embedding(30, 4)
+        self.attention = nn.TransformerEncoderLayer(4, 2, 8, dropout=0.0, batch_first=True)
+        self.recurrent = nn.LSTM(4, 4, batch_first=True)
+        self.turned = nn.Parameter(torch.randn(5, 4).T)
+        self.scale = nn.Parameter(torch.tensor(1.5))
+
+    def forward(self, x):
+        return self.recurrent(self.attention(self.table(x)))[0][:, -1] @ self.turned * self.scale
+
+
+MODELS = (Bag, Twice, Offsets, Tied, Layers)
+
+
+@pytest.mark.parametrize("made", MODELS)
+@pytest.mark.parametrize("sign", [1, -1])
+def test_a_closure_sees_the_perturbed_model_and_no_weight_changes(made, sign):
+    model, mu, seen = made().double(), 0.125, []
+    before, views = bits(model), [p.detach().numpy() for p in model.parameters()]
+    start = [view.copy() for view in views]
+    optimizer = SparseZO(model.parameters(), rule="symmetric" if sign < 0 else "two-point", h=1.0, mu=mu)
+
+    def closure():
+        seen.append(model(X).detach().clone())
+        assert all((view == w).all() for view, w in zip(views, start, strict=True))
+        return 1.0
+
+    with messages.gathered():
+        optimizer.step(closure)
+        (u,) = directions(model, lambda model: model(X), 1)
+    assert bits(model) == before  # losses were equal: c = 0
+    with torch.no_grad():
+        for p, d in zip(model.parameters(), u, strict=True):
+            p.add_(torch.from_numpy(d), alpha=sign * mu)
+        literal = model(X)
+    assert len(seen) in (2, 3)
+    torch.testing.assert_close(seen[-1], literal, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("rule", RULES)
+def test_weights_are_the_same_bit_for_bit_however_often_they_are_perturbed(dtype, rule):
+    model = Bag().to(dtype)
+    before = bits(model)
+    optimizer = SparseZO(model.parameters(), rule=rule, h=0.1, mu=0.3)
+    seen = set()
+    with messages.gathered():
+        for _ in range(120):
+            optimizer.step(lambda: seen.add(float(model(X).sum())) or 1.0)
+    assert bits(model) == before
+    assert len(seen) > 100
+
+
+def test_half_precision_is_rounded_once():
+    model = Bag().bfloat16()
+    w = model.bag.weight.detach().double()
+    optimizer = SparseZO(model.parameters(), rule="comparison", h=0.5, mu=0.5)
+    optimizer.step(lambda: model(X) is not None)
+    rows = torch.tensor(TOUCHED)
+    (u,) = directions(model, lambda model: model(X), 1)
+    exact = w[rows] + torch.from_numpy(u[0])[rows]
+    assert torch.equal(model.bag.weight.detach()[rows], exact.bfloat16())
+
+
+# The literal algorithm, in NumPy
+
+
+def numpy_loss(table, W, b):
+    """Cross-entropy of ``Bag`` on (X, Y)."""
+    z = table[X.numpy()].mean(1) @ W.T + b
+    z = z - z.max(1, keepdims=True)
+    return float(np.mean(np.log(np.exp(z).sum(1)) - z[np.arange(3), Y.numpy()]))
+
+
+def numpy_step(w, u, rule, h, mu):
+    """Algorithm 1; h and mu of each parameter, as those of its group are."""
+    at = lambda sign: numpy_loss(*(a + sign * m * d for a, d, m in zip(w, u, mu, strict=True)))  # noqa: E731
+    if rule == "two-point":
+        c = [-a * (at(1) - at(0)) / m for a, m in zip(h, mu, strict=True)]
+    elif rule == "symmetric":
+        c = [-a * (at(1) - at(-1)) / (2 * m) for a, m in zip(h, mu, strict=True)]
+    else:
+        c = [a / m if at(1) < at(0) else 0.0 for a, m in zip(h, mu, strict=True)]
+    return [a + k * d for a, k, d in zip(w, c, u, strict=True)]
+
+
+@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("grouped", [False, True])
+def test_steps_are_those_of_the_literal_algorithm(rule, grouped):
+    model = Bag().double()
+    w = [p.detach().numpy().copy() for p in model.parameters()]
+    if grouped:
+        groups = [
+            {"params": [model.bag.weight], "h": 0.3, "mu": 0.2},
+            {"params": list(model.head.parameters()), "lr": 0.5},
+        ]
+        h, mu = [0.3, 0.01 * 0.5, 0.01 * 0.5], [0.2, 0.05, 0.05]
+    else:
+        groups, h, mu = model.parameters(), [0.01] * 3, [0.05] * 3
+    optimizer = SparseZO(groups, rule=rule, h=0.01, mu=0.05, seed=5)
+    u = directions_of(groups, model, 25) if grouped else directions(model, lambda model: model(X), 25, seed=5)
+    for k in range(25):
+        loss = optimizer.step(lambda: cross_entropy(model(X), Y))
+        if rule != "symmetric":
+            assert float(loss) == pytest.approx(numpy_loss(*w), rel=1e-12)
+        w = numpy_step(w, u[k], rule, h, mu)
+        for p, twin in zip(model.parameters(), w, strict=True):
+            np.testing.assert_allclose(p.detach().numpy(), twin, rtol=1e-9, atol=1e-11)
+
+
+def directions_of(groups, model, steps):
+    """As ``directions``, of a model in two groups: which parameters are drawn together depends on that."""
+    model = copy.deepcopy(model)
+    optimizer = SparseZO(
+        [{"params": [model.bag.weight]}, {"params": list(model.head.parameters())}],
+        rule="comparison",
+        h=1.0,
+        mu=1.0,
+        seed=5,
+    )
+    found = []
+    for _ in range(steps):
+        for p in model.parameters():
+            nn.init.zeros_(p)
+        optimizer.step(lambda: model(X) is not None)
+        found.append([p.detach().numpy().copy() for p in model.parameters()])
+    return found
+
+
+@pytest.mark.parametrize("rule", ["two-point", "symmetric"])
+def test_the_mean_step_is_the_gradient_of_the_smoothed_function(rule):
+    """On a quadratic f_mu has f's gradient: A w + b on the rows that are looked up."""
+    rng = np.random.default_rng(3)
+    A = rng.standard_normal((6, 6))
+    A, b = torch.from_numpy(A @ A.T), torch.from_numpy(rng.standard_normal(6))
+    model = nn.Embedding(5, 2).double()
+    start, ids = model.weight.detach().clone(), torch.tensor([3, 0, 4])
+    optimizer = SparseZO(model.parameters(), rule=rule, h=1.0, mu=0.5)
+
+    def closure():
+        w = model(ids).reshape(-1)
+        return 0.5 * w @ A @ w + b @ w
+
+    moves = []
+    for _ in range(1_500):
+        with torch.no_grad():
+            model.weight.copy_(start)
+        optimizer.step(closure)
+        moves.append((start - model.weight.detach())[ids].reshape(-1).numpy())
+    moves = np.array(moves)
+    gradient = (A @ start[ids].reshape(-1) + b).numpy()
+    error = moves.std(0) / np.sqrt(len(moves))
+    assert (np.abs(moves.mean(0) - gradient) < 4 * error).all()
+    assert np.abs(gradient / error).max() > 10  # which is enough to see one that is not
+
+
+# What moves, and what does not
+
+
+@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("h", [None, 0.1])
+def test_rows_that_are_not_looked_up_and_frozen_parameters_stay(rule, h):
+    model = Bag()
+    model.head.bias.requires_grad_(False)
+    unused = nn.Parameter(torch.randn(3))
+    before = [p.detach().clone() for p in (*model.parameters(), unused)]
+    optimizer = SparseZO([*model.parameters(), unused], rule=rule, h=h, mu=h)
+    with messages.gathered() as remarks:
+        for _ in range(20):
+            optimizer.step(lambda: cross_entropy(model(X), Y))
+    assert remarks == ["1 of 3 parameters were not read in the first step, of shapes (3,)"]
+    same = [torch.equal(p, start) for p, start in zip((*model.parameters(), unused), before, strict=True)]
+    assert same == [False, False, True, True]
+    changed = (model.bag.weight != before[0]).any(1).nonzero().view(-1).tolist()
+    assert changed == TOUCHED
+
+
+def test_a_row_for_padding_stays():
+    model = Twice()
+    before = model.table.weight.detach().clone()
+    optimizer = SparseZO(model.parameters(), h=0.1, mu=0.1)
+    for _ in range(5):
+        optimizer.step(lambda: model(X).square().sum())
+    assert (model.table.weight != before).any(1).nonzero().view(-1).tolist() == [2, 4, 7, 9, 20, 29]
+
+
+def test_rows_or_a_mask_may_be_given():
+    model = Bag()
+    mask = torch.rand(3, 4) > 0.5
+    optimizer = SparseZO(
+        model.parameters(), h=0.1, mu=0.1, active={model.bag.weight: torch.tensor([7, 0]), model.head.weight: mask}
+    )
+    before = [p.detach().clone() for p in model.parameters()]
+    for _ in range(3):
+        optimizer.step(lambda: cross_entropy(model(X), Y))
+    assert (model.bag.weight != before[0]).any(1).nonzero().view(-1).tolist() == [0, 7]
+    assert torch.equal(model.head.weight != before[1], mask)
+    optimizer.active[model.bag.weight] = torch.arange(30)
+    optimizer.step(lambda: cross_entropy(model(X), Y))
+    assert (model.bag.weight != before[0]).any(1).all()
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        torch.tensor([1, 1]),
+        torch.tensor([30]),
+        torch.tensor([-1]),
+        torch.ones(30, dtype=torch.bool),
+        torch.tensor([0.5]),
+    ],
+)
+def test_an_active_that_is_none_is_refused(wrong):
+    model = Bag()
+    optimizer = SparseZO(model.parameters(), active={model.bag.weight: wrong})
+    before = bits(model)
+    with pytest.raises(
+        UsageError, match=r"`active` of a parameter of shape \(30, 4\) is .* distinct numbers of its rows"
+    ):
+        optimizer.step(lambda: cross_entropy(model(X), Y))
+    assert bits(model) == before
+
+
+def test_a_table_that_is_also_read_as_a_whole_is_said_once():
+    model = Tied()
+    optimizer = SparseZO(model.parameters(), h=1e-4, mu=0.1)
+    before = model.table.weight.detach().clone()
+    with messages.gathered() as remarks:
+        for _ in range(3):
+            optimizer.step(lambda: model(X).sum())
+    assert remarks == ["a table of shape (30, 4) is read as a whole, too: all of its rows are perturbed"]
+    assert (model.table.weight != before).all()
+
+
+class Largest(TorchDispatchMode):
+    """The most numbers in a tensor that is not a view of a known one."""
+
+    def __init__(self, known):
+        super().__init__()
+        self.known, self.most = {p.untyped_storage().data_ptr() for p in known}, 0
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        out = func(*args, **(kwargs or {}))
+        for each in out if isinstance(out, tuple | list) else [out]:
+            if isinstance(each, torch.Tensor) and each.untyped_storage().data_ptr() not in self.known:
+                self.most = max(self.most, each.numel())
+        return out
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_no_second_table_is_ever_made(rule):
+    model = Bag(rows=50_000)
+    optimizer = SparseZO(model.parameters(), rule=rule)
+    with Largest(model.parameters()) as largest:
+        for _ in range(20):
+            optimizer.step(lambda: cross_entropy(model(X), Y))
+    assert largest.most <= 200_000 // 61 + 1  # the sample of the weights; the rows looked up are 28 numbers
+
+
+# Being called
+
+
+@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("h", [None, 0.05])
+def test_a_run_goes_on_bit_for_bit_from_its_state(rule, h):
+    def made():
+        torch.manual_seed(2)
+        model = nn.Sequential(Bag(dim=6, classes=5), nn.Dropout(0.2), nn.Linear(5, 3))
+        return model, SparseZO(
+            [{"params": model[0].parameters()}, {"params": model[2].parameters(), "lr": 0.5}], rule=rule, h=h, mu=h
+        )
+
+    def run(model, optimizer, first, last):
+        for k in range(first, last):
+            torch.manual_seed(100 + k)
+            x = torch.randint(0, 30, (3, 4))
+            optimizer.step(lambda: cross_entropy(model(x), Y))  # noqa: B023
+
+    model, optimizer = made()
+    run(model, optimizer, 0, 21)
+    saved = io.BytesIO()
+    torch.save({"model": model.state_dict(), "optimizer": optimizer.state_dict()}, saved)
+    copied = pickle.loads(pickle.dumps((model, optimizer)))
+    run(model, optimizer, 21, 60)
+    saved.seek(0)
+    state = torch.load(saved, weights_only=True)
+    other, resumed = made()
+    other.load_state_dict(state["model"])
+    resumed.load_state_dict(state["optimizer"])
+    run(other, resumed, 21, 60)
+    assert bits(other) == bits(model)
+    run(*copied, 21, 60)
+    assert bits(copied[0]) == bits(model)
+
+
+@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("call", [1, 2])
+def test_a_closure_that_raises_leaves_all_as_it_was(rule, call):
+    model, twin = Bag(), Bag()
+    twin.load_state_dict(model.state_dict())
+    optimizer, other = SparseZO(model.parameters(), rule=rule), SparseZO(twin.parameters(), rule=rule)
+    before, calls = bits(model), []
+
+    def fails():
+        calls.append(cross_entropy(model(X), Y))
+        if len(calls) == call:
+            raise KeyError("half-way")
+        return calls[-1]
+
+    with pytest.raises(KeyError, match="half-way"):
+        optimizer.step(fails)
+    assert bits(model) == before
+    for _ in range(3):  # and the next step is the one that would have been
+        optimizer.step(lambda: cross_entropy(model(X), Y))
+        other.step(lambda: cross_entropy(twin(X), Y))
+    assert bits(model) == bits(twin)
+
+
+def test_random_numbers_are_the_same_in_both_evaluations():
+    model, drawn = Bag(), []
+    optimizer = SparseZO(model.parameters(), h=0.01, mu=0.01)
+    for _ in range(3):
+        optimizer.step(lambda: drawn.append(torch.rand(2)) or cross_entropy(model(X), Y))
+    pairs = torch.stack(drawn).view(3, 2, 2)
+    assert torch.equal(pairs[:, 0], pairs[:, 1])
+    assert not torch.equal(pairs[0], pairs[1])
+
+
+class Lightning:
+    """What Lightning's automatic optimisation hands over, in short: its own closure in another one, with the gradient
+    switched on, ``zero_grad`` and ``backward`` in it; and the step is called by keyword."""
+
+    def __init__(self, model, optimizer):
+        self.model, self.optimizer, self.seen = model, optimizer, []
+
+    @torch.enable_grad()
+    def closure(self):
+        loss = cross_entropy(self.model(X), Y)
+        self.optimizer.zero_grad()
+        loss.backward()
+        return loss.detach()
+
+    def fit(self, steps):
+        def wrapped():
+            result = self.closure()
+            self.seen.append(result.item())
+            return result
+
+        for _ in range(steps):
+            assert self.optimizer.step(closure=wrapped) is not None
+
+
+class Accelerated(torch.optim.Optimizer):
+    """What Accelerate's wrapper does: takes the state out and puts it back, and hands the closure on."""
+
+    def __init__(self, optimizer):
+        self.optimizer = optimizer
+        optimizer.load_state_dict(optimizer.state_dict())
+
+    def step(self, closure=None):
+        self.optimizer.step(closure)
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_trainers_call_it_with_their_closures(rule):
+    """Stand-ins: neither library is installed for this."""
+    models = [Bag() for _ in range(3)]
+    for model in models[1:]:
+        model.load_state_dict(models[0].state_dict())
+    plain, inner, accelerated = (SparseZO(model.parameters(), rule=rule) for model in models)
+    trainer, wrapper = Lightning(models[1], inner), Accelerated(accelerated)
+    trainer.fit(30)
+    for _ in range(30):
+        plain.step(lambda: cross_entropy(models[0](X), Y))
+        wrapper.step(lambda: cross_entropy(models[2](X), Y))
+    assert bits(models[0]) == bits(models[1]) == bits(models[2])
+    assert trainer.seen[-1] < trainer.seen[0]
+    assert all(p.grad is None for p in models[1].parameters())
+
+
+def test_schedulers_scale_the_step():
+    model, twin = Bag().double(), Bag().double()
+    twin.load_state_dict(model.state_dict())
+    optimizer, half = (SparseZO(each.parameters(), h=0.1, mu=0.1) for each in (model, twin))
+    start = model.head.weight.detach().clone()
+    schedule = torch.optim.lr_scheduler.LambdaLR(half, lambda epoch: 0.5)
+    optimizer.step(lambda: cross_entropy(model(X), Y))
+    half.step(lambda: cross_entropy(twin(X), Y))
+    schedule.step()
+    torch.testing.assert_close(twin.head.weight - start, 0.5 * (model.head.weight - start), rtol=1e-9, atol=1e-12)
+
+
+def test_a_compiled_model_learns_what_the_plain_one_does():
+    model, twin = Bag(), Bag()
+    twin.load_state_dict(model.state_dict())
+    compiled = torch.compile(twin, backend="eager")
+    optimizer, other = SparseZO(model.parameters()), SparseZO(twin.parameters())
+    for _ in range(3):
+        optimizer.step(lambda: cross_entropy(model(X), Y))
+        other.step(lambda: cross_entropy(compiled(X), Y))
+    assert bits(model) == bits(twin)
+
+
+# h and mu by themselves
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_automatic_steps_need_no_scale(rule):
+    """They lower F, and the same way whatever it is multiplied by."""
+    ends = []
+    for factor in (1.0, 2.0**10):
+        torch.manual_seed(1)
+        model = nn.Embedding(20, 5)
+        wanted = torch.randn(20, 5)
+        optimizer = SparseZO(model.parameters(), rule=rule)
+        rng = torch.Generator().manual_seed(3)
+        F0 = float((model.weight.detach() - wanted).square().sum())
+        for _ in range(800):
+            ids = torch.randint(0, 20, (20,), generator=rng) if rule != "comparison" else torch.arange(20)
+            optimizer.step(lambda: factor * (model(ids) - wanted[ids]).square().sum())  # noqa: B023
+        ends.append(bits(model))
+        assert float((model.weight.detach() - wanted).square().sum()) < 0.05 * F0
+    assert ends[0] == ends[1]
+
+
+def test_mu_grows_where_no_perturbation_changes_the_loss():
+    """A loss of whole numbers: at the first mu it is flat."""
+    model = nn.Linear(10, 1, bias=False)
+    nn.init.zeros_(model.weight)
+    x = torch.eye(10)
+    optimizer = SparseZO(model.parameters(), rule="symmetric")
+    for _ in range(1_500):
+        optimizer.step(lambda: (model(x) < 1).sum())
+    assert int((model(x) < 1).sum()) <= 2
+
+
+def test_a_loss_that_stays_flat_is_said_once():
+    model = Bag()
+    optimizer = SparseZO(model.parameters(), h=0.1, mu=1e-12)
+    with messages.gathered() as remarks:
+        for _ in range(150):
+            optimizer.step(lambda: cross_entropy(model(X), Y))
+    assert remarks == [
+        "no perturbation changed the loss in 100 steps: `mu` 1e-12 is too small, or the loss is flat here"
+    ]
+
+
+# What is wrong is one line
+
+
+def test_a_wrong_call_is_one_line():
+    p = [nn.Parameter(torch.zeros(2))]
+    for settings, words in (
+        ({"rule": "baseline"}, "rule baseline: there are two-point, symmetric, comparison"),
+        ({"h": 0.0}, "`h` 0.0: must be positive and finite, or None to be found by itself"),
+        ({"mu": float("nan")}, "`mu` nan: must be positive and finite, or None to be found by itself"),
+        ({"seed": -1}, "seed -1: must be a whole number, 0 or more"),
+    ):
+        with pytest.raises(UsageError) as caught:
+            SparseZO(p, **settings)
+        assert str(caught.value) == words
+    with pytest.raises(UsageError, match="`h` -1: must be positive"):
+        SparseZO([{"params": p, "h": -1}])
+    with pytest.raises(UsageError, match="only floating-point numbers can be perturbed"):
+        SparseZO([nn.Parameter(torch.zeros(2, dtype=torch.int64), requires_grad=False)])
+    with pytest.raises(UsageError, match="step needs a closure that returns the loss"):
+        SparseZO(p).step()
+    with pytest.raises(UsageError, match="the closure read none of the parameters"):
+        SparseZO(p).step(lambda: 1.0)
+    with pytest.raises(UsageError, match=r"the closure returned None, a NoneType; it must be a loss"):
+        SparseZO(p).step(lambda: p[0].sum() and None)
+    with pytest.raises(UsageError, match="groups of parameters differ in `rule`"):
+        SparseZO([{"params": p}, {"params": [nn.Parameter(torch.zeros(1))], "rule": "symmetric"}]).step(lambda: 1.0)
+
+
+@pytest.mark.parametrize(
+    ("at", "words"), [(1, "the loss at w is nan; `h` is"), (2, "the loss at w + mu u is nan; `mu` is")]
+)
+def test_a_loss_that_is_no_number_stops_before_anything_moves(at, words):
+    model, calls = Bag(), []
+    before = bits(model)
+    optimizer = SparseZO(model.parameters())
+
+    def closure():
+        calls.append(1)
+        loss = cross_entropy(model(X), Y)
+        return loss * float("nan") if len(calls) == at else loss
+
+    with pytest.raises(DivergedError) as caught:
+        optimizer.step(closure)
+    assert str(caught.value) == f"step 0: {words} probably too large"
+    assert bits(model) == before
+
+
+def test_the_example_runs():
+    done = subprocess.run(
+        [sys.executable, ROOT / "examples" / "torch_embedding_bag.py", "--steps", "300"], capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("F1") == 2
