@@ -3,9 +3,9 @@
     python benchmarks/logged.py learn DATA [--sizes 1000,5000,20000] [--seeds 3]    # DATA: conll2000/ and text/ in it
     python benchmarks/logged.py cover DATA [--logs 500]
 
-A model of 100 labelled sentences (documents) tags others: its best output (a deterministic log), or one drawn from its own
-distribution (a stochastic one, propensities known). A rater says whether all of it is right, and is wrong one time in ten.
-Logs are written as JSON lines and read again. Figures are of the test set; ``gain`` is over the logging model.
+A model of 100 labelled sentences (documents) labels others: its best output (a deterministic log), or one drawn from
+its own distribution (a stochastic one, propensities known). A rater says whether all of it is right, and is wrong one
+time in ten. Logs are written as JSON lines and read again. Figures are of the test set.
 
 ``cover``: how often intervals of 95% have the truth in them, which is known: what the rater says in the mean of the
 outputs of another model on the inputs that logs are drawn from.
@@ -17,16 +17,19 @@ import argparse
 import json
 import tempfile
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
 from sparsezo import messages
-from sparsezo.learner import Learner, log_chances, predict
-from sparsezo.logged import Log, evaluate_log, learn_log, read_log, settings_for
+from sparsezo.learner import Learner, predict
+from sparsezo.logged import Log, evaluate_log, go_over, read_log, settings_for
 from sparsezo.model import Model
+from sparsezo.query_learner import make_learner
 from sparsezo.settings import Settings
 from sparsezo.tasks.chunking.io.conll import read_conll
+from sparsezo.tasks.chunking.tags import keep_only, understood
 from sparsezo.tasks.chunking.task import Chunking
 from sparsezo.tasks.registry import task_spec
 from sparsezo.tasks.text.io.documents import read_documents
@@ -42,8 +45,9 @@ class World:
     def __init__(self, name: str, folder: Path) -> None:
         self.kind = task_spec(name)
         if name == "chunking":
-            self.fit = lambda data: Chunking.fit(data, only="NP")
-            every, self.test = (read_conll(folder / f"conll2000/{part}.txt.gz") for part in ("train", "test"))
+            self.fit = Chunking.fit
+            read = (read_conll(folder / f"conll2000/{part}.txt.gz") for part in ("train", "test"))
+            every, self.test = (keep_only(understood(corpus)[1], "NP") for corpus in read)
         else:
             self.fit = TextClassification.fit
             every, self.test = (read_documents(folder / f"text/20news4.{part}.tsv.gz") for part in ("train", "test"))
@@ -109,35 +113,110 @@ class Logger:
                 stream.write(json.dumps(row) + "\n")
 
 
-def explore(world: World, folder: Path, n: int, stochastic: bool, seed: int) -> None:
+def ways(log: Log, W: np.ndarray) -> Iterator[tuple[str, dict[str, object], np.ndarray | None]]:
+    """(what it is called, settings, weights to start from) of each way to learn from a log."""
+    likelihood = {"rule": "part"}
+    yield "likelihood, from 0", likelihood, None
+    yield "likelihood, from the logging model", likelihood, W
+    yield "likelihood, error 0 believed", {**likelihood, "rater_error": "0"}, W
+    names = ("DPM", "DPM, reweighted") if log.deterministic else ("IPS", "SNIPS")
+    for name, baseline in zip(names, (False, True), strict=True):
+        for times in (1, 10):
+            usual = settings_for(log, {"rule": "first-order"}).h
+            yield f"{name}, h {times * usual:g}", {"rule": "first-order", "baseline": baseline, "h": times * usual}, W
+
+
+def learn(world: World, folder: Path, sizes: list[int], seeds: range) -> None:
+    """A table of test figures after one, two and five passes."""
     model = world.supervised(world.labelled)
-    path = folder / "log.jsonl"
-    logger = Logger(world, model, stochastic)
-    logger.write(path, n, seed)
-    log = read_log(path, world.kind)
-    up = np.mean([row.reward for row in log.rows])
-    print(f"{world.kind.name} stochastic {stochastic} n {n}: logging model {world.value(model):.4f}, up {up:.3f}", flush=True)
-    W = joined(model, log.task).W
-    for start, name in ((None, "cold"), (W, "warm")):
-        for error in ("0", "0,0.1", "0.1", "0.01,0.1", "0.2"):
-            settings = settings_for(log, {"rule": "part", "rater_error": error})
-            values = []
-            made = learn_log(log, settings, W=start, passes=8, look=lambda k, l: values.append(world.value(Model(log.task, l.weights(), {}, {}))))
-            print("part", name, error, [f"{v:.4f}" for v in values], flush=True)
-    for baseline in (True, False):
-        for h in (None, 0.3):
-            given = {"rule": "first-order", "baseline": baseline} | ({} if h is None else {"h": h})
-            settings = settings_for(log, given)
-            values = []
-            learn_log(log, settings, W=W, passes=8, look=lambda k, l: values.append(world.value(Model(log.task, l.weights(), {}, {}))))
-            print("first-order warm", baseline, settings.h, [f"{v:.4f}" for v in values], flush=True)
+    print(f"{world.kind.name}: logging model {world.value(model):.4f}", flush=True)
+    for stochastic in (False, True):
+        logger = Logger(world, model, stochastic)
+        for n in sizes:
+            found: dict[str, list[list[float]]] = {}
+            up = []
+            for seed in seeds:
+                logger.write(folder / "log.jsonl", n, seed)
+                log = read_log(folder / "log.jsonl", world.kind)
+                up += [row.reward for row in log.rows]
+                held, W = HeldOut(log.task, log.task.seen(world.test)), joined(model, log.task).W
+                problems = {asks: log.task.problem(log.data, asks=asks) for asks in (True, False)}
+                for name, given, start in ways(log, W):
+                    settings, values = settings_for(log, given), []
+                    learner = make_learner(problems[given["rule"] == "part"], settings, start)
+                    go_over(learner, log, range(5), look=lambda _: values.append(held.value(learner.weights())))  # noqa: B023
+                    found.setdefault(name, []).append([values[0], values[1], values[4]])
+            kind = "stochastic" if stochastic else "deterministic"
+            for name, values in found.items():
+                cells = [
+                    kind,
+                    f"{n:,}",
+                    f"{np.mean(up):.2f}",
+                    name,
+                    *(f"{each:.4f}" for each in np.mean(values, axis=0)),
+                ]
+                print("|", " | ".join(cells), "|", flush=True)
+
+
+def cover(world: World, folder: Path, n: int, logs: int) -> None:
+    """How often intervals have the truth in them: propensities as they are, and three ways to have them wrong."""
+    logging = world.supervised(world.labelled)
+    target = world.supervised(world.pool.take(np.arange(300)))
+    chance = np.random.default_rng(0)
+    logger = Logger(world, logging, stochastic=True)
+    right, of_target = world.right(target), world.seen(target, world.pool)
+    best = np.split(predict(p := target.task.problem(of_target, learn=False), target.W), p.output_start[1:-1])
+    truth = float(np.mean([1 - WRONG if right(x, y) else WRONG for x, y in enumerate(best)]))
+    print(f"{world.kind.name}: {logs} logs of {n:,} lines, the truth is {truth:.4f}", flush=True)
+    damage: dict[str, Callable[[float], float]] = {
+        "right": lambda p: p,
+        "rounded up to tenths": lambda p: float(np.ceil(10 * p) / 10),
+        "of a sharper model (p to 0.7)": lambda p: p**0.7,
+        "times noise, e to N(0, 0.5)": lambda p: min(p * float(np.exp(0.5 * chance.normal())), 1.0),
+    }
+    every = [(x, y, q, r) for k in range(logs) for x, y, q, r in logger.shown(n, 1000 + k)]
+    rows = [{**world.line(logging, x, y), "feedback": r, "propensity": q} for x, y, q, r in every]
+    for name, wrong in damage.items():
+        with open(folder / "log.jsonl", "w", encoding="utf-8") as stream:
+            stream.writelines(json.dumps({**row, "propensity": wrong(row["propensity"])}) + "\n" for row in rows)
+        log = read_log(folder / "log.jsonl", world.kind, target.task)
+        hits: dict[str, list[float]] = {}
+        warned, sizes = [], []
+        for k in range(logs):
+            report = evaluate_log(target, replace(log, rows=log.rows[k * n : (k + 1) * n]))
+            warned.append(any("propensities" in each for each in report["warnings"]))
+            sizes.append(report["effective_size"])
+            for estimate in ("ips", "snips", "doubly_robust"):
+                value, low, high = report[estimate]
+                hits.setdefault(estimate, []).append([low <= truth <= high, value, high - low])
+        for estimate, values in hits.items():
+            covered, value, width = np.array(values).mean(axis=0)
+            print(
+                f"| {name} | {estimate} | {value:.3f} | {width:.3f} | {covered:.3f} | {np.mean(sizes):.0f} "
+                f"| {np.mean(warned):.2f} |",
+                flush=True,
+            )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", choices=("learn", "cover"))
+    parser.add_argument("data", type=Path)
+    parser.add_argument("--tasks", default="text,chunking")
+    parser.add_argument("--sizes", default="1000,5000,20000")
+    parser.add_argument("--seeds", type=int, default=1)
+    parser.add_argument("--logs", type=int, default=200)
+    parser.add_argument("--lines", type=int, default=500, help="of a log of cover")
+    args = parser.parse_args()
+    messages.say_with(lambda text: None)
+    for name in args.tasks.split(","):
+        with tempfile.TemporaryDirectory() as folder:
+            world = World(name, args.data)
+            if args.what == "learn":
+                learn(world, Path(folder), [int(n) for n in args.sizes.split(",")], range(args.seeds))
+            else:
+                cover(world, Path(folder), args.lines, args.logs)
 
 
 if __name__ == "__main__":
-    import sys
-    messages.say_with(lambda text: print("   #", text))
-    for name in sys.argv[2].split(","):
-        world = World(name, Path(sys.argv[1]))
-        for stochastic in (False, True):
-            with tempfile.TemporaryDirectory() as folder:
-                explore(world, Path(folder), int(sys.argv[3]), stochastic, 1)
+    main()

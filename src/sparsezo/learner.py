@@ -336,7 +336,6 @@ class Learner(TaskLearner[Proposal]):
             c = loop.answer(*args, self._params.h * float(gain), self.state, self.workspace)
             if not math.isfinite(c):
                 raise self.not_finite()
-            self.state.counts[loop.STEP] += 1
 
     def _reopened(self, given: Json, arrays: Arrays) -> Proposal:
         proposal = Proposal.from_json(given)

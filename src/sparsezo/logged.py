@@ -17,7 +17,7 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,8 +45,9 @@ from sparsezo.tasks.spec import TaskSpec
 from sparsezo.training import best_of_passes
 from sparsezo.validation import Array
 
-PASSES = 5  # over all lines
+_SHORTER = 0.1  # first-order's steps, of the task's usual ones: a log is gone over many times (docs/logged.md)
 THUMB = "part"  # the rule whose likelihood a thumb on a whole output has
+THUMB_ERROR = "0.1"  # believed of people, unless `rater_error` says otherwise (docs/logged.md)
 _CORRECTED = ("review", "label", "pair")  # rules that learn from an output as it should be; a task has one of them
 _NO_PART = (0, 0, 0, 0)  # a question's numbers, where it is about whole outputs
 _FEW = 30.0  # rows, of which no interval can be trusted
@@ -184,14 +185,21 @@ def _question(
 
 
 def settings_for(log: Log, given: Mapping[str, object]) -> Settings:
-    """What was given, with the rest by default: the rule that fits the log, and what the task has for that. Of
-    first-order the estimate is self-normalised (`baseline`)."""
+    """What was given, with the rest by default: the rule that fits the log, and what the task has for that. People are
+    believed to give a wrong thumb one time in ten; first-order's estimate is self-normalised (`baseline`)."""
     rule = str(given.get("rule", usual_rule(log)))
     if rule not in (*log.kind.asks, "first-order") or rule in ("span", "best"):
         rules = [*(each for each in log.kind.asks if each not in ("span", "best")), "first-order"]
         raise UsageError(f"`rule` {rule} learns from no log; use {', '.join(rules)}")
     own: dict[str, object] = {"baseline": True} if rule == "first-order" else {"rehearse": 0}
-    return Settings.complete({"rule": rule, **own, **given}, *log.kind.usual)
+    own |= {"rater_error": THUMB_ERROR} if rule == THUMB else {}
+    settings = Settings.complete({"rule": rule, **own, **given}, *log.kind.usual)
+    return replace(settings, h=_SHORTER * settings.h) if rule == "first-order" and "h" not in given else settings
+
+
+def usual_passes(rule: str) -> int:
+    """Over all lines: thumbs are learned from once, as more would learn their errors by heart, all else five times."""
+    return 1 if rule == THUMB else 5
 
 
 def learn_log(
@@ -199,14 +207,18 @@ def learn_log(
     settings: Settings | None = None,
     *,
     W: Array | None = None,
-    passes: int = PASSES,
+    passes: int | None = None,
     only: bool = False,
     dev: Read = None,
     test: Read = None,
 ) -> Model:
-    """A model learned from a log; with ``dev``, the best on it of those after each pass. ``settings``: as
-    ``settings_for`` makes them; ``only``: from lines of the rule's own kind alone. ``W``: the weights to start from."""
+    """A model learned from a log; with ``dev``, the best on it of those after each pass.
+
+    ``settings``: as ``settings_for`` makes them. ``W``: the weights to start from. ``passes``: ``usual_passes`` unless
+    given. ``only``: from lines of the rule's own kind alone.
+    """
     settings = settings_for(log, {}) if settings is None else settings
+    passes = usual_passes(settings.rule) if passes is None else passes
     if passes < 1:
         raise UsageError(f"`passes` {passes}: must be at least 1")
     learner = make_learner(log.task.problem(log.data, asks=RULES[settings.rule].asks), settings, W)
@@ -247,17 +259,15 @@ def go_over(
 
 def _likelihoods(learner: QueryLearner, found: Sequence[Lesson]) -> Callable[[int, Iterator[int]], None]:
     """A pass over lessons, each by the likelihood of its answer."""
-    error = parse_error(learner.settings.rater_error)
-    mean = sum(error) / 2
-    errors = {"rate": (0.0, 0.0), "label": (mean, mean), "pair": (mean, mean)}  # only the others have two kinds
+    errors = {THUMB: parse_error(THUMB_ERROR), learner.settings.rule: parse_error(learner.settings.rater_error)}
 
     def learn(turn: int, order: Iterator[int]) -> None:
         for each in map(found.__getitem__, order):
             if each.question is None:
-                learner.learn_from_thumb(each.x, each.output, each.answer == "yes", error=error)
+                learner.learn_from_thumb(each.x, each.output, each.answer == "yes", error=errors[THUMB])
             else:
                 try:
-                    learner.learn_from(each.question, each.answer, error=errors.get(each.kind, error))
+                    learner.learn_from(each.question, each.answer, error=errors.get(each.kind, (0.0, 0.0)))
                 except UsageError as wrong:
                     raise DataError(each.where, str(wrong)) from None
 

@@ -231,7 +231,6 @@ class QueryLearner(TaskLearner[Question]):
                 answering.learn_thumb(self._inputs, self._task, params, x, y, bool(up), self.state, self.workspace)
             ):
                 raise self.not_finite()
-            self.state.counts[loop.STEP] += 1
             return Info(self.step, self._params.h, self.average_loss)
 
     def remember(self, question: Question, answer: Answer, *, error: tuple[float, float] | None = None) -> None:

@@ -33,7 +33,7 @@ def from_answers_parameters() -> list[inspect.Parameter]:
     passes = "With --from-answers, and --log of train: so many times over all of them."
     return [
         flag("from_answers", str | None, answers, metavar="SESSION|FILE"),
-        flag("passes", int | None, passes, show_default="5"),
+        flag("passes", int | None, passes, show_default="5; 1 for thumbs of --log"),
     ]
 
 
@@ -54,10 +54,10 @@ def run_from_answers(kind: TaskSpec, values: Values) -> None:
     """``values``: the command line of train, by the parameters' names."""
     from sparsezo.cli import show
     from sparsezo.cli.train import alone, places
-    from sparsezo.serve.answers import read_answers, settings_for
+    from sparsezo.serve.answers import PASSES, read_answers, settings_for
 
     refuse_what_has_no_place(values, "from_answers", _OF_ANSWERS)
-    passes = passes_of(values)
+    passes = passes_of(values, PASSES)
     need(kind.reading_extra, kind.metric_extra if values["dev"] or values["test"] else None)
     output: Path = values["output"]
     checkpoint = places(output, resume=False, force=values["force"])
@@ -74,10 +74,8 @@ def run_from_answers(kind: TaskSpec, values: Values) -> None:
     show.result(model.result, as_json=values["json"], title=f"{kind.name}: {settings}")
 
 
-def passes_of(values: Values) -> int:
-    from sparsezo.serve.answers import PASSES
-
-    passes: int = PASSES if values["passes"] is None else values["passes"]
+def passes_of(values: Values, usual: int) -> int:
+    passes: int = usual if values["passes"] is None else values["passes"]
     if passes < 1:
         raise UsageError(f"`passes` {passes}: must be at least 1")
     return passes

@@ -30,18 +30,19 @@ def run_from_log(kind: TaskSpec, values: Values) -> None:
     """``values``: the command line of train, by the parameters' names."""
     from sparsezo.cli import show
     from sparsezo.cli.train import alone, places
-    from sparsezo.logged import learn_log, settings_for
+    from sparsezo.logged import learn_log, settings_for, usual_passes
 
     if values.get("from_answers") is not None:
         raise UsageError("`log` and `from_answers`: give one of them")
     refuse_what_has_no_place(values, "log", _SETTINGS)
-    passes = passes_of(values)
+    passes_of(values, 1)  # refused before a file is read
     need(kind.reading_extra, kind.metric_extra if values["dev"] or values["test"] else None)
     output: Path = values["output"]
     checkpoint = places(output, resume=False, force=values["force"])
     with alone(output, checkpoint):
         log, W, held = _read(kind, values)
         settings = settings_for(log, given(values, dict.fromkeys(_SETTINGS)))
+        passes = passes_of(values, usual_passes(settings.rule))
         show.note(introduced(log, settings, passes))
         show.note_compiling()
         only = values["rule"] is not None

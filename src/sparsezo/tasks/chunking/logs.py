@@ -70,7 +70,9 @@ def read(lines: Sequence[Line], path: str, task: Task | None, data: Read, option
         None if row.right is None else _tagged(row, cut, row.right, known) for row, cut in zip(rows, cuts, strict=True)
     ]
     if known is None:
-        known, corpus = _fitted(corpus, rows, [*outputs, *rights], options)
+        every = [*outputs, *rights]
+        known, corpus = _fitted(corpus, rows, every, options)
+        outputs, rights = every[: len(rows)], every[len(rows) :]
     numbers = {tag: k for k, tag in enumerate(known.tags)}
     at, made = 0, []
     for row, cut, output, right in zip(rows, cuts, outputs, rights, strict=True):
