@@ -174,28 +174,25 @@ def cover(world: World, folder: Path, n: int, logs: int) -> None:
         "of a sharper model (p to 0.7)": lambda p: p**0.7,
         "times noise, e to N(0, 0.5)": lambda p: min(p * float(np.exp(0.5 * chance.normal())), 1.0),
     }
-    every = [(x, y, q, r) for k in range(logs) for x, y, q, r in logger.shown(n, 1000 + k)]
-    rows = [{**world.line(logging, x, y), "feedback": r, "propensity": q} for x, y, q, r in every]
-    for name, wrong in damage.items():
-        with open(folder / "log.jsonl", "w", encoding="utf-8") as stream:
-            stream.writelines(json.dumps({**row, "propensity": wrong(row["propensity"])}) + "\n" for row in rows)
+    hits: dict[tuple[str, str], list[list[float]]] = {}
+    for k in range(logs):
+        logger.write(folder / "log.jsonl", n, 1000 + k)
         log = read_log(folder / "log.jsonl", world.kind, target.task)
-        hits: dict[str, list[float]] = {}
-        warned, sizes = [], []
-        for k in range(logs):
-            report = evaluate_log(target, replace(log, rows=log.rows[k * n : (k + 1) * n]))
-            warned.append(any("propensities" in each for each in report["warnings"]))
-            sizes.append(report["effective_size"])
+        for name, wrong in damage.items():
+            rows = [replace(row, propensity=wrong(row.propensity)) for row in log.rows]
+            report = evaluate_log(target, replace(log, rows=rows))
+            warned = any("propensities" in each for each in report["warnings"])
             for estimate in ("ips", "snips", "doubly_robust"):
                 value, low, high = report[estimate]
-                hits.setdefault(estimate, []).append([low <= truth <= high, value, high - low])
-        for estimate, values in hits.items():
-            covered, value, width = np.array(values).mean(axis=0)
-            print(
-                f"| {name} | {estimate} | {value:.3f} | {width:.3f} | {covered:.3f} | {np.mean(sizes):.0f} "
-                f"| {np.mean(warned):.2f} |",
-                flush=True,
-            )
+                found = [value, high - low, low <= truth <= high, report["effective_size"], warned]
+                hits.setdefault((name, estimate), []).append(found)
+    for names, values in hits.items():
+        value, width, covered, size, warned = np.mean(values, axis=0)
+        print(
+            "|",
+            " | ".join([*names, f"{value:.3f}", f"{width:.3f}", f"{covered:.3f}", f"{size:.0f}", f"{warned:.2f}"]),
+            "|",
+        )
 
 
 def main() -> None:

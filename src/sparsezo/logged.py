@@ -260,11 +260,20 @@ def go_over(
 def _likelihoods(learner: QueryLearner, found: Sequence[Lesson]) -> Callable[[int, Iterator[int]], None]:
     """A pass over lessons, each by the likelihood of its answer."""
     errors = {THUMB: parse_error(THUMB_ERROR), learner.settings.rule: parse_error(learner.settings.rater_error)}
+    begin = np.zeros_like(learner.state.W)
+    if learner.problem.start is not None:
+        begin[learner.problem.start[0]] = learner.problem.start[1]
+    cold = np.array_equal(learner.state.W, begin)
 
     def learn(turn: int, order: Iterator[int]) -> None:
+        whole = errors[THUMB]
+        if (
+            turn == 0 and cold
+        ):  # a model that knows nothing finds no output likely, and would take every yes for an error
+            whole = 0.0, whole[1]
         for each in map(found.__getitem__, order):
             if each.question is None:
-                learner.learn_from_thumb(each.x, each.output, each.answer == "yes", error=errors[THUMB])
+                learner.learn_from_thumb(each.x, each.output, each.answer == "yes", error=whole)
             else:
                 try:
                     learner.learn_from(each.question, each.answer, error=errors.get(each.kind, (0.0, 0.0)))
