@@ -16,7 +16,7 @@ from __future__ import annotations
 import math
 import operator
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import ClassVar, NoReturn, Self, overload
 
@@ -336,6 +336,23 @@ class Learner(TaskLearner[Proposal]):
         args = (self._inputs, self._task, self._params, asked.x, asked.step, y, other)
         return float(loop.answer(*args, float(asked.log_chance or 0.0), c, self.state, self.workspace))
 
+    def learn_from_output(self, x: int, output: ArrayLike, gain: float, log_propensity: float) -> None:
+        """Rule first-order, of an output that somebody else's system has shown: W += h gain rho d log p_w(output) / dW,
+        with rho = p_w(output) / propensity, at most ``MOST_LATE``. ``gain``: how much less its loss was than some mean.
+        Nothing is counted as told."""
+        if self.settings.rule != "first-order":
+            raise UsageError(
+                f"rule {self.settings.rule} learns from no log; use first-order, or one that asks questions"
+            )
+        if not (math.isfinite(gain) and log_propensity <= 0 and math.isfinite(log_propensity)):
+            raise UsageError(f"a gain of {gain} and a propensity of exp({log_propensity}); give finite ones, at most 1")
+        with self._lock:
+            y = self._output(self._input(x), np.asarray(output, np.int32))
+            args = (self._inputs, self._task, self._params, x, 0, y, y, float(log_propensity))
+            c = loop.answer(*args, self._params.h * float(gain), self.state, self.workspace)
+            if not math.isfinite(c):
+                raise self.not_finite()
+
     def _reopened(self, given: Json, arrays: Arrays) -> Proposal:
         proposal = Proposal.from_json(given)
         x = self._input(proposal.x)
@@ -387,6 +404,24 @@ def confidence(problem: Problem, W: Array) -> NDArray[np.float64]:
     protocol.need(problem.task, [protocol.confidence], "how sure a model is")
     work, out = workspace_of(problem), np.empty(len(problem))
     if not loop.confidences(*problem.private(), _weights(problem, W), work.S, work.y, len(problem), out):
+        raise _scores_not_finite()
+    return out
+
+
+def log_chances(
+    problem: Problem, W: Array, x_of: NDArray[np.int64], outputs: Sequence[NDArray[np.int32]]
+) -> NDArray[np.float64]:
+    """log p_w of outputs that are there already, the r-th one of input ``x_of[r]``."""
+    validation.below("the inputs", x_of, len(problem))
+    lengths = np.diff(problem.output_start)[x_of]
+    if lengths.tolist() != [each.size for each in outputs]:
+        raise UsageError("an output has as many numbers as its input says")
+    start, given = np.append(0, np.cumsum(lengths)), np.concatenate([*outputs, np.zeros(0, np.int32)])
+    parts, work, out = problem.private(), workspace_of(problem), np.empty(len(x_of))
+    for x, each in zip(x_of.tolist(), outputs, strict=True):
+        validation.below("an output", each, int(parts[1].most(x)) if hasattr(parts[1], "most") else 2**31)
+    key = np.uint64(0)  # what is drawn is not looked at
+    if not loop.log_chances(*parts, key, _weights(problem, W), work.S, work.y, x_of, start, given, out):
         raise _scores_not_finite()
     return out
 

@@ -223,6 +223,22 @@ class QueryLearner(TaskLearner[Question]):
                     self.state.about[self.answers - 1] = NOBODY  # remembered are those of the rule's own kind
             return Info(question.step, self._params.h, self.average_loss)
 
+    def learn_from_thumb(
+        self, x: int, output: ArrayLike, up: bool, *, error: tuple[float, float] | None = None
+    ) -> Info:
+        """Learn from a thumb on a whole output of input x, whoever showed it: Pr(up) = e0 + (1 - e0 - e1) p_w(output).
+
+        ``error``: (e0, e1) believed of who gave it, instead of the settings'. Earlier answers are not gone over."""
+        with self._lock:
+            e0, e1 = (self._params.e0, self._params.e1) if error is None else checked_error("part", *error)
+            y = self._output(self._input(x), np.asarray(output, np.int32))
+            params = self._params._replace(e0=e0, e1=e1)
+            if not np.isfinite(
+                answering.learn_thumb(self._inputs, self._task, params, x, y, bool(up), self.state, self.workspace)
+            ):
+                raise self.not_finite()
+            return Info(self.step, self._params.h, self.average_loss)
+
     def _replace(self, places: Sequence[int], x: int, code: float, params: loop.StepParams) -> None:
         """Have the answer that is laid out in the places of earlier ones, which are not gone over any more."""
         counts, given = self.state.counts, self.answers

@@ -133,6 +133,49 @@ class HowToTrain(TypedDict, total=False):
     scorer: Scorer | None
 
 
+def best_of_passes(
+    task: Task,
+    learner: Learner | QueryLearner,
+    about: Json,
+    go: Callable[[Callable[[int], None]], None],
+    dev: object = None,
+    test: object = None,
+) -> Model:
+    """The model after passes over answers that are there already; with dev, the best of those after each pass.
+
+    ``go(look)`` learns, and calls ``look(done)`` after each pass. ``about``: what the result says of the answers.
+    """
+    held = None if dev is None else HeldOut(task, dev)
+    best: tuple[float, int, Array] | None = None
+
+    def look(done: int) -> None:
+        nonlocal best
+        if held is not None:
+            W = learner.weights()
+            value = held.value(W)
+            if best is None or value > best[0]:
+                best = value, done, W.copy()
+
+    began = time.perf_counter()
+    go(look)
+    W = learner.weights() if best is None else best[2]
+    result = {
+        "task": task.name,
+        **learner.settings.as_dict(),
+        "metric": task.metric,
+        **about,
+        "best_pass": None if best is None else best[1],
+        "n": task.n_features * task.n_labels,
+        "dev": None if best is None else best[0],
+        "test": None,
+        "seconds": time.perf_counter() - began,
+        "version": __version__,
+    }
+    if test is not None:
+        result["test"] = task.scores(test, predict(task.problem(test, learn=False), W)).value
+    return Model(task, W, learner.settings.as_dict(), result)
+
+
 class Training:
     """A run of ``iterations`` steps at most, or until so many ``answers`` are given, whichever comes first.
 

@@ -371,3 +371,14 @@ def _walk(node: Any, places: list[tuple[Any, Any]]) -> None:
         places.append((node, key))
         if isinstance(node[key], dict | list):
             _walk(node[key], places)
+
+
+def damaged_lines(data: bytes, case: int) -> bytes:
+    """One of the lines as damaged JSON, or any text."""
+    rng = draw("lines", case)
+    if rng.random() < 0.4:
+        return damaged_text(data, case)
+    lines = [line for line in data.split(b"\n") if line.strip()]
+    at = rng.randrange(len(lines))
+    lines[at] = damaged_json(lines[at], case).replace(b"\n", b" ")
+    return b"\n".join(lines)

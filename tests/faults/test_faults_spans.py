@@ -9,7 +9,7 @@ import re
 
 import pytest
 from delivery import agree, delivered, plain_lines
-from mutations import Anything, cases, damaged, damaged_json, damaged_text, draw, endure, in_file
+from mutations import Anything, cases, damaged, damaged_json, damaged_lines, damaged_text, endure, in_file
 
 from sparsezo import messages
 from sparsezo.tasks.chunking.io.documents import Document, Span
@@ -162,17 +162,6 @@ PRODIGY = as_bytes("prodigy", WHOLE, SECOND, Document("Ana", "8", rejected=(Span
 MINIMAL = [{"id": 1, "text": "😀 a b", "label": [{"start": 3, "end": 4, "text": "a", "labels": ["X"]}]}]
 LABEL_STUDIO = json.dumps([*json.loads(as_bytes("label-studio", WHOLE, SECOND)), *MINIMAL]).encode()
 ROWS = b'{"id": "a", "tokens": ["In", "New", "York"], "ner_tags": ["O", "B-LOC", "I-LOC"], "n": 5}'
-
-
-def damaged_lines(data, case):
-    """One of the lines as damaged JSON, or any text."""
-    rng = draw("lines", case)
-    if rng.random() < 0.4:
-        return damaged_text(data, case)
-    lines = [line for line in data.split(b"\n") if line.strip()]
-    at = rng.randrange(len(lines))
-    lines[at] = damaged_json(lines[at], case).replace(b"\n", b" ")
-    return b"\n".join(lines)
 
 
 @pytest.mark.parametrize("n", cases(130))

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from sparsezo.cli.from_answers import from_answers_parameters
+from sparsezo.cli.log import log_parameter
 from sparsezo.cli.options import (
     REQUIRED,
     argument,
@@ -134,7 +135,7 @@ def _add_train(app: typer.Typer, kinds: Iterable[TaskSpec]) -> None:
 
 
 def _train_parameters(kind: TaskSpec) -> Parameters:
-    panel, options = f"Task {kind.name}", dict(kind.options)
+    panel, options, logs = f"Task {kind.name}", dict(kind.options), kind.log_module is not None
     own = options.pop("init", None)
     init = (
         "A model that train wrote, to start from." if own is None else f"{own.about.help} Or a model that train wrote."
@@ -143,6 +144,11 @@ def _train_parameters(kind: TaskSpec) -> Parameters:
     return [
         *_data(kind, (list[str] | None, None) if kind.asks else (list[str], REQUIRED), (str | None, None)),
         *(from_answers_parameters() if kind.asks else ()),
+        *(
+            [log_parameter("Learn from a log of outputs that were shown, and what people said of them.")]
+            if logs
+            else ()
+        ),
         flag("output", Path, "Where the model goes.", REQUIRED, metavar="FILE"),
         flag("test", str | None, "Test file, looked at once, by the best model.", metavar="FILE"),
         *parameters(SETTINGS, LEARNER, default_texts(kind)),
@@ -229,7 +235,8 @@ def _add_predict(app: typer.Typer) -> None:
 def _add_evaluate(app: typer.Typer) -> None:
     params = [
         argument("model", Path, "A model that train wrote."),
-        argument("test", str, "A file with the correct outputs."),
+        parameter("test", str | None, typer.Argument(help="A file with the correct outputs.", show_default=False)),
+        log_parameter("Or: what people would say of the model, by a log of what another system has shown."),
         *_of_all_tasks(lambda kind: described(kind.read_options)),
         insist_parameter(),
         json_parameter(),

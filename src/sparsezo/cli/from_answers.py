@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import inspect
-import time
-from collections.abc import Sequence, Sized
+from collections.abc import Callable, Sequence, Sized
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,6 +14,7 @@ from sparsezo.errors import UsageError, need
 from sparsezo.messages import counted
 from sparsezo.options import Values, described
 from sparsezo.settings import SETTINGS
+from sparsezo.tasks.loading import is_count
 
 if TYPE_CHECKING:
     from sparsezo.model import Model
@@ -30,10 +30,10 @@ _NO_PLACE = ("iterations", "answers", "evaluate_every", "resume")
 def from_answers_parameters() -> list[inspect.Parameter]:
     """Of train and serve: people's answers that were given already."""
     answers = "Learn from the answers of a session with people: its folder, or its export answers.jsonl."
-    passes = "With --from-answers: so many times over all answers."
+    passes = "With --from-answers, and --log of train: so many times over all of them."
     return [
         flag("from_answers", str | None, answers, metavar="SESSION|FILE"),
-        flag("passes", int | None, passes, show_default="5"),
+        flag("passes", int | None, passes, show_default="5; 1 for thumbs of --log"),
     ]
 
 
@@ -54,10 +54,10 @@ def run_from_answers(kind: TaskSpec, values: Values) -> None:
     """``values``: the command line of train, by the parameters' names."""
     from sparsezo.cli import show
     from sparsezo.cli.train import alone, places
-    from sparsezo.serve.answers import read_answers, settings_for
+    from sparsezo.serve.answers import PASSES, read_answers, settings_for
 
-    _refuse_what_has_no_place(values)
-    passes = passes_of(values)
+    refuse_what_has_no_place(values, "from_answers", _OF_ANSWERS)
+    passes = passes_of(values, PASSES)
     need(kind.reading_extra, kind.metric_extra if values["dev"] or values["test"] else None)
     output: Path = values["output"]
     checkpoint = places(output, resume=False, force=values["force"])
@@ -74,24 +74,23 @@ def run_from_answers(kind: TaskSpec, values: Values) -> None:
     show.result(model.result, as_json=values["json"], title=f"{kind.name}: {settings}")
 
 
-def passes_of(values: Values) -> int:
-    from sparsezo.serve.answers import PASSES
-
-    passes: int = PASSES if values["passes"] is None else values["passes"]
+def passes_of(values: Values, usual: int) -> int:
+    passes: int = usual if values["passes"] is None else values["passes"]
     if passes < 1:
         raise UsageError(f"`passes` {passes}: must be at least 1")
     return passes
 
 
-def _refuse_what_has_no_place(values: Values) -> None:
+def refuse_what_has_no_place(values: Values, source: str, settings: Sequence[str]) -> None:
+    """``source``: the option that says what is learned from; ``settings``: those that go with it."""
     from sparsezo.scorers import ScorerOptions
     from sparsezo.tasks.streams import StreamOptions
 
-    others = {name: None for name in SETTINGS if name not in _OF_ANSWERS}
+    others = {name: None for name in SETTINGS if name not in settings}
     for options in (ScorerOptions, StreamOptions):
         others |= dict.fromkeys(described(options))
     for name in given(values, {**others, **dict.fromkeys(_NO_PLACE)}):
-        raise UsageError(f"`{name}` has no place with `from_answers`, whose answers are all learned from; leave it out")
+        raise UsageError(f"`{name}` has no place with `{source}`, of which all is learned from; leave it out")
 
 
 def begun(
@@ -131,19 +130,13 @@ def begun(
 def _own(answers: Answers, values: Values) -> tuple[Task, Sized, AnyArray | None, list[Sized | None]]:
     """(task, data, W, [dev, test]) of the answers' own inputs."""
     from sparsezo.serve.answers import fitted
-    from sparsezo.tasks.loading import is_count
 
     kind, own = answers.kind, answers.kind.serving()
     options = given(values, kind.options)
     reading = {name: options.pop(name) for name in described(kind.read_options) if name in options}
-    parts = [values["dev"], values.get("test")]
-    for part in parts:
-        if is_count(part):
-            raise UsageError(f"`dev` {part}: the answers' inputs have no labels to look at; name a dev file")
-    if reading and not any(parts):
-        raise UsageError(f"`{next(iter(reading))}` says how files are read, and none is; leave it out")
+    check_held(values, reading)
     labels = {name: options.pop(name) for name in own.labels_option(answers.made) if name in options}
-    refs = [options.pop(name, None) for name in ("dev_ref", "test_ref")]
+    refs: Json = {name: options.pop(name) for name in ("dev_ref", "test_ref") if name in options}
     for name in options:
         if name not in own.REFITTED:
             raise UsageError(
@@ -151,11 +144,25 @@ def _own(answers: Answers, values: Values) -> tuple[Task, Sized, AnyArray | None
             )
     task, data = fitted(answers, options)
     _check_labels(answers, labels)
-    held = [
-        None if part is None else kind.read(task, part, {**reading, **({"ref": ref} if ref else {})})
-        for part, ref in zip(parts, refs, strict=True)
-    ]
-    return task, data, _session_start(answers, task), held
+    return task, data, _session_start(answers, task), read_held(kind, task, values, reading, refs)
+
+
+def check_held(values: Values, reading: Values) -> None:
+    """Whether dev and test are files, and there is one where it is said how files are read."""
+    if is_count(values["dev"]):
+        raise UsageError(f"`dev` {values['dev']}: the inputs have no labels to look at; name a dev file")
+    if reading and not (values["dev"] or values.get("test")):
+        raise UsageError(f"`{next(iter(reading))}` says how files are read, and none is; leave it out")
+
+
+def read_held(kind: TaskSpec, task: Task, values: Values, reading: Values, refs: Values) -> list[Sized | None]:
+    """[dev, test], where they were given."""
+    found: list[Sized | None] = []
+    for name in ("dev", "test"):
+        ref = {"ref": refs[f"{name}_ref"]} if f"{name}_ref" in refs else {}
+        path = values.get(name)
+        found.append(None if path is None else kind.read(task, path, {**reading, **ref}))
+    return found
 
 
 def _check_labels(answers: Answers, options: Values) -> None:
@@ -201,46 +208,17 @@ def introduced(start: Start, passes: int) -> str:
 
 def learned(start: Start, settings: Settings, passes: int) -> Model:
     """The model after all passes; with dev, the best of those after each pass."""
-    from sparsezo import __version__
-    from sparsezo.learner import predict
-    from sparsezo.model import Model
     from sparsezo.query_learner import QueryLearner
     from sparsezo.serve.answers import learn
-    from sparsezo.training import HeldOut
+    from sparsezo.training import best_of_passes
 
-    task = start.task
-    learner = QueryLearner(task.problem(start.data, asks=True), settings, start.W)
-    dev = None if start.dev is None else HeldOut(task, start.dev)
-    best: tuple[float, int, AnyArray] | None = None
+    learner = QueryLearner(start.task.problem(start.data, asks=True), settings, start.W)
+    about = {"from_answers": start.answers.path, "answers": len(start.recorded), "passes": passes}
 
-    def look(done: int) -> None:
-        nonlocal best
-        if dev is not None:
-            W = learner.weights()
-            value = dev.value(W)
-            if best is None or value > best[0]:
-                best = value, done, W.copy()
+    def go(look: Callable[[int], None]) -> None:
+        learn(learner, start.recorded, passes, look)
 
-    began = time.perf_counter()
-    learn(learner, start.recorded, passes, look)
-    W = learner.weights() if best is None else best[2]
-    result = {
-        "task": task.name,
-        **settings.as_dict(),
-        "metric": task.metric,
-        "from_answers": start.answers.path,
-        "answers": len(start.recorded),
-        "passes": passes,
-        "best_pass": None if best is None else best[1],
-        "n": task.n_features * task.n_labels,
-        "dev": None if best is None else best[0],
-        "test": None,
-        "seconds": time.perf_counter() - began,
-        "version": __version__,
-    }
-    if start.test is not None:
-        result["test"] = task.scores(start.test, predict(task.problem(start.test, learn=False), W)).value
-    return Model(task, W, settings.as_dict(), result)
+    return best_of_passes(start.task, learner, about, go, start.dev, start.test)
 
 
 def taken_over(start: Start, passes: int, *, audits: bool) -> Json:

@@ -7,6 +7,7 @@ from glob import has_magic
 from pathlib import Path
 
 from sparsezo.cli import show
+from sparsezo.cli.log import evaluate_on_log
 from sparsezo.cli.options import given
 from sparsezo.errors import SparsezoError, UsageError, need
 from sparsezo.messages import counted
@@ -72,10 +73,16 @@ def _predict_collection(values: Values, options: Values, where: EngineOptions) -
 
 def run_evaluate(values: Values) -> None:
     path, test = values["model"], values["test"]
+    if test is None and values["log"] is None:
+        raise UsageError("give a file with the correct outputs, or `log`")
     model = load_model(path)
     task = task_spec(model.task.name)
     need(*task.extras)
-    data = task.read(model.task, test, given(values, values, but=("model", "test", "json")))
+    options = given(values, values, but=("model", "test", "json", "log"))
+    if values["log"] is not None:
+        evaluate_on_log(model, path, task, values, options)
+        return
+    data = task.read(model.task, test, options)
     scores = model.task.scores(data, model.predict(data))
     fields = {"task": model.task.name, "metric": scores.metric, **scores.report, "model": str(path), "test": test}
     show.result(fields, as_json=values["json"], title=f"{path} on {test}")

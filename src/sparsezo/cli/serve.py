@@ -235,10 +235,10 @@ def _from_answers(kind: TaskSpec, values: Values) -> tuple[Contents, Sized | Non
     """A session that begins with what another's answers teach; and what else it takes from there."""
     from sparsezo.cli import show
     from sparsezo.cli.from_answers import begun, introduced, learned, passes_of, taken_over
-    from sparsezo.serve.answers import read_answers, settings_for
+    from sparsezo.serve.answers import PASSES, read_answers, settings_for
     from sparsezo.serve.folder import Contents
 
-    passes = passes_of(values)
+    passes = passes_of(values, PASSES)
     answers = read_answers(values["from_answers"], kind.name)
     chosen = given(values, _LEARNER)
     settings = settings_for(answers, chosen)

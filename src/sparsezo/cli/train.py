@@ -41,6 +41,11 @@ def run_length(values: Values) -> tuple[int | None, int | None]:
 
 def run_train(kind: TaskSpec, values: Values) -> None:
     """``values``: the command line, by the parameters' names. What is wrong with it is said before a file is read."""
+    if values.get("log") is not None:
+        from sparsezo.cli.log import run_from_log
+
+        run_from_log(kind, values)
+        return
     if values.get("from_answers") is not None:
         from sparsezo.cli.from_answers import run_from_answers
 
@@ -48,10 +53,12 @@ def run_train(kind: TaskSpec, values: Values) -> None:
         return
     if not values["train"]:
         raise UsageError(
-            "give `train`, a file to learn from, or `from_answers`, a session whose answers are learned from"
+            "give `train`, a file to learn from, `from_answers`, a session whose answers are learned from, or `log`"
         )
     if values.get("passes") is not None:
-        raise UsageError("`passes` is of `from_answers`; leave it out, or say how long to learn with `iterations`")
+        raise UsageError(
+            "`passes` is of `from_answers` and `log`; leave it out, or say how long to learn with `iterations`"
+        )
     learner, output, resume = given(values, SETTINGS), values["output"], values["resume"]
     settings = Settings.complete(learner, *kind.usual)
     stream = make_options(StreamOptions, given(values, described(StreamOptions)), "train")

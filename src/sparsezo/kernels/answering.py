@@ -47,7 +47,7 @@ from sparsezo.kernels.loop import (
     differing,
     pass_over,
 )
-from sparsezo.kernels.random import CHOICE, FEEDBACK, INPUTS, MODE, REHEARSAL, below, permuted, uniform
+from sparsezo.kernels.random import CHOICE, FEEDBACK, INPUTS, MODE, OUTPUT, REHEARSAL, below, permuted, uniform
 from sparsezo.kernels.raters import perceived
 
 RANDOM_SHARE = 0.1  # of the questions, where the others are about what is unsure: what is wrong and sure is found too
@@ -56,6 +56,7 @@ MOST_LOOKS = 150  # in a row, however sure the model is: nobody waits for a ques
 LOOKED = 30  # inputs, of which the one with the most gain by the second is reviewed
 WHOLE_FIRST = 150  # reviews, before any is about what is marked alone: until then that was no gain (docs/answers.md)
 QUESTION = 4  # numbers of a question
+_LEAST_LIKELY = 1e-3  # of a thumb down on what the model is sure of: no step is longer than a thousand of others
 
 
 @inlined_kernel
@@ -105,6 +106,28 @@ def learn_of(inputs: Any, task: Any, params: Any, x: Any, answer: Any, e0: Any, 
     found = likelihood_of(inputs, task, params, x, answer, e0, e1, state, work)
     if found > 0:
         protocol.move(inputs, x, params.h, params.h, work.D, work.U, False, state.W, state.q)
+        state.counts[UPDATES] += 1
+    return found
+
+
+@kernel
+def learn_thumb(inputs: Any, task: Any, params: Any, x: Any, y: Any, up: Any, state: Any, work: Any) -> Any:
+    """Climb the likelihood of a thumb on the whole output y, no part of work; returns that likelihood, or nan.
+
+    Pr(up) = e0 + (1 - e0 - e1) p_w(y), so the gradient is a multiple of that of log p_w(y)."""
+    protocol.scores(inputs, x, state.W, work.S)
+    protocol.sample(task, x, work.S, params.keys[OUTPUT], 0, work.y)  # leaves what the next two look at
+    P = np.exp(min(np.float64(protocol.log_probability(task, x, work.S, y)), 0.0))
+    scale = 1 - params.e0 - params.e1
+    if up:
+        found = params.e0 + scale * P
+        g = scale * P / found if found > 0 else 1.0  # P below the smallest number, and nobody errs
+    else:
+        found = params.e1 + scale * (1 - P)
+        g = -scale * P / max(found, _LEAST_LIKELY)
+    if g != 0 and np.isfinite(g):
+        protocol.score_gradient(task, x, work.S, y, work.D)
+        protocol.move(inputs, x, g * params.h, params.h, work.D, work.U, False, state.W, state.q)
         state.counts[UPDATES] += 1
     return found
 

@@ -255,6 +255,21 @@ def confidences(inputs: Any, task: Any, W: Any, S: Any, y: Any, N: Any, out: Any
 
 
 @kernel
+def log_chances(
+    inputs: Any, task: Any, key: Any, W: Any, S: Any, y: Any, x_of: Any, start: Any, given: Any, out: Any
+) -> Any:
+    """out[r] = log p_w(given[start[r]:start[r + 1]]), an output of input x_of[r] that is there already."""
+    for r in range(x_of.size):
+        x = x_of[r]
+        protocol.scores(inputs, x, W, S)
+        protocol.sample(task, x, S, key, 0, y)  # leaves what log_probability looks at
+        out[r] = protocol.log_probability(task, x, S, given[start[r] : start[r + 1]])
+        if np.isnan(out[r]):
+            return False
+    return True
+
+
+@kernel
 def span_chances(
     inputs: Any, task: Any, W: Any, S: Any, y: Any, N: Any, start: Any, fixed: Any, out: Any, chances: Any
 ) -> Any:

@@ -5,6 +5,7 @@ when it is first used:
 
     io_module           reads and writes files: ``TaskIO``
     serving_module      what a session with people asks of the task: ``SERVING``, a ``TaskServing``
+    log_module          reads logs of what was shown and what people said of it: ``TaskLogs``; None where it has none
     synthetic_module    makes data: ``Synthetic``; None where there is no generator
 """
 
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from sparsezo.questions import Proposal, Question
     from sparsezo.tasks.base import Arrays, Json, Read, Task
     from sparsezo.tasks.loading import Files, Loaded
+    from sparsezo.tasks.logs import TaskLogs
     from sparsezo.tasks.serving import TaskServing
     from sparsezo.tasks.streams import Streamed
 
@@ -99,6 +101,7 @@ class TaskSpec:
     serve_defaults: Mapping[str, str] = field(default_factory=dict)  # of its options, where people answer
     asks: tuple[str, ...] = ()  # rules that learn from answers which it offers, as its problems do
     serving_module: str | None = None  # where there are questions to ask
+    log_module: str | None = None
     synthetic_module: str | None = None
     streams: bool = False  # its io reads files larger than memory
     spans: bool = False  # ... and writes texts with spans
@@ -163,6 +166,12 @@ class TaskSpec:
         if self.serving_module is None:
             raise UsageError(f"task {self.name} asks no questions")
         return self.serving().shown(task, data, question)
+
+    def logs(self) -> TaskLogs:
+        """The module that reads its logs."""
+        if self.log_module is None:
+            raise UsageError(f"task {self.name} has no `log`; leave it out")
+        return cast("TaskLogs", importlib.import_module(self.log_module))
 
     def synthetic(self) -> Synthetic:
         """The module that makes data."""

@@ -27,6 +27,7 @@ SPEC = TaskSpec(
     loss_name="1 - F1",
     io_module="sparsezo.tasks.chunking.io.files",
     serving_module="sparsezo.tasks.chunking.serving",
+    log_module="sparsezo.tasks.chunking.logs",
     train_options=ChunkingOptions,
     read_options=ReadingOptions,
     predict_options=PredictOptions,

@@ -81,6 +81,7 @@ SPEC = TaskSpec(
     loss_name="1 - BLEU",
     io_module="sparsezo.tasks.rerank.io.files",
     serving_module="sparsezo.tasks.rerank.serving",
+    log_module="sparsezo.tasks.rerank.logs",
     train_options=RerankOptions,
     read_options=RerankReading,
     predict_options=RerankPredicting,

@@ -80,6 +80,7 @@ SPEC = TaskSpec(
     loss_name="error",
     io_module="sparsezo.tasks.text.io.files",
     serving_module="sparsezo.tasks.text.serving",
+    log_module="sparsezo.tasks.text.logs",
     train_options=TextOptions,
     read_options=TextReading,
     predict_options=TextPredicting,
