@@ -14,7 +14,7 @@ LAYERS = (  # each may import what stands above it, and its own; docs/design.md,
     ("errors", "messages", "options", "signals", "validation"),
     ("storage",),
     ("kernels",),
-    ("questions", "raters", "rules", "settings", "automatic", "directions"),
+    ("questions", "raters", "rules", "settings", "automatic", "directions", "row_space"),
     ("optimizer",),
     ("tasks",),  # what all tasks share: the folders of tasks/ are below
     ("learner", "query_learner", "algorithm", "minimization"),
