@@ -5,8 +5,12 @@ Rules that are told losses have distance-over-gradients steps (Ivgi, Hinder and 
     g = (F(w + mu u) - F(w - mu u)) / (2 mu),   w -= r / sqrt(sum of g^2 dim(x)) g u,   mu = r / sqrt(N)
 
 r: the farthest that the weights have been from their start, at first a tenth of ``FIRST`` a weight; dim(x): weights
-active in x, for score the rank of C; N: weights that have moved. F may be of any scale. Rules that are told which of two is better go to
-the better one, and mu grows by a yes and shrinks by a no so that one in five is a yes (Rechenberg's rule).
+active in x, for score the rank of C; N: weights that have moved. Where F is made of steps (errors, F1) and most
+perturbations change nothing, mu is that times a factor of at least 1, steered to where nine in ten of them do. F may
+be of any scale.
+
+Rules that are told which of two is better go to the better one, and mu grows by a yes and shrinks by a no so that one
+in five is a yes (Rechenberg's rule).
 """
 
 from __future__ import annotations
@@ -21,8 +25,9 @@ from sparsezo.questions import Json
 from sparsezo.validation import Array
 
 FIRST = 0.1  # how far to look at first, a weight, times the weights' own size where they start elsewhere than at 0
+_HEARD, _FASTER = 0.9, 0.1  # perturbations that are to change F, and how fast mu goes there
 _SUCCESS = 0.2  # of a rule that chooses: how many candidates are to be better
-NAMES = ("squares", "farthest", "gone", "woken", "mu")
+NAMES = ("squares", "farthest", "gone", "woken", "mu", "factor")
 
 
 class AutomaticStep:
@@ -37,6 +42,7 @@ class AutomaticStep:
         self.gone = 0.0  # the square of the distance now
         self.woken = 0  # N
         self.mu = self.first
+        self.factor = 1.0  # of mu, where F is made of steps
         self.open: dict[int, tuple[float, int, int]] = {}  # open proposals: mu, dim(x), weights that had not moved
 
     def length(self, step: int, active: NDArray[np.int64], w: Array, dim: int) -> float:
@@ -44,7 +50,7 @@ class AutomaticStep:
         asleep = self._asleep(active, w)
         if not self.chooses:
             awake = max(self.woken + asleep, 1)
-            self.mu = self._distance(awake) / math.sqrt(awake)
+            self.mu = self._distance(awake) * min(self.factor / math.sqrt(awake), 1.0)
         self.open[step] = self.mu, dim, asleep
         return self.mu
 
@@ -63,6 +69,7 @@ class AutomaticStep:
             self.mu *= math.exp((better - _SUCCESS) / math.sqrt(max(dim, 1)))
             return mu if better else 0.0
         g = (F_plus - F_incumbent) / (2 * mu)
+        self.factor = min(max(self.factor * math.exp(_FASTER * (_HEARD - (g != 0))), 1.0), math.sqrt(self.start.size))
         if g == 0:
             return 0.0
         if asleep:  # others that were asked before it may have moved them since
@@ -93,5 +100,5 @@ class AutomaticStep:
         if not all(0 <= number < math.inf for number in numbers.values()) or numbers["mu"] == 0:
             raise UsageError("automatic steps of no length")
         self.squares, self.farthest, self.gone = numbers["squares"], numbers["farthest"], numbers["gone"]
-        self.woken, self.mu = int(numbers["woken"]), numbers["mu"]
+        self.woken, self.mu, self.factor = int(numbers["woken"]), numbers["mu"], numbers["factor"]
         self.open = {int(step): (float(mu), int(dim), int(asleep)) for step, (mu, dim, asleep) in given["open"].items()}

@@ -35,7 +35,7 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from sparsezo import validation
 from sparsezo.automatic import AutomaticStep
-from sparsezo.errors import DamagedError, DataError, DivergedError, SparsezoError, UsageError, shown
+from sparsezo.errors import DamagedError, DataError, DivergedError, UsageError, shown
 from sparsezo.kernels import codes, lazy, loop, random
 from sparsezo.kernels.coefficient import coefficient
 from sparsezo.messages import say

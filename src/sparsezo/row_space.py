@@ -48,9 +48,10 @@ class RowSpace:
             raise UsageError(f"C has shape {rows.shape}; make it rows x {self.active.size}, as active is long")
         if not validation.all_finite(rows.data if issparse(rows) else rows):
             raise SparsezoError("C is not finite")
-        if rows.shape[0] > rows.shape[1]:  # C = Q R: the rows of R span the same
-            rows = np.linalg.qr(_of_length_1(rows.toarray() if issparse(rows) else rows), mode="r")
         rows = _of_length_1(rows)
+        if rows.shape[0] > rows.shape[1]:  # C = U S V': the rows of V' span the same
+            _, sizes, rows = np.linalg.svd(rows.toarray() if issparse(rows) else rows, full_matrices=False)
+            rows = rows[sizes > _DEPENDENT * sizes.max(initial=0)]
         G = rows @ rows.T
         kept, K = _factor(G.toarray() if issparse(G) else G)
         self._columns = rows[kept].T.tocsr() if issparse(rows) else rows[kept].T  # C', weights x rank
