@@ -14,7 +14,7 @@ LAYERS = (  # each may import what stands above it, and its own; docs/design.md,
     ("errors", "entry_points", "messages", "options", "signals", "validation"),
     ("storage",),
     ("kernels",),
-    ("questions", "raters", "rules", "settings", "automatic", "directions", "off_policy"),
+    ("questions", "raters", "rules", "settings", "automatic", "directions", "off_policy", "row_space"),
     ("optimizer",),
     ("tasks",),  # what all tasks share: the folders of tasks/ are below
     ("learner", "query_learner", "algorithm", "minimization"),

@@ -73,7 +73,8 @@ class Literal:
             self.paid += 1
         u = normals(seed, random.PERTURBATION, k, 4)
         if s.perturb == "score":
-            u = np.linalg.pinv(C) @ (C @ u)
+            K = np.linalg.cholesky(C @ C.T)
+            u = C.T @ np.linalg.solve(K.T, normals(seed, random.PERTURBATION, k, 2))
         w = self.w[active]
         F_plus = loss(w + s.mu * u, active)
         self.losses.append(F_plus)

@@ -28,6 +28,7 @@ _PUBLIC = {
     "sparsezo.optimizer": ("Optimizer", "replay"),
     "sparsezo.questions": ("Info", "Proposal", "Question"),
     "sparsezo.study.reports.report": ("write_report",),
+    "sparsezo.row_space": ("RowSpace",),
     "sparsezo.rules": ("PERTURBATIONS", "RULES", "own_rule"),
     "sparsezo.settings": ("Settings",),
     "sparsezo.storage.mapped_weights": ("mapped_weights",),
@@ -69,6 +70,7 @@ if TYPE_CHECKING:
     from sparsezo.optimizer import Optimizer, replay
     from sparsezo.query_learner import QueryLearner, make_learner
     from sparsezo.questions import Info, Proposal, Question
+    from sparsezo.row_space import RowSpace
     from sparsezo.rules import PERTURBATIONS, RULES, own_rule
     from sparsezo.settings import Settings
     from sparsezo.storage.mapped_weights import mapped_weights

@@ -34,6 +34,11 @@ _START = 0.1  # the first step along a weight, times the weights' own size where
 _ROUND, _SWEEP = 200, 2_000  # dense searches, and those along weights, after which it is asked which serve better
 _OTHER = 8  # a round in so many has the other directions
 _LAST = 5  # moves of rounds that are searched along once more
+_ROUND_OF_SLOPES, _PAIRS = 3, 20  # quasi-Newton searches of a round; moves and changes of slopes that they remember
+_SHORTER = 4  # steps, each a sixteenth of the one before, until one of them lowers F
+_NEAR = 0.03  # how far a slope looks, times how far a weight has gone
+_SLOPES = 16  # slopes that are asked for at a time
+_UPWARD = 1e-8  # the cosine between a move and the change of slopes: that and less is no curvature
 _FARTHEST = 100.0  # times a search's own step that the parabola's lowest point may be away
 _FLAT = 4.0  # a step that changed nothing is so many times longer the next time
 _CURVED, _REPEATED = 5, 20  # a step in so many also asks for F(w); for F(w) again
@@ -82,6 +87,10 @@ class _Lines:
         self.dense = self.usual * math.sqrt(w.size)
         self.farthest = 1e6 * self.usual
         self.order: list[int] = []
+        self.curved = np.zeros(w.size)  # curvature along each weight, as its last search showed it; 0: none above 0
+        self.look = _NEAR * self.usual  # how far a slope looks
+        self.pairs: list[tuple[Vector, Vector]] = []  # moves, and by how much the slopes changed
+        self.seen: tuple[Vector, Vector] | None = None  # weights and their slopes, the last time
 
     def take(self, count: int) -> NDArray[np.int64]:
         """The next weights, each once a sweep, in random order."""
@@ -106,6 +115,9 @@ class _Lines:
         values = np.array((yield Batch(tried, self.w, self.nit)))
         plus, minus = values[::2], values[1::2]
         t = _lowest(self.F, plus, minus, steps)
+        if where is not None:
+            curve = (plus + minus - 2 * self.F) / steps**2
+            self.curved[where] = np.where(np.isfinite(curve) & (curve > 0), curve, 0.0)
         if (t != 0).any():
             tried.append(at(t))
             values = np.append(values, (yield Batch(tried[-1:], self.w, self.nit)))
@@ -126,6 +138,47 @@ class _Lines:
         gone = np.abs(np.where(moved != 0, moved, t if count > 1 else 0.0))
         return np.minimum(np.where(flat, steps * _FLAT, np.clip(gone, steps / _FLAT, steps * _FLAT)), self.farthest)
 
+    def newton(self, ahead: int) -> Generator[Batch, list[float], None]:
+        """A search along a quasi-Newton direction (L-BFGS, on curvatures along the weights), from all slopes."""
+        g = np.empty(self.w.size)
+        for begin in range(0, g.size, max(ahead, _SLOPES)):
+            where = np.arange(begin, min(begin + max(ahead, _SLOPES), g.size))
+            points = [Point(where[i : i + 1], self.w[where[i : i + 1]] + self.look) for i in range(where.size)]
+            values = np.array((yield Batch(points, self.w, self.nit)))
+            g[where] = (values - self.F) / self.look - 0.5 * self.look * self.curved[where]
+        if not np.isfinite(g).all():
+            return
+        if self.seen is not None:
+            s, y = self.w - self.seen[0], g - self.seen[1]
+            if s @ y > _UPWARD * np.linalg.norm(s) * np.linalg.norm(y):
+                self.pairs = [*self.pairs[-_PAIRS + 1 :], (s, y)]
+        self.seen = self.w, g
+        direction = -self._solved(g)
+        if not direction @ g < 0:
+            self.pairs, direction = [], -self._solved(g)
+        before = self.w
+        for shorter in range(_SHORTER):
+            if self.w is before:
+                yield from self.search(None, direction, np.array([_FLAT ** (-2 * shorter)]))
+        gone = float(np.linalg.norm(self.w - before)) / math.sqrt(g.size)
+        self.look = min(max(_NEAR * gone, self.look / _FLAT), self.look * _FLAT)
+
+    def _solved(self, g: Vector) -> Vector:
+        """L-BFGS's two loops: about the inverse of the curvature, times g."""
+        known = self.curved > 0
+        D = np.where(known, self.curved, self.curved[known].mean() if known.any() else 1.0)
+        q, alphas = g.copy(), []
+        for s, y in reversed(self.pairs):
+            alphas.append((s @ q) / (s @ y))
+            q -= alphas[-1] * y
+        q /= D
+        if self.pairs:
+            s, y = self.pairs[-1]
+            q *= (s @ y) / (y @ (y / D))
+        for (s, y), alpha in zip(self.pairs, reversed(alphas), strict=True):
+            q += (alpha - (y @ q) / (s @ y)) * s
+        return q
+
 
 def _lowest(F: float, plus: Vector, minus: Vector, steps: Vector) -> Vector:
     """Where a parabola through three values is lowest; four steps downhill where they do not curve upward."""
@@ -141,25 +194,34 @@ def _lowest(F: float, plus: Vector, minus: Vector, steps: Vector) -> Vector:
 def line_searches(w: Vector, F: float, seed: int, ahead: int) -> Walk:
     """A walk from w, whose loss is F, by searches along lines; ``ahead`` of them at a time along weights."""
     lines = _Lines(w, F, seed)
-    served = {"weights": 1.0, "dense": 0.0}  # how much a search lowered log F
+    served = {"weights": 1.0, "dense": 0.0}  # how much an evaluation lowered log F
+    if w.size <= _SWEEP:
+        served["newton"] = 0.5  # the second round
     moves: list[Vector] = []
     for number in range(2**62):
-        kinds = sorted(served, key=lambda kind: -served[kind])
-        kind = kinds[1] if number % _OTHER == _OTHER - 1 else kinds[0]
+        best = max(served, key=lambda kind: served[kind])
+        others = [kind for kind in served if kind != best]
+        kind = others[number // _OTHER % len(others)] if number % _OTHER == _OTHER - 1 else best
         before, F_before, done = lines.w, lines.F, lines.nit
-        while lines.nit - done < (_ROUND if kind == "dense" else min(_SWEEP, w.size)):
-            if kind == "weights":
-                where = lines.take(ahead)
-                steps = np.where(lines.steps[where] > 0, lines.steps[where], lines.usual)
-                new = yield from lines.search(where, np.ones(where.size), steps)
-                lines.steps[where] = new
-                lines.usual *= math.exp(0.1 * float(np.mean(np.log(new / lines.usual))))
-            else:
-                u = lines.rng.standard_normal(w.size) / math.sqrt(w.size)
-                step = (yield from lines.search(None, u, np.array([lines.dense])))[0]
-                lines.dense *= math.exp(0.1 * math.log(step / lines.dense))
-        served[kind] = _lowered(F_before, lines.F) / (lines.nit - done)
-        if (lines.w != before).any():
+        if kind == "newton":
+            for _ in range(_ROUND_OF_SLOPES):
+                yield from lines.newton(ahead)
+            cost = _ROUND_OF_SLOPES * (w.size + 3)
+        else:
+            while lines.nit - done < (min(_ROUND, w.size) if kind == "dense" else min(_SWEEP, w.size)):
+                if kind == "weights":
+                    where = lines.take(ahead)
+                    steps = np.where(lines.steps[where] > 0, lines.steps[where], lines.usual)
+                    new = yield from lines.search(where, np.ones(where.size), steps)
+                    lines.steps[where] = new
+                    lines.usual *= math.exp(0.1 * float(np.mean(np.log(new / lines.usual))))
+                else:
+                    u = lines.rng.standard_normal(w.size) / math.sqrt(w.size)
+                    step = (yield from lines.search(None, u, np.array([lines.dense])))[0]
+                    lines.dense *= math.exp(0.1 * math.log(step / lines.dense))
+            cost = 3 * (lines.nit - done)
+        served[kind] = _lowered(F_before, lines.F) / cost
+        if kind != "newton" and (lines.w != before).any():
             moves = [*moves[-_LAST + 1 :], lines.w - before]
             for move in reversed(moves):
                 yield from lines.search(None, move, np.array([0.5]))

@@ -35,6 +35,7 @@ from sparsezo.directions import Point, Vector, Walk, line_searches, noisy_steps
 from sparsezo.errors import SparsezoError, UsageError, shown
 from sparsezo.optimizer import Optimizer, whole
 from sparsezo.questions import Proposal
+from sparsezo.row_space import RowSpace
 from sparsezo.rules import RULES
 from sparsezo.settings import Settings
 
@@ -61,6 +62,7 @@ def minimize(
     *,
     sample: Function | Iterable[Given] | None = ...,
     active: Function | None = ...,
+    features: Function | None = ...,
     rule: str | None = ...,
     h: float | None = ...,
     mu: float | None = ...,
@@ -90,6 +92,8 @@ def minimize(F: Function, *args: Given, **given: Given) -> OptimizeResult | algo
     F(w) returns a number, the same for the same w or with noise. F(w, x) is of inputs, and its mean over these is what
     is low in the end: ``sample(k)`` gives the input of step k, or is an iterable of inputs (without it x is k), and
     ``active(x)`` the numbers of the weights that F reads for x (without it all; for a SciPy sparse row its columns).
+    ``features(x)``, where F reads w through C w alone: C, dense or sparse, with a column for each weight (or for each
+    one that ``active`` names), or its ``RowSpace``; then u is drawn in the space of the scores (perturb score).
     F(w1, w2), with ``rule`` comparison, says whether w1 is better: True, False, or None for a tie.
 
     w0: an array of any shape, a dict of arrays (F gets the same), or how many weights there are, which start at 0.
@@ -334,6 +338,7 @@ def _minimize(
     *,
     sample: Function | Iterable[Given] | None = None,
     active: Function | None = None,
+    features: Function | None = None,
     rule: str | None = None,
     h: float | None = None,
     mu: float | None = None,
@@ -365,8 +370,9 @@ def _minimize(
         raise UsageError(f"rule {shown(rule)}: choose {', '.join(name for name, r in RULES.items() if r.zeroth_order)}")
     chooses = rule is not None and RULES[rule].chooses
     arguments = _arguments(F)
-    compares = chooses and sample is None and active is None and arguments == 2
-    of_inputs = sample is not None or active is not None or (arguments == 2 and not compares)
+    compares = chooses and sample is None and active is None and features is None and arguments == 2
+    of_inputs = any(each is not None for each in (sample, active, features)) or (arguments == 2 and not compares)
+    perturb = "active" if features is None else "score"
     given_lengths = "a smaller h" if h is not None else "give h and mu, or scale the weights to about 1"
     flat = (
         f"mu {mu:g} may be too small beside the weights: try a hundred times it"
@@ -383,12 +389,18 @@ def _minimize(
             if of_inputs or compares or rule is not None or h is not None:
                 settings = None
                 if h is not None and mu is not None:
-                    settings = Settings(rule or "symmetric", "active", h=float(h), mu=float(mu), step=step, seed=seed)
+                    settings = Settings(rule or "symmetric", perturb, h=float(h), mu=float(mu), step=step, seed=seed)
                 optimizer = Optimizer(w.size, settings, w) if settings else Optimizer(
-                    w.size, None, w, rule="comparison" if chooses else "symmetric", seed=seed
+                    w.size, None, w, rule="comparison" if chooses else "symmetric", perturb=perturb, seed=seed
                 )  # fmt: skip
-                inputs = _inputs(sample) if of_inputs else None
-                _by_proposals(run, optimizer, inputs, active, ahead, compares)
+
+                def ask(*x: Given) -> Proposal:
+                    C = features(*x) if features is not None else None
+                    if isinstance(C, RowSpace) or (C is not None and active is None):
+                        return optimizer.ask(C=C)
+                    return optimizer.ask(_active(active, x[0], w.size) if x else None, C)
+
+                _by_proposals(run, optimizer, ask, _inputs(sample) if of_inputs else None, ahead, compares)
             else:
                 _by_walk(run, w, seed, ahead, noisy)
             ended = _Ended(True, "the inputs have come to their end")
@@ -452,9 +464,9 @@ def _at(w: Vector, point: Point) -> Vector:
 
 
 def _by_proposals(
-    run: _Run, optimizer: Optimizer, inputs: Iterator[Given] | None, active: Function | None, ahead: int, compares: bool
+    run: _Run, optimizer: Optimizer, ask: Function, inputs: Iterator[Given] | None, ahead: int, compares: bool
 ) -> None:
-    """F(w, x), comparisons, and given h and mu: ask and tell, ``ahead`` proposals at a time."""
+    """F(w, x), comparisons, and given h and mu: ask and tell, ``ahead`` proposals at a time; ``ask`` takes x."""
     where, serial = RULES[optimizer.settings.rule].points, run.mapper is _serial
     each, here = len(where), where.index(0) if 0 in where else -1
     symmetric = optimizer.settings.rule == "symmetric"
@@ -466,7 +478,7 @@ def _by_proposals(
         xs: list[tuple[Given, ...]]
         xs = [()] * ahead if inputs is None else [(x,) for x in itertools.islice(inputs, ahead)]
         for x in xs:
-            proposal = optimizer.ask(_active(active, x[0], W.size) if x else None)
+            proposal: Proposal = ask(*x)
             asked.append(proposal)
             points = [np.array(values) if values.size == W.size else values for values in proposal.outputs]
             if compares:

@@ -35,19 +35,18 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from sparsezo import validation
 from sparsezo.automatic import AutomaticStep
-from sparsezo.errors import DamagedError, DataError, DivergedError, SparsezoError, UsageError, shown
+from sparsezo.errors import DamagedError, DataError, DivergedError, UsageError, shown
 from sparsezo.kernels import codes, lazy, loop, random
 from sparsezo.kernels.coefficient import coefficient
-from sparsezo.kernels.inputs.one import OneInput
 from sparsezo.messages import say
 from sparsezo.questions import Feedback, Info, Json, Proposal, Question, as_json, losses_of
+from sparsezo.row_space import RowSpace, Table
 from sparsezo.rules import RULES
 from sparsezo.settings import Settings
 from sparsezo.storage.container import damage, pack, unpack
 from sparsezo.validation import Array
 
 _BLOCK = 1024  # rows that are settled with one call of the generator
-_EMPTY = np.zeros((0, 0))
 _TINY = 1e-6  # a mu below that is more likely to be at fault than an h of at most 1
 _WINDOW = 100  # losses whose mean is looked at
 _FAR = 10  # times the start's
@@ -56,7 +55,7 @@ AUTOMATIC = ("symmetric", "comparison")  # rules whose h and mu are found by the
 STATE = "the state"  # what it is called in messages
 Event = Json  # {"event": "ask", "step", "x"}, and likewise tell, finish and read (_EVENTS)
 Arrays = Mapping[str, Array]
-Features = Callable[[object], ArrayLike]  # the active weights' numbers to C
+Features = Callable[[object], Table | RowSpace]  # the active weights' numbers to C
 P = TypeVar("P", Proposal, Question)  # what a learner asks
 
 
@@ -253,7 +252,8 @@ class AskTell(ABC, Generic[P]):
                 self._watch.note(self.step, F_plus)
             if c != 0:
                 c = move(asked, c)
-            self._tell_of({"event": "tell", "step": asked.step, "feedback": as_json(feedback)})
+            if self.on_event is not None:
+                self._tell_of({"event": "tell", "step": asked.step, "feedback": as_json(feedback)})
             return Info(asked.step, c, self.average_loss)
 
     def _coefficient(self, asked: P, F_plus: float, F_incumbent: float, mean: float) -> float:
@@ -337,7 +337,8 @@ class Optimizer(AskTell[Proposal]):
     """Algorithm 1 for anyone's function of n sparse weights, which start at 0 or at w0.
 
     Without ``settings`` h and mu are found by themselves (``automatic``), for ``rule`` symmetric (two losses) or
-    comparison (which of two is better); ``settings`` are of a zeroth-order rule, and its h and mu are as they say.
+    comparison (which of two is better) and ``perturb`` active or score; ``settings`` are of a zeroth-order rule, and
+    its h and mu are as they say.
 
     >>> optimizer = Optimizer(5)
     >>> for _ in range(500):
@@ -355,27 +356,29 @@ class Optimizer(AskTell[Proposal]):
         w0: ArrayLike | None = None,
         *,
         rule: str | None = None,
+        perturb: str | None = None,
         seed: int = 0,
     ) -> None:
         automatic = settings is None
         if settings is None:
             if (rule or "symmetric") not in AUTOMATIC:
                 raise UsageError(f"rule {shown(rule)} without settings: choose {', '.join(AUTOMATIC)}")
-            settings = Settings(rule or "symmetric", "active", seed=whole("seed", seed, 0))
-        elif rule is not None or seed != 0:
-            raise UsageError("settings have a rule and a seed of their own: leave out `rule` and `seed`")
+            if (perturb or "active") not in ("active", "score"):
+                raise UsageError(f"perturb {shown(perturb)} without settings: choose active, score")
+            settings = Settings(rule or "symmetric", perturb or "active", seed=whole("seed", seed, 0))
+        elif rule is not None or perturb is not None or seed != 0:
+            raise UsageError("settings have a rule, a perturbation and a seed: leave out `rule`, `perturb` and `seed`")
         if not RULES[settings.rule].zeroth_order:
             raise UsageError(f"rule {settings.rule} needs a model's own distribution; use Learner on a task")
         if settings.criterion != "map":
             raise UsageError(f"criterion {settings.criterion} is about a model's outputs; use Learner on a task")
         super().__init__(settings, whole("n", n, 1), 1, np.float64, w0)
-        self._inputs: dict[int, OneInput] = {}  # of the open proposals
-        self._work = workspace(1, 1, 1, 1, np.float64)
+        self._perturbed: dict[int, tuple[NDArray[np.int64], NDArray[np.float64]]] = {}  # open ones: active weights, u
         self._seen = np.zeros(self.state.W.shape[0], np.int32)  # scratch: whether an input names a weight twice
         self._automatic: AutomaticStep | None = None
         if automatic:
-            start: NDArray[np.float64] = self.state.W[:, 0].astype(np.float64)
-            self._automatic = AutomaticStep(start, RULES[settings.rule].chooses)
+            W = self.state.W.reshape(-1)
+            self._automatic = AutomaticStep(W, W.copy(), RULES[settings.rule].chooses)
 
     def weights(self) -> NDArray[np.float64]:
         """A copy of all n weights, up to date."""
@@ -386,22 +389,24 @@ class Optimizer(AskTell[Proposal]):
         """The size of the perturbation as it is now; with settings: theirs."""
         return self._params.mu if self._automatic is None else self._automatic.mu
 
-    def ask(self, active: ArrayLike | None = None, C: ArrayLike | None = None) -> Proposal:
+    def ask(self, active: ArrayLike | None = None, C: Table | RowSpace | None = None) -> Proposal:
         """A candidate and an incumbent for the weights ``active``, distinct numbers from 0 to n - 1; None: all n.
 
         Both are values of the active weights alone, in the order of ``active``, which is ``proposal.x``.
-        C, rows x len(active): where the loss reads w through C w[active] alone; ``score`` wants it.
+        C, rows x len(active), dense or sparse: where the loss reads w through C w[active] alone; ``score`` wants it.
+        A ``RowSpace`` in its place is C factored before, and knows the active weights.
         """
         with self._lock:
-            n = self.state.W.shape[0]
-            indices = np.arange(n) if active is None else validation.distinct(active, n, self._seen)
-            inputs, work = OneInput(indices, self._basis(indices, C)), self._room(indices.size)
-            step = int(self.state.counts[loop.ASKED])
-            mu = self._params.mu if self._automatic is None else self._automatic.wake(step, indices)
-            loop.perturb(inputs, self._params, 0, step, self.state, work)
-            S, V = work.S[: indices.size, 0], work.V[: indices.size, 0]
-            candidate, *others = (S.copy() if point == 0 else S + point * mu * V for point in self._params.points)
-            self._inputs[step] = inputs
+            step, mu = int(self.state.counts[loop.ASKED]), self._params.mu
+            space = self._space(active, C) if self.settings.perturb == "score" else None
+            indices = self._numbers(active) if space is None else space.active
+            self._settle(indices)
+            u, w = self._direction(step, indices, space), self.state.W.reshape(-1)[indices]
+            if self._automatic is not None:
+                mu = self._automatic.length(step, indices, w, u.size if space is None else space.rank)
+            points = (float(point) * mu for point in self._params.points)
+            candidate, *others = (w if length == 0 else w + length * u for length in points)
+            self._perturbed[step] = indices, u
             before = others[0] if others else None
             return self._opened(Proposal(self.id, step, indices.view(), candidate, before, others=tuple(others[1:])))
 
@@ -413,7 +418,8 @@ class Optimizer(AskTell[Proposal]):
             return [self.ask(active) for active in rows]
 
     def ask_again(self, event: Event, features: Features | None) -> Proposal:
-        return self.ask(event["x"], None if features is None else features(event["x"]))
+        C = None if features is None else features(event["x"])
+        return self.ask(None if isinstance(C, RowSpace) else event["x"], C)
 
     def tell(self, proposal: Proposal, feedback: Feedback) -> Info:
         """Learn from the answer to a proposal. What an answer is depends on the rule (``RULES[...].feedback``):
@@ -421,9 +427,10 @@ class Optimizer(AskTell[Proposal]):
         two-point, symmetric: the two losses (candidate, incumbent); baseline: the candidate's;
         comparison, preference: "candidate", "incumbent", "tie" (True, False: the first two), or two losses.
         """
-        info = self._learn_from_losses(proposal, feedback, self._move)
-        self._inputs.pop(info.step)
-        return info
+        with self._lock:
+            info = self._learn_from_losses(proposal, feedback, self._move)
+            del self._perturbed[info.step]
+            return info
 
     def tell_many(self, proposals: Iterable[Proposal], feedback: Iterable[Feedback]) -> list[Info]:
         """``tell`` for each of them, in their order."""
@@ -440,58 +447,75 @@ class Optimizer(AskTell[Proposal]):
             goes = self.step == 0 or float(loss) < self.average_loss
             self._tell_of({"event": "known", "w": values[:, 0].tolist(), "loss": float(loss)})
             if goes:
-                if self._automatic is not None:
-                    self._automatic.moved(np.arange(n), self.state.W[:, 0], values[:, 0] - self.state.W[:, 0])
                 self.state.W[:] = values
+                if self._automatic is not None:
+                    self._automatic.put_elsewhere()
             return goes
 
     def _coefficient(self, asked: Proposal, F_plus: float, F_incumbent: float, mean: float) -> float:
         if self._automatic is None:
             return super()._coefficient(asked, F_plus, F_incumbent, mean)
-        return self._automatic.coefficient(asked.step, asked.x.size, F_plus, F_incumbent)
+        return self._automatic.coefficient(asked.step, self._perturbed[asked.step][0], F_plus, F_incumbent)
 
     def _move(self, asked: Proposal, c: float) -> float:
-        inputs, work = self._inputs[asked.step], self._room(asked.x.size)
-        loop.move_again(inputs, self._params, 0, asked.step, c, self.state, work)
+        """w[active] += c u, or Adagrad's step (design 2.4)."""
+        (active, u), state, h = self._perturbed[asked.step], self.state, self._params.h
+        self._settle(active)
+        W, move = state.W.reshape(-1), np.multiply(u, c, out=u)  # nobody needs u any more
+        if state.q.size:
+            g, q = move / h, state.q.reshape(-1)
+            q[active] += g * g
+            move = h * g / np.sqrt(1 + q[active])
+        w = W[active]
         if self._automatic is not None:
-            before, u = work.S[: asked.x.size, 0], work.V[: asked.x.size, 0]
-            self._automatic.moved(inputs.active, before, c * u)
+            self._automatic.moved(active, w, move)
+        w += move
+        W[active] = w
+        state.counts[loop.UPDATES] += 1
+        if state.Q_row.size:
+            state.sums[loop.Q_TOTAL] += c * c
+            state.Q_row[active] = state.sums[loop.Q_TOTAL]
         return c
 
-    def _basis(self, active: NDArray[np.int64], C: ArrayLike | None) -> NDArray[np.float64]:
-        """Orthonormal columns that span the rows of C, for score; empty for the others, which take u as it is."""
-        if self.settings.perturb != "score":
-            return _EMPTY
+    def _numbers(self, active: ArrayLike | None) -> NDArray[np.int64]:
+        n = self.state.W.shape[0]
+        return np.arange(n) if active is None else validation.distinct(active, n, self._seen)
+
+    def _space(self, active: ArrayLike | None, C: Table | RowSpace | None) -> RowSpace:
+        """C factored, and about weights that there are."""
+        n = self.state.W.shape[0]
         if C is None:
             raise UsageError("perturb score needs C, where the loss reads w through C w[active] alone")
-        try:
-            given = np.asarray(C)
-        except (ValueError, TypeError):
-            raise UsageError(f"C is no table of numbers; make it rows x {active.size}") from None
-        if given.dtype.kind not in "fiub":
-            raise UsageError(f"C is {given.dtype}; make it a table of numbers, rows x {active.size}")
-        if given.ndim != 2 or given.shape[1] != active.size:
-            raise UsageError(f"C has shape {given.shape}; make it rows x {active.size}, as active is long")
-        rows = given.astype(np.float64)
-        if not np.isfinite(rows).all():
-            raise SparsezoError("C is not finite")
-        try:
-            _, sizes, directions = np.linalg.svd(rows, full_matrices=False)
-        except np.linalg.LinAlgError:
-            raise SparsezoError("C has no singular values; are its numbers far too large?") from None
-        rank = int((sizes > max(rows.shape) * np.finfo(float).eps * sizes.max(initial=0)).sum())
-        return np.ascontiguousarray(directions[:rank].T)
+        if not isinstance(C, RowSpace):
+            C = RowSpace(C, None if active is None else self._numbers(active))
+        elif active is not None:
+            raise UsageError("a RowSpace knows its active weights: leave out `active`")
+        if C.width not in (None, n):
+            raise UsageError(f"C has {C.width} columns, and there are {n} weights; say with `active` which they are")
+        validation.below("active", C.active, n)
+        return C
 
-    def _room(self, size: int) -> loop.Workspace:
-        """Scratch for so many active weights."""
-        if self._work.S.shape[0] < size:
-            self._work = workspace(size, size, 1, 1, np.float64)
-        return self._work
+    def _settle(self, active: NDArray[np.int64]) -> None:
+        """Pay these weights what they slept through, under ``all`` (design 2.2)."""
+        state = self.state
+        if state.Q_row.size:
+            state.counts[loop.SETTLEMENTS] = lazy.settle_columns(
+                active, 0, active.size, self._params.keys[random.DEBT], state.counts[loop.SETTLEMENTS],
+                state.sums[loop.Q_TOTAL], state.Q_row, np.empty((active.size, 1)), state.W,
+            )  # fmt: skip
+
+    def _direction(self, step: int, active: NDArray[np.int64], space: RowSpace | None) -> NDArray[np.float64]:
+        """u of a step: as many normals as weights are active; for score, as many as C has independent rows."""
+        u = np.empty(active.size if space is None else space.rank)
+        random.fill_normals(self._params.keys[random.PERTURBATION], step, u)
+        return u if space is None else space.direction(u)
 
     def _arrays_of_proposals(self) -> dict[str, Array]:
-        arrays: dict[str, Array] = {f"basis.{step}": self._inputs[step].basis for step in self._open}
+        arrays: dict[str, Array] = {}
+        if self.settings.perturb == "score":  # of the others u is drawn again
+            arrays |= {f"u.{step}": u for step, (_, u) in self._perturbed.items()}
         if self._automatic is not None:
-            arrays |= {"start": self._automatic.start, "awake": self._automatic.awake}
+            arrays["start"] = self._automatic.start
         return arrays
 
     def _more_of_state(self) -> Json:
@@ -506,9 +530,11 @@ class Optimizer(AskTell[Proposal]):
             if "automatic" in meta:
                 start = validation.weights("the start", arrays["start"], optimizer.state.W.shape, np.float64)[:, 0]
                 validation.finite("the start", start)
-                optimizer._automatic = AutomaticStep(start.copy(), RULES[settings.rule].chooses)
-                optimizer._automatic.restore(meta["automatic"], arrays.get("awake"))
-                if set(optimizer._automatic.mus) != {proposal["step"] for proposal in meta["open"]}:
+                optimizer._automatic = AutomaticStep(
+                    optimizer.state.W.reshape(-1), start.copy(), RULES[settings.rule].chooses
+                )
+                optimizer._automatic.restore(meta["automatic"])
+                if set(optimizer._automatic.open) != {proposal["step"] for proposal in meta["open"]}:
                     raise ValueError("a mu that belongs to no proposal")
         optimizer._restore(meta, arrays)
         return optimizer
@@ -522,15 +548,14 @@ class Optimizer(AskTell[Proposal]):
 
     def _reopened(self, given: Json, arrays: Arrays) -> Proposal:
         proposal = Proposal.from_json(given)
-        basis = arrays.get(f"basis.{proposal.step}")
         active = validation.distinct(proposal.x, self.state.W.shape[0])
         for values in proposal.outputs:
             validation.array("a proposal's weights", values, "if", active.shape)
-        shape = (active.size, None) if self.settings.perturb == "score" else _EMPTY.shape
-        validation.array("a basis", basis, "f", shape)
-        if basis is None or basis.shape[1] > active.size or not np.isfinite(basis).all():
-            raise ValueError("a basis that spans nothing")
-        self._inputs[proposal.step] = OneInput(active, basis.astype(np.float64))
+        u = arrays.get(f"u.{proposal.step}") if self.settings.perturb == "score" else None
+        if self.settings.perturb == "score":
+            validation.array("u", u, "f", active.shape)
+            validation.finite("u", np.asarray(u))
+        self._perturbed[proposal.step] = active, self._direction(proposal.step, active, None) if u is None else u
         return replace(proposal, x=active.view())
 
 

@@ -98,10 +98,11 @@ def distinct(given: ArrayLike, n: int, scratch: NDArray[np.int32] | None = None)
         raise UsageError(f"active must be one row of whole numbers, not {a.dtype} of shape {a.shape}")
     a = a.astype(np.int64)
     if a.size:
-        if a.min() < 0 or a.max() >= n:
-            wrong = a.min() if a.min() < 0 else a.max()
-            raise UsageError(f"active has {wrong}; the {n} weights are 0 to {n - 1}")
-        if not (a[1:] > a[:-1]).all() and _twice(a, scratch):
+        ascending = bool((a[1:] > a[:-1]).all())
+        least, most = (a[0], a[-1]) if ascending else (a.min(), a.max())
+        if least < 0 or most >= n:
+            raise UsageError(f"active has {least if least < 0 else most}; the {n} weights are 0 to {n - 1}")
+        if not ascending and _twice(a, scratch):
             raise UsageError("active names a weight twice; np.unique makes them distinct")
     return a
 

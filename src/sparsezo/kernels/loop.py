@@ -195,13 +195,6 @@ def apply(inputs: Any, params: Any, x: Any, step: Any, c: Any, state: Any, work:
 
 
 @kernel
-def move_again(inputs: Any, params: Any, x: Any, step: Any, c: Any, state: Any, work: Any) -> None:
-    """Move the weights for a perturbation made earlier, which is rebuilt from its step and its input."""
-    perturb(inputs, params, x, step, state, work)
-    apply(inputs, params, x, step, c, state, work)
-
-
-@kernel
 def log_chance(inputs: Any, task: Any, params: Any, x: Any, step: Any, y: Any, other: Any, work: Any) -> Any:
     """log of the probability with which a first-order rule draws y, pairwise: y and other, at the scores work.S.
 
@@ -219,7 +212,7 @@ def log_chance(inputs: Any, task: Any, params: Any, x: Any, step: Any, y: Any, o
 def answer(
     inputs: Any, task: Any, params: Any, x: Any, step: Any, y: Any, other: Any, then: Any, c: Any, state: Any, work: Any
 ) -> Any:
-    """Likewise for a model's outputs y and other, no part of work, which a first-order rule has sampled.
+    """Move the weights for outputs y and other, no part of work; what was drawn is drawn again, by step and input.
 
     then: their ``log_chance`` when they were drawn; 0 for other rules. Returns c as it was applied.
     """
