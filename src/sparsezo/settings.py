@@ -23,7 +23,9 @@ from sparsezo.rules import PERTURBATIONS, QUERY, RULES, ZEROTH_ORDER, Rule
 if TYPE_CHECKING:
     from sparsezo.kernels.loop import StepParams
 
-Defaults = Callable[[str, str, str | None], tuple[float, float]]  # (rule, step, perturb) -> (h, mu)
+AUTO = "auto"  # in the place of a number: h by what a learner sees (steps.py)
+Rate = float | str  # h: a number, or AUTO
+Defaults = Callable[[str, str, str | None], tuple[Rate, float]]  # (rule, step, perturb) -> (h, mu)
 
 CRITERIA = {"map": codes.MAP, "annealed": codes.ANNEALED}
 STEPS = ("constant", "adagrad")
@@ -47,8 +49,17 @@ def _but(default: object, text: str = "{}") -> Callable[[object], str | None]:
     return lambda value: None if value == default else text.format(value)
 
 
-def _number(name: str) -> Callable[[float | None], str | None]:
-    return lambda value: None if value is None else f"{name} {value:g}"
+def _number(name: str) -> Callable[[Rate | None], str | None]:
+    return lambda value: None if value is None else f"{name} {rate_text(value)}"
+
+
+def rate_text(h: Rate) -> str:
+    """A learning rate as people read it.
+
+    >>> rate_text(0.0001), rate_text("auto")
+    ('0.0001', 'auto')
+    """
+    return h if isinstance(h, str) else f"{h:g}"
 
 
 @dataclass(frozen=True)
@@ -73,7 +84,13 @@ class Settings:
         word=lambda value: value,
         shown="score; nothing for rules that perturb nothing",
     )
-    h: float = option(0.001, "Learning rate.", positive=True, sign=_number("h"))
+    h: float | str = option(
+        0.001,
+        "Learning rate: a number, or auto, by what the learner sees (docs/steps.md).",
+        positive=True,
+        words=(AUTO,),
+        sign=_number("h"),
+    )
     mu: float | None = option(0.1, "Size of the perturbation.", families=_PERTURBING, positive=True, sign=_number("mu"))
     step: str = option(
         "constant",
@@ -252,7 +269,7 @@ class Settings:
             perturbation=PERTURBATIONS[self.perturb].code if self.perturb else codes.SCORE,
             criterion=CRITERIA[self.criterion],
             control=int(self.baseline),
-            h=float(self.h),
+            h=0.0 if isinstance(self.h, str) else float(self.h),  # auto: a learner's, as steps.automatic has it
             mu=float(self.mu or 0.0),
             gamma=float(self.gamma),
             feedback=rater.code,
@@ -308,9 +325,9 @@ def _of_others(rule: Rule) -> list[str]:
     return [] if rule.asks else [name for name, each in SETTINGS.items() if each.about.families == _ASKING]
 
 
-def _small(h: object, usual: float) -> bool:
+def _small(h: object, usual: Rate) -> bool:
     """Whether nothing would be learned with this h and Adagrad's steps, whose usual one is given."""
-    return isinstance(h, int | float) and 0 < h < 0.1 * usual
+    return isinstance(h, int | float) and isinstance(usual, int | float) and 0 < h < 0.1 * usual
 
 
 def step_for_h(
@@ -320,15 +337,15 @@ def step_for_h(
     made = Settings.complete(given, defaults, usual_step, constant_steps)
     asks = RULES[made.rule].asks
     adagrad = asks or (usual_step == "adagrad" and made.perturb not in constant_steps)
-    usual, _ = defaults(made.rule, "adagrad", made.perturb) if adagrad else (0.0, 0.0)
+    usual = defaults(made.rule, "adagrad", made.perturb)[0] if adagrad else 0.0
     if "step" in given or "h" not in given or not _small(made.h, usual):
         return None
     if asks:
         said = f"small for Adagrad's steps, which rule {made.rule} has: little may be learned; it is"
     else:
         constant, _ = defaults(made.rule, "constant", made.perturb)
-        said = f"for constant steps (usually {constant:g}), and these are taken; with `step` adagrad it is"
-    return f"`h` {made.h:g} is {said} usually {usual:g}"
+        said = f"for constant steps (usually {rate_text(constant)}), and these are taken; with `step` adagrad it is"
+    return f"`h` {rate_text(made.h)} is {said} usually {rate_text(usual)}"
 
 
 def without_gone(given: Values) -> Values:

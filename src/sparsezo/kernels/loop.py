@@ -37,8 +37,8 @@ from sparsezo.kernels.raters import told
 ASKED, STEP, SETTLEMENTS, UPDATES, READINGS, QUESTIONS, ANSWERS, PASSED, SILENT = range(9)
 TOKENS, LOOKED, CORRECTIONS, WHOLE = range(9, 13)
 N_COUNTS = 13
-LOSS, TOLD, Q_TOTAL, MAP_LOSS = range(4)
-N_SUMS = 4
+LOSS, TOLD, Q_TOTAL, MAP_LOSS, SQUARES = range(5)
+N_SUMS = 5
 
 
 class StepParams(NamedTuple):
@@ -63,6 +63,7 @@ class StepParams(NamedTuple):
     keys: NDArray[np.uint64]  # one a stream
     shift: int = 0  # of a stream: inputs are looked at in turn (random.input_at)
     seconds: tuple[float, float, float, float] = (0.5, 0.12, 0.7, 2.5)  # a review's (settings.SECONDS)
+    unit: float = 0.0  # h is automatic (sparsezo.steps): c of a usual step, over h; 0: h is given
 
 
 class State(NamedTuple):
@@ -72,7 +73,7 @@ class State(NamedTuple):
     q: NDArray[np.float32]  # Adagrad's sums, or empty
     Q_row: NDArray[np.float64]  # ALL: Q when each row was last touched, or empty
     counts: NDArray[np.int64]  # as named above
-    sums: NDArray[np.float64]  # LOSS (true), TOLD (as told), Q_TOTAL, MAP_LOSS (annealed: of the best output)
+    sums: NDArray[np.float64]  # LOSS (true), TOLD (as told), Q_TOTAL, MAP_LOSS (annealed: of the best output), SQUARES
     questions: NDArray[np.int32]  # answers x numbers: what was asked, where it is gone over again; or empty
     about: NDArray[np.int32]  # the input of each
     said: NDArray[np.float64]  # the answer to each
@@ -305,6 +306,19 @@ def count_step(params: Any, loss: Any, F_plus: Any, state: Any) -> Any:
     return 0.0
 
 
+@kernel
+def step_coefficient(params: Any, F_plus: Any, F_incumbent: Any, mean: Any, state: Any) -> Any:
+    """c of a step. Where h is automatic the rule's difference d is measured in its own root mean square over the steps
+    that moved the weights, this one included: c = h unit d / rms(d), which no scale of the losses changes."""
+    if params.unit == 0:
+        return coefficient(params.rule, params.h, params.mu, F_plus, F_incumbent, mean)
+    d = coefficient(params.rule, 1.0, 1.0, F_plus, F_incumbent, mean)
+    if d * d == 0:
+        return 0.0
+    state.sums[SQUARES] += d * d
+    return params.h * params.unit * d * np.sqrt((state.counts[UPDATES] + 1) / state.sums[SQUARES])
+
+
 @inlined_kernel
 def asks(params: Any) -> Any:
     """Whether a person could be asked: not for gold itself, nor for expected losses."""
@@ -394,7 +408,7 @@ def run(inputs: Any, task: Any, gold: Any, params: Any, N: Any, stop: Any, answe
         state.sums[MAP_LOSS] += best
         if params.feedback != EXACT and params.rule != SUPERVISED:
             F_plus, F_incumbent = told(params, step, F_plus, F_incumbent, same)
-        c = coefficient(params.rule, params.h, params.mu, F_plus, F_incumbent, count_step(params, loss, F_plus, state))
+        c = step_coefficient(params, F_plus, F_incumbent, count_step(params, loss, F_plus, state), state)
         if c != 0:
             if params.rule == SUPERVISED:
                 if params.criterion != ANNEALED:

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparsezo import validation
+from sparsezo.errors import UsageError
 from sparsezo.options import Json as Json
 from sparsezo.questions import Questions
 
@@ -64,6 +65,13 @@ class Problem:
         The problem itself is only read, so it can serve any number of learners in any number of threads.
         """
         return _own_scratch(self.inputs), _own_scratch(self.task)
+
+    @property
+    def size(self) -> float:
+        """mean |x|_1: the sum of the absolute values that a part of an output (a token, a document) reads."""
+        if not hasattr(self.inputs, "sizes"):
+            raise UsageError(f"{type(self.inputs).__name__} have no sizes(), by which `h` auto goes: give `h` a number")
+        return float(self.inputs.sizes()[0]) / max(int(self.output_start[-1]), 1)
 
     @property
     def max_outputs(self) -> int:
@@ -118,7 +126,7 @@ class Task(Protocol):
     def export(self, path: Path, W: AnyArray) -> list[Path]:
         """Write the weights beside the model in whatever forms other programs of the field read."""
 
-    def defaults(self, rule: str, step: str, perturb: str | None) -> tuple[float, float]:
+    def defaults(self, rule: str, step: str, perturb: str | None) -> tuple[float | str, float]:
         """(h, mu) that do well for some 1M iterations when nothing else is known."""
 
     def to_arrays(self) -> tuple[Json, Arrays]:

@@ -57,6 +57,12 @@ class SparseInputs(NamedTuple):
         validation.at_least("max_rows", problem.max_rows, int(np.diff(self.row_start).max(initial=0)))
         validation.at_least("max_columns", problem.max_columns, int(np.diff(self.col_start).max(initial=0)))
 
+    def sizes(self) -> tuple[float, float]:
+        """(sum of |x|, sum of x^2) over all entries."""
+        if self.values is None:
+            return float(self.columns.size), float(self.columns.size)
+        return float(np.abs(self.values).sum(dtype=np.float64)), float(np.square(self.values).sum(dtype=np.float64))
+
 
 @kernel
 def _is_factored(inputs: Any, x: Any) -> Any:

@@ -1,0 +1,50 @@
+"""``h = "auto"``: how long a learner's steps are where nobody has said so (docs/steps.md).
+
+Rules that perturb the weights measure a step by the perturbation. d is the difference that a rule moves by (F+ - F0, a
+sign), rms(d) its root mean square over the steps so far that moved the weights, A the mean of n_bar(x) (active), of
+r_bar(x) (score) or n (all). Constant steps are W += c u with
+
+    c = k mu d / (rms(d) sqrt(A)),    so that a step has the length k mu in the mean, whatever the losses' scale;
+
+Adagrad's begin with the same c and h = k mu. From weights of 0 mu is then a unit of measurement: twice the mu gives
+twice the weights, and the same outputs.
+
+Rules that do not perturb know the size of an input alone: Adagrad's steps have h = K / mean |x|_1, |x|_1 being the sum
+of what a part of an output (a token, a document) reads, so that a first step changes its scores by at most K.
+
+>>> from sparsezo.settings import Settings
+>>> from sparsezo.tasks.chunking.synthetic import chunking_corpus
+>>> from sparsezo.tasks.chunking.task import Chunking
+>>> task, corpus = Chunking.fit(chunking_corpus(20, 1))
+>>> h, unit = automatic(Settings("two-point", "score", h="auto", mu=0.1), task.problem(corpus))
+"""
+
+from __future__ import annotations
+
+import math
+
+from sparsezo.rules import RULES
+from sparsezo.settings import Settings
+from sparsezo.tasks.base import Problem
+
+_LENGTH = {"constant": 0.6, "adagrad": 0.8}  # k: of a step, in perturbations
+_REACH = 8.0  # K: of an answer's first step
+
+
+def from_size(size: float) -> float:
+    """h of Adagrad's steps from answers, where the inputs are of this size, mean |x|_1.
+
+    >>> from_size(40.0)
+    0.2
+    """
+    return _REACH / size if size > 0 else 1.0
+
+
+def automatic(settings: Settings, problem: Problem) -> tuple[float, float]:
+    """(h, unit) of ``StepParams``, for a learner on this problem."""
+    rule = RULES[settings.rule]
+    if rule.zeroth_order:
+        dims = {"score": problem.n_score, "active": problem.n_active}.get(settings.perturb or "")
+        A = float(dims.mean()) if dims is not None else float(problem.n_features * problem.n_labels)
+        return _LENGTH[settings.step] * float(settings.mu or 0), 1 / math.sqrt(max(A, 1.0))
+    return from_size(problem.size), 0.0 if rule.asks else 1.0

@@ -1,0 +1,286 @@
+"""``h = "auto"`` for tasks: the step is what docs/steps.md says, knows no scale, and goes wherever a number goes."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from sparsezo import messages
+from sparsezo.errors import UsageError
+from sparsezo.kernels import loop
+from sparsezo.learner import Learner
+from sparsezo.optimizer import Optimizer, replay
+from sparsezo.query_learner import QueryLearner, make_learner
+from sparsezo.settings import Settings
+from sparsezo.signals import DeferredSignals
+from sparsezo.storage.container import pack, unpack
+from sparsezo.study.plan import parse_experiment
+from sparsezo.tasks.chunking.synthetic import chunking_corpus
+from sparsezo.tasks.chunking.task import Chunking
+from sparsezo.tasks.loading import Data
+from sparsezo.training import Training
+
+STEPS = 120
+ZEROTH = ("two-point", "symmetric", "comparison", "preference", "baseline")
+FIRST = ("first-order", "pairwise", "cross-entropy")
+
+
+@pytest.fixture(scope="module")
+def data():
+    task, train = Chunking.fit(chunking_corpus(60, seed=1), only="NP")
+    return task, train
+
+
+@pytest.fixture(scope="module")
+def parts(data):
+    task, train = data
+    return task.problem(train), task.gold(train)
+
+
+def auto(rule="two-point", perturb="score", step="constant", mu=0.1, **more):
+    if rule in ZEROTH:
+        return Settings(rule, perturb, "auto", mu, step, **more)
+    return Settings(rule, None, "auto", None, step, **more)
+
+
+def told(learner, gold, proposal, scale=1.0):
+    """The losses of what is shown, as gold has them."""
+    found = [scale * float(loop.loss(gold, learner._task, proposal.x, y.copy())) for y in proposal.outputs]
+    return found[0] if len(found) == 1 else tuple(found)
+
+
+def by_hand(problem, gold, settings, steps, scale=1.0):
+    """Ask and tell as often as ``run`` does so many steps; the learner, and (feedback, c) of each."""
+    learner, seen = Learner(problem, settings), []
+    while learner.step < steps:
+        proposal = learner.ask()
+        if learner.step >= steps:  # the last ones showed two outputs that are the same
+            learner.unask(proposal)
+            break
+        feedback = told(learner, gold, proposal, scale)
+        seen.append((feedback, learner.tell(proposal, feedback).c))
+    return learner, seen
+
+
+@pytest.mark.parametrize("step", ["constant", "adagrad"])
+@pytest.mark.parametrize("rule", [*ZEROTH, *FIRST])
+def test_ask_and_tell_give_the_weights_of_the_run(parts, rule, step):
+    problem, gold = parts
+    learner, _ = by_hand(problem, gold, auto(rule, step=step), STEPS)
+    run = Learner(problem, auto(rule, step=step))
+    run.run(gold, learner.step)
+    assert run.updates > 5
+    np.testing.assert_array_equal(learner.weights(), run.weights())
+    assert learner.state.sums[loop.SQUARES] == run.state.sums[loop.SQUARES]
+
+
+def difference(rule, feedback, losses):
+    """d of docs/steps.md, up to its sign and a constant, by what was told and the first losses so far."""
+    if rule in ("comparison", "preference"):
+        better = (feedback[0] < feedback[1]) - (feedback[0] > feedback[1])
+        return float(max(better, 0) if rule == "comparison" else better)
+    if rule == "baseline":
+        return -(feedback - sum(losses) / len(losses))
+    return -(feedback[0] - feedback[1])
+
+
+@pytest.mark.parametrize("perturb", ["score", "active", "all"])
+@pytest.mark.parametrize("rule", ZEROTH)
+def test_a_step_has_the_length_k_mu_in_the_mean(parts, rule, perturb):
+    """c of every step by a literal loop over what was told."""
+    problem, gold = parts
+    _, seen = by_hand(problem, gold, auto(rule, perturb), STEPS)
+    dims = {"score": problem.n_score.mean(), "active": problem.n_active.mean(), "all": problem.n_features * 9.0}
+    losses, moves = [], []
+    for feedback, c in seen:
+        losses.append(feedback if rule == "baseline" else feedback[0])
+        d = difference(rule, feedback, losses)
+        if d == 0:
+            assert c == 0
+            continue
+        moves.append(d)
+        rms = math.sqrt(sum(each**2 for each in moves) / len(moves))
+        assert c == pytest.approx(0.6 * 0.1 * d / rms / math.sqrt(dims[perturb]), rel=1e-9)
+    assert len(moves) > 5
+
+
+@pytest.mark.parametrize("step", ["constant", "adagrad"])
+def test_no_scale_of_the_losses_changes_anything(parts, step):
+    problem, gold = parts
+    learners = [by_hand(problem, gold, auto(step=step), STEPS, scale)[0] for scale in (1.0, 1024.0, 0.3)]
+    first, exact, near = (learner.weights() for learner in learners)
+    np.testing.assert_array_equal(first, exact)
+    np.testing.assert_allclose(first, near, rtol=1e-4, atol=1e-6)
+    assert np.abs(first).max() > 0
+
+
+@pytest.mark.parametrize("step", ["constant", "adagrad"])
+@pytest.mark.parametrize("rule", ZEROTH)
+def test_from_weights_of_0_mu_is_a_unit_of_measurement(parts, rule, step):
+    problem, gold = parts
+    one, two = (Learner(problem, auto(rule, step=step, mu=mu)) for mu in (0.1, 0.2))
+    for learner in (one, two):
+        learner.run(gold, 500)
+    assert one.average_loss == two.average_loss
+    np.testing.assert_array_equal(2 * one.weights(), two.weights())
+
+
+def test_a_late_answer_is_measured_by_the_differences_told_until_it_came(parts):
+    problem, _ = parts
+    learner = Learner(problem, auto("preference"))
+    early, late = learner.ask(), learner.ask()
+    unit = 0.06 / math.sqrt(problem.n_score.mean())
+    assert learner.tell(late, "candidate").c == pytest.approx(unit)
+    assert learner.tell(early, "incumbent").c == pytest.approx(-unit)
+    learner = Learner(problem, auto())
+    early, late = learner.ask(), learner.ask()
+    assert learner.tell(late, (0.0, 0.4)).c == pytest.approx(unit)
+    assert learner.tell(early, (0.3, 0.0)).c == pytest.approx(-unit * 0.3 / math.sqrt((0.3**2 + 0.4**2) / 2))
+
+
+@pytest.mark.parametrize("step", ["constant", "adagrad"])
+@pytest.mark.parametrize("rule", ["two-point", "baseline", "first-order"])
+def test_it_goes_on_from_bytes_bit_for_bit(parts, rule, step):
+    problem, gold = parts
+    straight, first = (Learner(problem, auto(rule, step=step)) for _ in range(2))
+    straight.run(gold, 300)
+    first.run(gold, 140)
+    second = Learner.from_bytes(first.to_bytes(), problem)
+    second.run(gold, 160)
+    np.testing.assert_array_equal(second.weights(), straight.weights())
+
+
+def test_a_log_is_replayed(parts):
+    problem, gold = parts
+    events = []
+    learner = Learner(problem, auto("preference", "active"))
+    learner.on_event = lambda event: events.append(json.loads(json.dumps(event)))
+    for _ in range(30):
+        proposal = learner.ask()
+        learner.tell(proposal, told(learner, gold, proposal))
+    again = Learner(problem, auto("preference", "active"))
+    replay(again, events)
+    np.testing.assert_array_equal(again.weights(), learner.weights())
+
+
+def test_a_state_of_an_earlier_version_is_read(parts):
+    """It had no sum of squared differences."""
+    problem, gold = parts
+    settings = Settings("two-point", "score", 0.001, 0.1)
+    learner, straight = (Learner(problem, settings) for _ in range(2))
+    learner.run(gold, 100)
+    straight.run(gold, 200)
+    meta, arrays = unpack(learner.to_bytes(), "state", "it")
+    meta = {name: meta[name] for name in ("id", "settings", "open")}
+    old = pack("state", meta, {**arrays, "sums": arrays["sums"][:4]})
+    again = Learner.from_bytes(old, problem)
+    again.run(gold, 100)
+    np.testing.assert_array_equal(again.weights(), straight.weights())
+
+
+def test_a_run_that_was_stopped_goes_on_bit_for_bit(data, tmp_path, monkeypatch):
+    task, train = data
+    how = {"evaluate_every": 100, "checkpoint": tmp_path / "run"}
+    straight = Training(task, Data(train), auto(step="adagrad"), 600).go().model.W
+    stopped = Training(task, Data(train), auto(step="adagrad"), 600, **how)
+
+    def stop(progress):
+        if progress.step >= 300:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(DeferredSignals, "deliver", lambda self: None)
+    with pytest.raises(KeyboardInterrupt):
+        stopped.learn(stop)
+    assert 300 <= stopped.learner.step < 600
+    again = Training(task, Data(train), auto(step="adagrad"), 600, resume=True, **how)
+    assert again.learner.step == stopped.learner.step
+    np.testing.assert_array_equal(again.go().model.W, straight)
+
+
+# Rules that perturb nothing: by the size of the inputs
+
+
+@pytest.mark.parametrize("rule", [*FIRST, "supervised", "part", "review"])
+def test_h_is_by_the_size_of_the_inputs(data, rule):
+    task, train = data
+    problem = task.problem(train, asks=True)
+    tokens = int(train.offsets[-1])
+    entries = sum(len(problem.inputs.columns[a:b]) for a, b in [(0, problem.inputs.columns.size)])
+    assert problem.size == pytest.approx(entries / tokens)
+    one = make_learner(problem, auto(rule, step="adagrad"))
+    values = np.full(problem.inputs.columns.size, 2, np.float32)
+    larger = replace(problem, inputs=problem.inputs._replace(values=values))
+    two = make_learner(larger, auto(rule, step="adagrad"))
+    assert two._params.h == pytest.approx(one._params.h / 2)
+    assert isinstance(one, QueryLearner) == (rule in ("part", "review"))
+
+
+def test_inputs_that_have_no_size_need_a_number(parts):
+    class Sizeless(tuple):
+        pass
+
+    problem = replace(parts[0], inputs=Sizeless())
+    with pytest.raises(UsageError, match=r"^Sizeless have no sizes\(\), by which `h` auto goes: give `h` a number"):
+        Learner(problem, auto("first-order"))
+
+
+# Where it can be given
+
+
+def test_it_is_a_setting_like_a_number():
+    settings = auto(seed=3)
+    assert str(settings) == "two-point score, h auto, mu 0.1, seed 3"
+    assert Settings.from_dict(settings.as_dict(), "it") == settings
+    for wrong in ("fast", "Auto", "0.1", -1.0, True, None, ["auto"]):
+        with pytest.raises(UsageError, match=r"^`h` .*: must be positive and finite, or auto$"):
+            Settings(h=wrong)
+    with pytest.raises(UsageError, match=r"^`h` 'fast': give a number or auto"):
+        Settings.from_dict({"h": "fast"}, "it")
+
+
+def test_mu_and_step_are_the_tasks_own(data):
+    from sparsezo.tasks.chunking.spec import SPEC
+
+    made = Settings.complete({"h": "auto"}, *SPEC.usual)
+    assert (made.h, made.mu, made.step) == ("auto", 0.2, "adagrad")
+    made = Settings.complete({"h": "auto", "perturb": "active"}, *SPEC.usual)
+    assert (made.h, made.mu, made.step) == ("auto", 0.1, "constant")
+
+
+def test_experiments_take_it():
+    text = """
+    name = "mine"
+    task = "chunking"
+    iterations = 1000
+    [data]
+    train = "a.txt"
+    test = "b.txt"
+    [[learner]]
+    rule = "two-point"
+    h = {}
+    """
+    (learner,) = parse_experiment(text.format('"auto"'), "mine.toml").learners
+    assert learner.settings(0).h == "auto"
+    assert "h auto" in str(learner.settings(0))
+    with pytest.raises(Exception, match="`h` fast: must be positive and finite, or auto"):
+        parse_experiment(text.format('"fast"'), "mine.toml")
+    with pytest.raises(Exception, match="h is true; give a number, or auto"):
+        parse_experiment(text.format("true"), "mine.toml")
+
+
+def test_plain_functions_have_an_automatic_step_of_their_own():
+    with pytest.raises(UsageError, match=r"^h auto is a task's: leave out settings"):
+        Optimizer(3, Settings(h="auto", perturb="active"))
+
+
+def test_it_learns(data):
+    """From 2,000 comparisons on generated sentences, without a number for anything."""
+    task, train = data
+    with messages.gathered() as said:
+        outcome = Training(task, Data(train, train), auto("preference", step="adagrad"), 20_000).go()
+    assert outcome.result["dev"] > 0.9
+    assert said == []
