@@ -104,7 +104,8 @@ def test_a_step_has_the_length_k_mu_in_the_mean(parts, rule, perturb):
             continue
         moves.append(d)
         rms = math.sqrt(sum(each**2 for each in moves) / len(moves))
-        assert c == pytest.approx(0.6 * 0.1 * d / rms / math.sqrt(dims[perturb]), rel=1e-9)
+        k = 1.2 if rule == "comparison" else 0.6
+        assert c == pytest.approx(k * 0.1 * d / rms / math.sqrt(dims[perturb]), rel=1e-9)
     assert len(moves) > 5
 
 
@@ -233,7 +234,7 @@ def test_inputs_that_have_no_size_need_a_number(parts):
 
 def test_it_is_a_setting_like_a_number():
     settings = auto(seed=3)
-    assert str(settings) == "two-point score, h auto, mu 0.1, seed 3"
+    assert str(settings) == "two-point, score, h auto, mu 0.1, seed 3"
     assert Settings.from_dict(settings.as_dict(), "it") == settings
     for wrong in ("fast", "Auto", "0.1", -1.0, True, None, ["auto"]):
         with pytest.raises(UsageError, match=r"^`h` .*: must be positive and finite, or auto$"):

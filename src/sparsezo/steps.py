@@ -6,8 +6,9 @@ r_bar(x) (score) or n (all). Constant steps are W += c u with
 
     c = k mu d / (rms(d) sqrt(A)),    so that a step has the length k mu in the mean, whatever the losses' scale;
 
-Adagrad's begin with the same c and h = k mu. From weights of 0 mu is then a unit of measurement: twice the mu gives
-twice the weights, and the same outputs.
+Adagrad's have h = k mu and begin with c / h = d / (rms(d) sqrt(A / 8)): a first step is sqrt(8) k mu long, and the
+steps of a weight fall as the root of the moves it has made once these are more than A / 8. From weights of 0 mu is a
+unit of measurement: twice the mu gives twice the weights, and the same outputs.
 
 Rules that do not perturb know the size of an input alone: Adagrad's steps have h = K / mean |x|_1, |x|_1 being the sum
 of what a part of an output (a token, a document) reads, so that a first step changes its scores by at most K.
@@ -27,7 +28,9 @@ from sparsezo.rules import RULES
 from sparsezo.settings import Settings
 from sparsezo.tasks.base import Problem
 
-_LENGTH = {"constant": 0.6, "adagrad": 0.8}  # k: of a step, in perturbations
+_LENGTH = {"constant": 0.6, "adagrad": 0.4}  # k: of a step, in perturbations
+_CHOSEN = 1.2  # k of constant steps by comparison, which moves only where the candidate was better
+_DAMPING = {"constant": 1.0, "adagrad": 1 / 8}  # of A
 _REACH = 8.0  # K: of an answer's first step
 
 
@@ -46,5 +49,7 @@ def automatic(settings: Settings, problem: Problem) -> tuple[float, float]:
     if rule.zeroth_order:
         dims = {"score": problem.n_score, "active": problem.n_active}.get(settings.perturb or "")
         A = float(dims.mean()) if dims is not None else float(problem.n_features * problem.n_labels)
-        return _LENGTH[settings.step] * float(settings.mu or 0), 1 / math.sqrt(max(A, 1.0))
+        chosen = settings.rule == "comparison" and settings.step == "constant"
+        k = _CHOSEN if chosen else _LENGTH[settings.step]
+        return k * float(settings.mu or 0), 1 / math.sqrt(_DAMPING[settings.step] * max(A, 1.0))
     return from_size(problem.size), 0.0 if rule.asks else 1.0
