@@ -98,24 +98,24 @@ def table(path: str) -> str:
     """Mean figures side by side; auto is as good where its mean is within the margin of the default's."""
     with open(path, newline="") as file:
         rows = list(csv.DictReader(file))
-    cells: dict[tuple[str, ...], dict[str, list[float]]] = {}
+    cells: dict[tuple[str, ...], dict[str, dict[str, float]]] = {}
     for row in rows:
         key = (row["task"], row["rule"], row["perturb"], row["steps"] or f"{row['answers']} answers")
-        cells.setdefault(key, {}).setdefault(f"{row['step']} {row['h']}", []).append(float(row["figure"]))
-    lines = ["| task | rule | perturb | steps | default | auto | |", "|---|---|---|---|---|---|---|"]
+        cells.setdefault(key, {}).setdefault(row["h"], {})[row["seed"]] = float(row["figure"])
+    rates = list(dict.fromkeys(row["h"] for row in rows))
+    lines = [f"| task | rule | perturb | steps | {' | '.join(rates)} | auto is |", "|---" * (5 + len(rates)) + "|"]
     for (task, rule, perturb, steps), found in cells.items():
-        default = next((values for name, values in found.items() if name.endswith("default")), None)
-        auto = next((values for name, values in found.items() if name.endswith("auto")), None)
-        if default is None or auto is None:
-            continue
-        behind = statistics.mean(default) - statistics.mean(auto)
-        verdict = "as good" if behind <= WITHIN.get(task, 0.005) else f"behind by {behind:.3f}"
-        lines.append(f"| {task} | {rule} | {perturb} | {steps} | {_text(default)} | {_text(auto)} | {verdict} |")
+        verdict = ""
+        if "default" in found and "auto" in found:
+            behind = statistics.mean(found["default"].values()) - statistics.mean(found["auto"].values())
+            verdict = "as good" if behind <= WITHIN.get(task, 0.005) else f"behind by {behind:.3f}"
+        figures = " | ".join(_text(list(found.get(rate, {}).values())) for rate in rates)
+        lines.append(f"| {task} | {rule} | {perturb} | {steps} | {figures} | {verdict} |")
     return "\n".join(lines)
 
 
 def _text(values: list[float]) -> str:
-    return f"{statistics.mean(values):.4f} ({min(values):.3f} to {max(values):.3f}, n {len(values)})"
+    return f"{statistics.mean(values):.4f} ({min(values):.3f} to {max(values):.3f})" if values else ""
 
 
 def main() -> None:

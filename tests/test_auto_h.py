@@ -8,13 +8,16 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_array
 
 from sparsezo import messages
 from sparsezo.errors import UsageError
 from sparsezo.kernels import loop
+from sparsezo.kernels.inputs.dense import dense_inputs
+from sparsezo.kernels.inputs.rows import row_inputs
 from sparsezo.learner import Learner
 from sparsezo.optimizer import Optimizer, replay
-from sparsezo.query_learner import QueryLearner, make_learner
+from sparsezo.query_learner import make_learner
 from sparsezo.settings import Settings
 from sparsezo.signals import DeferredSignals
 from sparsezo.storage.container import pack, unpack
@@ -209,15 +212,38 @@ def test_a_run_that_was_stopped_goes_on_bit_for_bit(data, tmp_path, monkeypatch)
 def test_h_is_by_the_size_of_the_inputs(data, rule):
     task, train = data
     problem = task.problem(train, asks=True)
-    tokens = int(train.offsets[-1])
-    entries = sum(len(problem.inputs.columns[a:b]) for a, b in [(0, problem.inputs.columns.size)])
-    assert problem.size == pytest.approx(entries / tokens)
-    one = make_learner(problem, auto(rule, step="adagrad"))
-    values = np.full(problem.inputs.columns.size, 2, np.float32)
+    entries = problem.inputs.columns.size  # of value 1
+    size = entries / int(train.offsets[-1])
+    assert problem.sizes == pytest.approx((size, size))
+    K = {"first-order": 2.0, "pairwise": 0.5, "cross-entropy": 0.5, "supervised": 2.0}.get(rule, 8.0)
+    values = np.full(entries, -2, np.float32)
     larger = replace(problem, inputs=problem.inputs._replace(values=values))
-    two = make_learner(larger, auto(rule, step="adagrad"))
-    assert two._params.h == pytest.approx(one._params.h / 2)
-    assert isinstance(one, QueryLearner) == (rule in ("part", "review"))
+    one, two = (make_learner(each, auto(rule, step="adagrad"))._params.h for each in (problem, larger))
+    assert (one, two) == pytest.approx((K / size, K / size / 2))
+    if rule in ("part", "review"):
+        with pytest.raises(
+            UsageError, match=r"^`h` auto of rule \w+ is for Adagrad's steps: leave out `step`, or give"
+        ):
+            auto(rule)
+    else:
+        one, two = (make_learner(each, auto(rule))._params.h for each in (problem, larger))
+        assert two == pytest.approx(one / 4)
+
+
+def test_what_all_candidates_of_a_list_share_has_no_size():
+    rng = np.random.default_rng(3)
+    features, offsets = rng.normal(0, 2, (200, 5)).astype(np.float32), np.array([0, 80, 200])
+    absolute, square = dense_inputs(features, offsets).sizes()
+    moved = features + np.repeat([[10.0], [-30.0]], [80, 120], axis=0).astype(np.float32)
+    assert dense_inputs(moved, offsets).sizes() == pytest.approx((absolute, square), rel=1e-3)
+    assert (absolute / 2, square / 2) == pytest.approx((5 * 2, 5 * 4), rel=0.1)
+    absolute, square = dense_inputs(features, offsets, scaled=True).sizes()
+    assert (absolute / 2, square / 2) == pytest.approx((5, 5))
+
+
+def test_a_document_has_the_size_of_its_words():
+    rows = row_inputs(csr_array(np.array([[0.5, 0, -0.5], [0, 2, 0]], np.float32)))
+    assert rows.sizes() == pytest.approx((3.0, 4.5))
 
 
 def test_inputs_that_have_no_size_need_a_number(parts):
@@ -236,8 +262,11 @@ def test_it_is_a_setting_like_a_number():
     settings = auto(seed=3)
     assert str(settings) == "two-point, score, h auto, mu 0.1, seed 3"
     assert Settings.from_dict(settings.as_dict(), "it") == settings
-    for wrong in ("fast", "Auto", "0.1", -1.0, True, None, ["auto"]):
-        with pytest.raises(UsageError, match=r"^`h` .*: must be positive and finite, or auto$"):
+    for wrong in ("fast", "Auto", "0.1"):
+        with pytest.raises(UsageError, match=rf"^`h` {wrong}: must be positive and finite, or auto$"):
+            Settings(h=wrong)
+    for wrong in (-1.0, True, None, ["auto"]):
+        with pytest.raises(UsageError, match=r"^`h` .*: must be positive and finite$"):
             Settings(h=wrong)
     with pytest.raises(UsageError, match=r"^`h` 'fast': give a number or auto"):
         Settings.from_dict({"h": "fast"}, "it")

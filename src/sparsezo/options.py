@@ -106,7 +106,7 @@ def check_option(known: Described, value: Any) -> None:
     if isinstance(value, str) and value in about.words:
         return
     if about.positive and not (_is(int | float, value) and 0 < value <= sys.float_info.max):
-        others = "".join(f", or {each}" for each in about.words)
+        others = "".join(f", or {each}" for each in about.words) if isinstance(value, str) else ""
         raise UsageError(f"`{name}` {shown(value)}: must be positive and finite{others}")
     if about.least is not None and not (_is(int, value) and value >= about.least):
         raise UsageError(f"`{name}` {shown(value)}: must be a whole number, {about.least} or more")

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from sparsezo.kernels.loop import StepParams
 
 AUTO = "auto"  # in the place of a number: h by what a learner sees (steps.py)
+AUTO_ADAGRAD = 0.4  # h of Adagrad's steps is then so many mu
 Rate = float | str  # h: a number, or AUTO
 Defaults = Callable[[str, str, str | None], tuple[Rate, float]]  # (rule, step, perturb) -> (h, mu)
 
@@ -182,6 +183,8 @@ class Settings:
             raise UsageError(
                 "`step` adagrad with `perturb` all would move every weight at every step; use active or score"
             )
+        if self.h == AUTO and rule.asks and self.step != "adagrad":
+            raise UsageError(f"`h` auto of rule {self.rule} is for Adagrad's steps: leave out `step`, or give a number")
         if self.baseline and self.rule != "first-order":
             raise UsageError(f"`baseline` belongs to rule first-order, not to {self.rule}")
         model = parse_feedback(self.feedback).model
@@ -247,7 +250,7 @@ class Settings:
         usual = "adagrad" if asks else "constant" if perturb in constant_steps else usual_step
         step = given.get("step", usual)
         h, mu = (cls.h, cls.mu) if defaults is None else defaults(rule, step, perturb)
-        if defaults and "step" not in given and not asks and usual == "adagrad" and _small(given.get("h"), h):
+        if defaults and "step" not in given and not asks and usual == "adagrad" and _small(given.get("h"), h, mu or 0.0):
             step = "constant"
             h, mu = defaults(rule, step, perturb)
         return cls(**{"perturb": perturb, "h": h, "mu": mu if perturbs else None, "step": step, **given})
@@ -325,9 +328,9 @@ def _of_others(rule: Rule) -> list[str]:
     return [] if rule.asks else [name for name, each in SETTINGS.items() if each.about.families == _ASKING]
 
 
-def _small(h: object, usual: Rate) -> bool:
-    """Whether nothing would be learned with this h and Adagrad's steps, whose usual one is given."""
-    return isinstance(h, int | float) and isinstance(usual, int | float) and 0 < h < 0.1 * usual
+def _small(h: object, usual: Rate, mu: float) -> bool:
+    """Whether nothing would be learned with this h and Adagrad's steps, whose usual h and mu are given."""
+    return isinstance(h, int | float) and 0 < h < 0.1 * (AUTO_ADAGRAD * mu if isinstance(usual, str) else usual)
 
 
 def step_for_h(
@@ -337,8 +340,8 @@ def step_for_h(
     made = Settings.complete(given, defaults, usual_step, constant_steps)
     asks = RULES[made.rule].asks
     adagrad = asks or (usual_step == "adagrad" and made.perturb not in constant_steps)
-    usual = defaults(made.rule, "adagrad", made.perturb)[0] if adagrad else 0.0
-    if "step" in given or "h" not in given or not _small(made.h, usual):
+    usual, mu = defaults(made.rule, "adagrad", made.perturb) if adagrad else (0.0, 0.0)
+    if "step" in given or "h" not in given or not _small(made.h, usual, mu):
         return None
     if asks:
         said = f"small for Adagrad's steps, which rule {made.rule} has: little may be learned; it is"

@@ -11,7 +11,8 @@ steps of a weight fall as the root of the moves it has made once these are more 
 unit of measurement: twice the mu gives twice the weights, and the same outputs.
 
 Rules that do not perturb know the size of an input alone: Adagrad's steps have h = K / mean |x|_1, |x|_1 being the sum
-of what a part of an output (a token, a document) reads, so that a first step changes its scores by at most K.
+of what a part of an output (a token, a document) reads, so that a first step changes its scores by at most K; constant
+ones h = K / mean |x|^2, which does so by K D at the input itself. d is divided by rms(d) here, too; an answer has no d.
 
 >>> from sparsezo.settings import Settings
 >>> from sparsezo.tasks.chunking.synthetic import chunking_corpus
@@ -25,13 +26,19 @@ from __future__ import annotations
 import math
 
 from sparsezo.rules import RULES
-from sparsezo.settings import Settings
+from sparsezo.settings import AUTO_ADAGRAD, Settings
 from sparsezo.tasks.base import Problem
 
-_LENGTH = {"constant": 0.6, "adagrad": 0.4}  # k: of a step, in perturbations
+_LENGTH = {"constant": 0.6, "adagrad": AUTO_ADAGRAD}  # k: of a step, in perturbations
 _CHOSEN = 1.2  # k of constant steps by comparison, which moves only where the candidate was better
 _DAMPING = {"constant": 1.0, "adagrad": 1 / 8}  # of A
-_REACH = 8.0  # K: of an answer's first step
+_ANSWER = 8.0  # K of rules that learn from answers
+_REACH = {  # K of the others: of Adagrad's steps, of constant ones
+    "first-order": (2.0, 0.2),
+    "pairwise": (0.5, 0.05),
+    "cross-entropy": (0.5, 0.03),
+    "supervised": (2.0, 0.2),
+}
 
 
 def from_size(size: float) -> float:
@@ -40,7 +47,11 @@ def from_size(size: float) -> float:
     >>> from_size(40.0)
     0.2
     """
-    return _REACH / size if size > 0 else 1.0
+    return _over(_ANSWER, size)
+
+
+def _over(reach: float, size: float) -> float:
+    return reach / size if size > 0 else 1.0
 
 
 def automatic(settings: Settings, problem: Problem) -> tuple[float, float]:
@@ -52,4 +63,8 @@ def automatic(settings: Settings, problem: Problem) -> tuple[float, float]:
         chosen = settings.rule == "comparison" and settings.step == "constant"
         k = _CHOSEN if chosen else _LENGTH[settings.step]
         return k * float(settings.mu or 0), 1 / math.sqrt(_DAMPING[settings.step] * max(A, 1.0))
-    return from_size(problem.size), 0.0 if rule.asks else 1.0
+    absolute, square = problem.sizes
+    if rule.asks:
+        return from_size(absolute), 0.0
+    K, K_constant = _REACH[settings.rule]
+    return (_over(K, absolute) if settings.step == "adagrad" else _over(K_constant, square)), 1.0

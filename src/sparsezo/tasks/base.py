@@ -67,11 +67,13 @@ class Problem:
         return _own_scratch(self.inputs), _own_scratch(self.task)
 
     @property
-    def size(self) -> float:
-        """mean |x|_1: the sum of the absolute values that a part of an output (a token, a document) reads."""
+    def sizes(self) -> tuple[float, float]:
+        """(mean |x|_1, mean |x|^2) of what a part of an output (a token, a document) reads."""
         if not hasattr(self.inputs, "sizes"):
             raise UsageError(f"{type(self.inputs).__name__} have no sizes(), by which `h` auto goes: give `h` a number")
-        return float(self.inputs.sizes()[0]) / max(int(self.output_start[-1]), 1)
+        absolute, square = self.inputs.sizes()
+        parts = max(int(self.output_start[-1]), 1)
+        return absolute / parts, square / parts
 
     @property
     def max_outputs(self) -> int:
