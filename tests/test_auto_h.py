@@ -25,6 +25,7 @@ from sparsezo.study.plan import parse_experiment
 from sparsezo.tasks.chunking.synthetic import chunking_corpus
 from sparsezo.tasks.chunking.task import Chunking
 from sparsezo.tasks.loading import Data
+from sparsezo.tasks.registry import task_spec
 from sparsezo.training import Training
 
 STEPS = 120
@@ -272,13 +273,31 @@ def test_it_is_a_setting_like_a_number():
         Settings.from_dict({"h": "fast"}, "it")
 
 
-def test_mu_and_step_are_the_tasks_own(data):
-    from sparsezo.tasks.chunking.spec import SPEC
-
-    made = Settings.complete({"h": "auto"}, *SPEC.usual)
+def test_mu_and_step_are_the_tasks_own():
+    usual = task_spec("chunking").usual
+    made = Settings.complete({"h": "auto"}, *usual)
     assert (made.h, made.mu, made.step) == ("auto", 0.2, "adagrad")
-    made = Settings.complete({"h": "auto", "perturb": "active"}, *SPEC.usual)
+    made = Settings.complete({"h": "auto", "perturb": "active"}, *usual)
     assert (made.h, made.mu, made.step) == ("auto", 0.1, "constant")
+
+
+def test_it_is_the_default_where_it_was_measured_to_be_as_good():
+    """docs/steps.md; elsewhere the default is a number."""
+    for rule in ZEROTH:
+        made = Settings.complete({"rule": rule}, *task_spec("text").usual)
+        assert (made.h, made.mu, made.step) == ("auto", 1.0, "adagrad")
+        assert Settings.complete({"rule": rule, "perturb": "active"}, *task_spec("text").usual).h == 0.3
+    assert [task_spec("text").defaults(rule, "adagrad", None)[0] for rule in ("pair", "rate", "part")] == [
+        "auto",
+        "auto",
+        1.0,
+    ]
+
+
+def test_a_small_number_is_for_constant_steps_where_auto_is_the_default():
+    """Adagrad's own h would be 0.4 mu, and a tenth of that is small."""
+    made = [Settings.complete({"h": h}, *task_spec("text").usual) for h in (0.039, 0.041)]
+    assert [(each.h, each.step) for each in made] == [(0.039, "constant"), (0.041, "adagrad")]
 
 
 def test_experiments_take_it():

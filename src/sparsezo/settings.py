@@ -250,7 +250,13 @@ class Settings:
         usual = "adagrad" if asks else "constant" if perturb in constant_steps else usual_step
         step = given.get("step", usual)
         h, mu = (cls.h, cls.mu) if defaults is None else defaults(rule, step, perturb)
-        if defaults and "step" not in given and not asks and usual == "adagrad" and _small(given.get("h"), h, mu or 0.0):
+        if (
+            defaults
+            and "step" not in given
+            and not asks
+            and usual == "adagrad"
+            and _small(given.get("h"), h, mu or 0.0)
+        ):
             step = "constant"
             h, mu = defaults(rule, step, perturb)
         return cls(**{"perturb": perturb, "h": h, "mu": mu if perturbs else None, "step": step, **given})

@@ -66,7 +66,7 @@ def defaults(rule: str, step: str, perturb: str | None) -> tuple[Rate, float]:
     """The more weights move, the smaller their steps (docs/results); auto where it was measured to be as good as a
     tuned h, after 100k steps and after 1M (docs/steps.md)."""
     if rule in ASKS:
-        return {"label": 0.6, "part": 1.0}.get(rule, 0.3), 1.0
+        return {"label": 0.6, "part": 1.0}.get(rule, AUTO), 1.0
     if perturb is None:
         return (0.3 if rule == "pairwise" else 1.0), 1.0
     if step == "adagrad":
