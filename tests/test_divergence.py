@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -240,3 +241,84 @@ def test_a_run_that_goes_on_knows_its_start():
     with messages.gathered() as said:
         watch.note(5000, 50.0, 100)
     assert len(said) == 1
+
+
+# What a run's curve says at its end
+
+
+def said_of(task, parts, settings, steps=10_000, **more):
+    with messages.gathered() as said:
+        run = Training(task, parts, settings, steps, **more)
+        run.go()
+    return said, run
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        (
+            replace(SETTINGS, h=1e-9),
+            r"^nothing was learned: the mean loss was 0\.8.* `h` 1e-09 is probably too small for",
+        ),
+        (replace(SETTINGS, h=1e-6, step="adagrad"), r"`h` 1e-06 is probably too small for `mu` 0.1; try `h` auto, unl"),
+        (
+            replace(SETTINGS, h=100.0),
+            r"^nothing was learned: .*`h` 100 is probably too large for `mu` 0.1; try `h` auto",
+        ),
+        (replace(SETTINGS, h=1e-9, rule="baseline"), r"^nothing was .*`h` 1e-09 is probably too small or too large"),
+        (
+            Settings("first-order", None, 1e-6, None),
+            r"^nothing was learned: .*`h` 1e-06 is probably too small or too la",
+        ),
+        (
+            replace(SETTINGS, h=1e4),
+            r"^a plateau: no perturbation changed an output in the last 3,300 steps: `mu` 0.1 is small beside what the "
+            r"weights have come to; use a larger `mu`, or a smaller `h` than 10000$",
+        ),
+    ],
+    ids=str,
+)
+def test_a_run_that_learned_nothing_says_so_in_one_line(task, parts, settings, message):
+    (remark,), _ = said_of(task, parts, settings)
+    assert re.search(message, remark)
+
+
+@pytest.mark.parametrize("settings", [SETTINGS, replace(SETTINGS, h="auto"), replace(SETTINGS, h=1.0)], ids=str)
+def test_a_run_that_learned_something_says_nothing(task, parts, settings):
+    said, run = said_of(task, parts, settings)
+    assert said == []
+    assert run.best_iteration == 10_000  # without dev: the latest
+
+
+def test_nothing_is_said_of_a_curve_that_shows_nothing(task, parts):
+    for steps, more in ((1000, {}), (10_000, {"evaluate_every": 1000})):
+        said, _ = said_of(task, parts, replace(SETTINGS, h=1e-9), steps, **more)
+        assert said == []
+
+
+def test_a_run_that_diverges_keeps_its_best_model_on_dev(task, parts):
+    """By a step of 1e38, which the scores do not survive."""
+    with messages.gathered() as said:
+        run = Training(task, replace(parts, dev=parts.train), SETTINGS, 2000, evaluate_every=100)
+
+        def break_it(progress):
+            if progress.step == 1000:
+                run.learner.state.W[:] *= np.float32(1e38)
+
+        with np.errstate(all="ignore"):
+            model = run.learn(break_it)
+    (remark,) = said
+    assert re.search(r"^step \d+: the .* not finite; .*; the best model on dev, of step [1-9][\d,]*, is kept$", remark)
+    assert 0 < run.best_iteration <= 1000 <= model.result["iterations"] < 2000
+    assert model.result["dev"] == max(point.dev for point in run.curve) > run.curve[0].dev
+
+
+def test_without_dev_a_model_whose_loss_has_run_away_is_not_kept(task, parts):
+    good = Training(task, parts, replace(SUPERVISED, h=0.1, step="adagrad"), 3000).go().model.W
+    said, run = said_of(task, parts, replace(SETTINGS, h=1.0, mu=0.2), 2000, W=good)
+    assert any("the loss has gone far above the start's" in remark for remark in said)
+    means = np.diff([point.iterations * point.average_loss for point in run.curve]) / 20
+    kept = run.best_iteration // 20
+    assert 0 < kept < 100
+    assert means[kept - 1] <= 10 * max(means[0], 0.01)  # the last look of which this is true
+    assert (means[kept:] > 10 * max(means[0], 0.01)).all()

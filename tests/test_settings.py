@@ -232,7 +232,7 @@ def test_runs_that_are_not_free_of_scale():
         ),
         ("chunking", {"rule": "part", "h": 0.1}, "adagrad", ""),
         ("text", {"perturb": "active"}, "adagrad", ""),
-        ("text", {"h": 0.01}, "constant", "with `step` adagrad it is usually 0.3"),
+        ("text", {"h": 0.01}, "constant", "with `step` adagrad it is usually auto"),
         ("rerank", {"h": 1e-5}, "constant", ""),
     ],
 )

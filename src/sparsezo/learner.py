@@ -29,7 +29,8 @@ from sparsezo.kernels import codes, loop, protocol, random
 from sparsezo.optimizer import Arrays, AskTell, Event, Features, P, not_finite, state_of, whole, workspace
 from sparsezo.questions import Feedback, Info, Json, Proposal
 from sparsezo.rules import FIRST_ORDER, RULES
-from sparsezo.settings import Settings
+from sparsezo.settings import AUTO, Settings
+from sparsezo.steps import automatic
 from sparsezo.tasks.base import Problem
 from sparsezo.validation import Array
 
@@ -58,6 +59,9 @@ class TaskLearner(AskTell[P]):
         if not len(problem):
             raise UsageError("the problem has no inputs to learn from")
         super().__init__(settings, problem.n_features, problem.n_labels, problem.dtype, W, copy=copy)
+        if settings.h == AUTO:
+            h, unit = automatic(settings, problem)
+            self._params = self._params._replace(h=h, unit=unit)
         self._look_at(problem)
         self._gold: object = self  # the one that was checked
         self._looked = 0  # inputs passed over before the last question

@@ -37,12 +37,11 @@ from sparsezo import validation
 from sparsezo.automatic import AutomaticStep
 from sparsezo.errors import DamagedError, DataError, DivergedError, UsageError, shown
 from sparsezo.kernels import codes, lazy, loop, random
-from sparsezo.kernels.coefficient import coefficient
 from sparsezo.messages import say
 from sparsezo.questions import Feedback, Info, Json, Proposal, Question, as_json, losses_of
 from sparsezo.row_space import RowSpace, Table
 from sparsezo.rules import RULES
-from sparsezo.settings import Settings
+from sparsezo.settings import AUTO, Settings, rate_text
 from sparsezo.storage.container import damage, pack, unpack
 from sparsezo.validation import Array
 
@@ -50,7 +49,10 @@ _BLOCK = 1024  # rows that are settled with one call of the generator
 _TINY = 1e-6  # a mu below that is more likely to be at fault than an h of at most 1
 _WINDOW = 100  # losses whose mean is looked at
 _FAR = 10  # times the start's
-_EARLIER_COUNTS = 9  # of a state before there were TOKENS, LOOKED, CORRECTIONS and WHOLE
+_EARLIER = {  # numbers of a state before there were TOKENS, LOOKED, CORRECTIONS and WHOLE; and SQUARES
+    "counts": (9, loop.N_COUNTS),
+    "sums": (4, loop.N_SUMS),
+}
 AUTOMATIC = ("symmetric", "comparison")  # rules whose h and mu are found by themselves
 STATE = "the state"  # what it is called in messages
 Event = Json  # {"event": "ask", "step", "x"}, and likewise tell, finish and read (_EVENTS)
@@ -243,8 +245,10 @@ class AskTell(ABC, Generic[P]):
                 c = self._coefficient(asked, F_plus, F_incumbent, mean)
             else:
                 losses = np.array([F_plus, F_incumbent, *further])[: params.points.size]
-                c = float(params.own(losses, params.h, params.mu, mean))
-            if not math.isfinite(c + state.sums[loop.LOSS]):
+                h, mu = (params.h, params.mu) if params.unit == 0 else (1.0, 1.0)
+                c = float(params.own(losses, h, mu, mean))
+                c = c if params.unit == 0 else float(loop.automatic_coefficient(params, c, state))
+            if not math.isfinite(c + state.sums[loop.LOSS] + state.sums[loop.SQUARES]):
                 state.counts[:], state.sums[:] = counts, sums
                 raise DivergedError(f"step {asked.step}: it is not finite; {fault_of_weights(self.settings)}")
             del self._open[asked.step]
@@ -257,7 +261,7 @@ class AskTell(ABC, Generic[P]):
             return Info(asked.step, c, self.average_loss)
 
     def _coefficient(self, asked: P, F_plus: float, F_incumbent: float, mean: float) -> float:
-        return float(coefficient(self._params.rule, self._params.h, self._params.mu, F_plus, F_incumbent, mean))
+        return float(loop.step_coefficient(self._params, F_plus, F_incumbent, mean, self.state))
 
     # To bytes and back
 
@@ -372,6 +376,8 @@ class Optimizer(AskTell[Proposal]):
             raise UsageError(f"rule {settings.rule} needs a model's own distribution; use Learner on a task")
         if settings.criterion != "map":
             raise UsageError(f"criterion {settings.criterion} is about a model's outputs; use Learner on a task")
+        if settings.h == AUTO:
+            raise UsageError("h auto is a task's: leave out settings, and h and mu are found by themselves")
         super().__init__(settings, whole("n", n, 1), 1, np.float64, w0)
         self._perturbed: dict[int, tuple[NDArray[np.int64], NDArray[np.float64]]] = {}  # open ones: active weights, u
         self._seen = np.zeros(self.state.W.shape[0], np.int32)  # scratch: whether an input names a weight twice
@@ -576,10 +582,12 @@ def workspace(rows: int, columns: int, L: int, outputs: int, dtype: DTypeLike) -
 
 def with_all_counts(arrays: Arrays) -> Arrays:
     """A state of an earlier version, which counted less: what it did not count is 0."""
-    counts = arrays.get("counts")
-    if counts is None or counts.ndim != 1 or not _EARLIER_COUNTS <= counts.size < loop.N_COUNTS:
-        return arrays
-    return {**arrays, "counts": np.append(counts, np.zeros(loop.N_COUNTS - counts.size, counts.dtype))}
+    more = {}
+    for name, (earlier, now) in _EARLIER.items():
+        its = arrays.get(name)
+        if its is not None and its.ndim == 1 and earlier <= its.size < now:
+            more[name] = np.append(its, np.zeros(now - its.size, its.dtype))
+    return {**arrays, **more}
 
 
 def state_of(raw: bytes) -> tuple[Json, Arrays, Settings]:
@@ -693,9 +701,12 @@ def not_finite(settings: Settings, step: int, S: Array, T: Array) -> DivergedErr
 
 def fault_of_weights(settings: Settings) -> str:
     """A step is as long as h / mu: either can make it too long."""
-    if settings.mu is not None and settings.mu < _TINY and settings.h <= 1:
-        return f"`mu` {settings.mu:g} is probably too small for `h` {settings.h:g}, try ten times it"
-    return f"`h` {settings.h:g} is probably too large, try a tenth of it"
+    h = rate_text(settings.h)
+    if settings.mu is not None and settings.mu < _TINY and (isinstance(settings.h, str) or settings.h <= 1):
+        return f"`mu` {settings.mu:g} is probably too small for `h` {h}, try ten times it"
+    if isinstance(settings.h, str):
+        return f"`h` {h} is too large here, give a number"
+    return f"`h` {h} is probably too large, try a tenth of it"
 
 
 class RunawayLoss:

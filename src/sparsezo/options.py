@@ -39,7 +39,7 @@ class Option:
     least: int | None = None
     file: bool = False  # names a file (or several) that is read: part of what the data is
     families: tuple[str, ...] = ()  # of rules that have it; none: all of them
-    words: tuple[str, ...] = ()  # values that name no file, where others do
+    words: tuple[str, ...] = ()  # values that name no file, or are no number, where others do and are
     unlabelled: bool = False  # says what to learn where train has no labels
     place: bool = False  # names a place to write to: no part of it
     word: Callable[[Any], str | None] = lambda value: None  # in a learner's name; None: not worth a word
@@ -87,7 +87,10 @@ def _without_none(hint: object) -> tuple[object, bool]:
     if get_origin(hint) not in (Union, types.UnionType):
         return hint, False
     kinds = [kind for kind in get_args(hint) if kind is not type(None)]
-    return kinds[0] if len(kinds) == 1 else Union[tuple(kinds)], True  # noqa: UP007
+    optional = type(None) in get_args(hint)
+    if kinds == [float, str]:  # a number, or one of the option's words
+        return float, optional
+    return kinds[0] if len(kinds) == 1 else Union[tuple(kinds)], optional  # noqa: UP007
 
 
 def check_options(given: object) -> None:
@@ -103,8 +106,11 @@ def check_option(known: Described, value: Any) -> None:
         return
     if about.choices is not None and not any(value == each for each in about.choices):  # it may be of any type
         raise UsageError(f"`{name}` {shown(value)}: choose from {', '.join(map(str, about.choices))}")
+    if isinstance(value, str) and value in about.words:
+        return
     if about.positive and not (_is(int | float, value) and 0 < value <= sys.float_info.max):
-        raise UsageError(f"`{name}` {shown(value)}: must be positive and finite")
+        others = "".join(f", or {each}" for each in about.words) if isinstance(value, str) else ""
+        raise UsageError(f"`{name}` {shown(value)}: must be positive and finite{others}")
     if about.least is not None and not (_is(int, value) and value >= about.least):
         raise UsageError(f"`{name}` {shown(value)}: must be a whole number, {about.least} or more")
 
@@ -133,7 +139,8 @@ def _check_kind(known: Described, value: object) -> None:
     elif known.kind is int:
         wanted, fits = "a whole number", _is(int, value)
     elif known.kind is float:
-        wanted, fits = "a number", _is(int | float, value)
+        wanted = " or ".join(["a number", *known.about.words])
+        fits = _is(int | float, value) or (isinstance(value, str) and value in known.about.words)
     else:
         wanted, fits = "text", isinstance(value, str)
     if not (fits or (value is None and known.optional)):

@@ -23,7 +23,10 @@ from sparsezo.rules import PERTURBATIONS, QUERY, RULES, ZEROTH_ORDER, Rule
 if TYPE_CHECKING:
     from sparsezo.kernels.loop import StepParams
 
-Defaults = Callable[[str, str, str | None], tuple[float, float]]  # (rule, step, perturb) -> (h, mu)
+AUTO = "auto"  # in the place of a number: h by what a learner sees (steps.py)
+AUTO_ADAGRAD = 0.4  # h of Adagrad's steps is then so many mu
+Rate = float | str  # h: a number, or AUTO
+Defaults = Callable[[str, str, str | None], tuple[Rate, float]]  # (rule, step, perturb) -> (h, mu)
 
 CRITERIA = {"map": codes.MAP, "annealed": codes.ANNEALED}
 STEPS = ("constant", "adagrad")
@@ -47,8 +50,17 @@ def _but(default: object, text: str = "{}") -> Callable[[object], str | None]:
     return lambda value: None if value == default else text.format(value)
 
 
-def _number(name: str) -> Callable[[float | None], str | None]:
-    return lambda value: None if value is None else f"{name} {value:g}"
+def _number(name: str) -> Callable[[Rate | None], str | None]:
+    return lambda value: None if value is None else f"{name} {rate_text(value)}"
+
+
+def rate_text(h: Rate) -> str:
+    """A learning rate as people read it.
+
+    >>> rate_text(0.0001), rate_text("auto")
+    ('0.0001', 'auto')
+    """
+    return h if isinstance(h, str) else f"{h:g}"
 
 
 @dataclass(frozen=True)
@@ -73,7 +85,13 @@ class Settings:
         word=lambda value: value,
         shown="score; nothing for rules that perturb nothing",
     )
-    h: float = option(0.001, "Learning rate.", positive=True, sign=_number("h"))
+    h: float | str = option(
+        0.001,
+        "Learning rate: a number, or auto, by what the learner sees (docs/steps.md).",
+        positive=True,
+        words=(AUTO,),
+        sign=_number("h"),
+    )
     mu: float | None = option(0.1, "Size of the perturbation.", families=_PERTURBING, positive=True, sign=_number("mu"))
     step: str = option(
         "constant",
@@ -165,6 +183,8 @@ class Settings:
             raise UsageError(
                 "`step` adagrad with `perturb` all would move every weight at every step; use active or score"
             )
+        if self.h == AUTO and rule.asks and self.step != "adagrad":
+            raise UsageError(f"`h` auto of rule {self.rule} is for Adagrad's steps: leave out `step`, or give a number")
         if self.baseline and self.rule != "first-order":
             raise UsageError(f"`baseline` belongs to rule first-order, not to {self.rule}")
         model = parse_feedback(self.feedback).model
@@ -231,7 +251,13 @@ class Settings:
         step = given.get("step", usual)
         like = RULES[rule].usual
         h, mu = (cls.h, cls.mu) if defaults is None else defaults(like, step, perturb)
-        if defaults and "step" not in given and not asks and usual == "adagrad" and _small(given.get("h"), h):
+        if (
+            defaults
+            and "step" not in given
+            and not asks
+            and usual == "adagrad"
+            and _small(given.get("h"), h, mu or 0.0)
+        ):
             step = "constant"
             h, mu = defaults(like, step, perturb)
         return cls(**{"perturb": perturb, "h": h, "mu": mu if perturbs else None, "step": step, **given})
@@ -256,7 +282,7 @@ class Settings:
             perturbation=PERTURBATIONS[self.perturb].code if self.perturb else codes.SCORE,
             criterion=CRITERIA[self.criterion],
             control=int(self.baseline or rule.coefficient is not None),  # which is told the mean
-            h=float(self.h),
+            h=0.0 if isinstance(self.h, str) else float(self.h),  # auto: a learner's, as steps.automatic has it
             mu=float(self.mu or 0.0),
             gamma=float(self.gamma),
             feedback=rater.code,
@@ -314,9 +340,9 @@ def _of_others(rule: Rule) -> list[str]:
     return [] if rule.asks else [name for name, each in SETTINGS.items() if each.about.families == _ASKING]
 
 
-def _small(h: object, usual: float) -> bool:
-    """Whether nothing would be learned with this h and Adagrad's steps, whose usual one is given."""
-    return isinstance(h, int | float) and 0 < h < 0.1 * usual
+def _small(h: object, usual: Rate, mu: float) -> bool:
+    """Whether nothing would be learned with this h and Adagrad's steps, whose usual h and mu are given."""
+    return isinstance(h, int | float) and 0 < h < 0.1 * (AUTO_ADAGRAD * mu if isinstance(usual, str) else usual)
 
 
 def step_for_h(
@@ -327,15 +353,15 @@ def step_for_h(
     asks = RULES[made.rule].asks
     adagrad = asks or (usual_step == "adagrad" and made.perturb not in constant_steps)
     like = RULES[made.rule].usual
-    usual, _ = defaults(like, "adagrad", made.perturb) if adagrad else (0.0, 0.0)
-    if "step" in given or "h" not in given or not _small(made.h, usual):
+    usual, mu = defaults(like, "adagrad", made.perturb) if adagrad else (0.0, 0.0)
+    if "step" in given or "h" not in given or not _small(made.h, usual, mu):
         return None
     if asks:
         said = f"small for Adagrad's steps, which rule {made.rule} has: little may be learned; it is"
     else:
         constant, _ = defaults(like, "constant", made.perturb)
-        said = f"for constant steps (usually {constant:g}), and these are taken; with `step` adagrad it is"
-    return f"`h` {made.h:g} is {said} usually {usual:g}"
+        said = f"for constant steps (usually {rate_text(constant)}), and these are taken; with `step` adagrad it is"
+    return f"`h` {rate_text(made.h)} is {said} usually {rate_text(usual)}"
 
 
 def without_gone(given: Values) -> Values:

@@ -25,6 +25,7 @@ from typing import NamedTuple, TypedDict, Unpack
 import numpy as np
 
 from sparsezo import __version__, messages, validation
+from sparsezo.diagnosis import LEAST_START, remark, runaway
 from sparsezo.errors import AllReviewedError, DataError, DivergedError, UsageError, quoted, shown
 from sparsezo.kernels import loop
 from sparsezo.kernels.loop import State
@@ -34,7 +35,7 @@ from sparsezo.optimizer import Arrays, RunawayLoss, refuse_not_finite, with_all_
 from sparsezo.query_learner import QueryLearner, make_learner
 from sparsezo.rules import RULES
 from sparsezo.scorers import Scorer, ScorerAnswers, ScorerError, check_rule, consult
-from sparsezo.settings import Settings
+from sparsezo.settings import Settings, rate_text
 from sparsezo.signals import CHECKPOINT_SECONDS, DeferredSignals
 from sparsezo.storage.container import damage, like, read_container, write_container
 from sparsezo.storage.fingerprint import known_by
@@ -43,7 +44,6 @@ from sparsezo.tasks.loading import Data
 from sparsezo.tasks.streams import Streamed
 from sparsezo.validation import Array
 
-_LEAST_START = 0.01  # of a mean loss from 0 to 1: 100 of them tell no smaller one from 0
 _HEARD = 0.01  # of the scores that a perturbation is to change: with fewer, only some new feature's weight does
 _TRIED = 32  # steps that show whether anything can be learned
 _FAINT = 1e-7  # gamma * mu: of a difference between expected losses, about
@@ -264,6 +264,13 @@ class Training:
             except (KeyboardInterrupt, ScorerError):
                 self._save()
                 raise
+            except DivergedError as error:
+                if self._dev is None or self.best_iteration == 0:
+                    raise
+                messages.say(f"{error}; the best model on dev, of step {self.best_iteration:,}, is kept")
+                return self._model()
+        if (said := remark(self.settings, self.curve, self.scorer is not None)) is not None:
+            messages.say(said)
         return self._model()
 
     def _learner(self, W: Array | None) -> Learner | QueryLearner:
@@ -285,7 +292,7 @@ class Training:
         saved = time.perf_counter()
         # a run that goes on has the mean of its first steps in its curve; a scorer's losses are watched by the learner
         first = next((point.average_loss for point in self.curve if point.iterations > 0), None)
-        watch = RunawayLoss(self.settings, first, _LEAST_START)
+        watch = RunawayLoss(self.settings, first, LEAST_START)
         total, known = self.learner.told_losses
         while not self._finished:
             began, before = time.perf_counter(), self.learner.step
@@ -342,20 +349,25 @@ class Training:
             self.learner.finish(passes)
 
     def _evaluate(self) -> None:
-        """A point of the curve; where dev is better than ever, keep the weights. Without dev the latest are kept."""
+        """A point of the curve; where dev is better than ever, keep the weights. Without dev the latest are kept whose
+        loss has not run away."""
         W = self.learner.weights()
         if self.gold is not None:
             refuse_unheard(self.learner, self.gold, W)
         value = self._dev.value(W) if self._dev else math.nan
-        if self._dev is None or self.best_value is None or value > self.best_value:
-            self.best[:] = W
-            self.best_value = value if self._dev else None
-            self.best_iteration = self.learner.step
         test = self._test.value(W) if self._test and self.test_looks else math.nan
         learner, of_best = self.learner, self.learner.map_average_loss
         best = math.nan if of_best is None else of_best
         effort = (getattr(learner, name) for name in _EFFORT)
         self.curve.append(CurvePoint(learner.step, learner.average_loss, value, learner.answers, test, best, *effort))
+        if self._dev:
+            better = self.best_value is None or value > self.best_value
+        else:
+            better = not runaway(self.settings, self.curve, self.scorer is not None)
+        if better:
+            self.best[:] = W
+            self.best_value = value if self._dev else None
+            self.best_iteration = learner.step
 
     def _progress(self, speed: float) -> Progress:
         learner, dev = self.learner, self.curve[-1].dev if self.curve and self._dev else None
@@ -667,7 +679,7 @@ def refuse_unheard(learner: Learner | QueryLearner, gold: object, W: Array) -> N
     if lost and (heard < _HEARD or not weights_move):
         raise DivergedError(
             f"step {learner.step}: `mu` {settings.mu:g} is so small beside weights of {largest:.2g} that it changes no "
-            f"output: nothing can be learned; use a larger `mu`, or a smaller `h` than {settings.h:g}"
+            f"output: nothing can be learned; use a larger `mu`, or a smaller `h` than {rate_text(settings.h)}"
         )
     if faint and not weights_move:
         raise DivergedError(

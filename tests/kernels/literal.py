@@ -209,7 +209,7 @@ def some_memory(rng, problem, lazy=False, adagrad=False):
         counts=np.array(
             [step + rng.integers(1, 50), step, 2000 + rng.integers(500), 4000 + rng.integers(500), *range(5000, 5009)]
         ),
-        sums=np.array([step * rng.uniform(0.2, 0.4), step * rng.uniform(0.4, 0.6), Q, step * 0.7]),
+        sums=np.array([step * rng.uniform(0.2, 0.4), step * rng.uniform(0.4, 0.6), Q, step * 0.7, 300.0 + step]),
         **twins.no_questions(),
     )
 
@@ -384,6 +384,16 @@ def coefficient(law, F_plus, F_other, mean):
     }[law.rule]
 
 
+def automatic(law, F_plus, F_other, mean, m):
+    """steps.py: h * unit * d / rms(d), over the moves so far and this one."""
+    d = coefficient(law._replace(h=1.0, mu=1.0), F_plus, F_other, mean)
+    if d == 0:
+        return 0.0
+    m.sums[loop.SQUARES] += d**2
+    rms = (m.sums[loop.SQUARES] / (m.counts[loop.UPDATES] + 1)) ** 0.5
+    return law.h * law.unit * d / rms
+
+
 def look(problem, law, x, step, S):
     """(outputs, losses) of the candidate and of its rival; the rival of a rule that has none is None.
 
@@ -466,7 +476,8 @@ def feedback(problem, law, x, number, S, m):
     if law.criterion == codes.ANNEALED and law.rule not in SAMPLED:
         m.sums[loop.MAP_LOSS] += problem.losses[x][y]
     m.sums[loop.TOLD] += F_plus
-    c = coefficient(law, F_plus, F_other, m.sums[loop.TOLD] / m.counts[loop.STEP])
+    mean = m.sums[loop.TOLD] / m.counts[loop.STEP]
+    c = automatic(law, F_plus, F_other, mean, m) if law.unit else coefficient(law, F_plus, F_other, mean)
     # float32 sums of a risk may differ where these do not; the sign of a rounding error says nothing
     if law.rule in (codes.COMPARISON, codes.PREFERENCE) and 0 < abs(F_plus - F_other) < 1e-4:
         raise UnclearError

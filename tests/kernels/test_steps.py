@@ -106,6 +106,15 @@ def test_an_adagrad_step_is_the_literal_step(problems, task, perturb):
         compare(problems(task), [rule, 7], adagrad=True, rule=rule, perturbation=LAWS[perturb])
 
 
+@pytest.mark.parametrize("adagrad", [False, True], ids=["constant", "adagrad"])
+@pytest.mark.parametrize("task", PROBLEMS)
+def test_an_automatic_step_is_the_literal_step(problems, task, adagrad):
+    for rule in (*ZEROTH, codes.FIRST_ORDER, codes.PAIRWISE, codes.CROSS_ENTROPY):
+        how = {"rule": rule, "perturbation": codes.SCORE, "unit": 0.3, "adagrad": adagrad, "times": 30}
+        seen = compare(problems(task), [rule, 9], **how)
+        assert any(what.c != 0 for what in seen)
+
+
 def first_change(problem, law, memory):
     """(x, mu, output before, output after): where the best output at w + mu u first changes as mu grows from 0."""
     x = input_of(problem, law, memory)

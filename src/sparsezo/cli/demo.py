@@ -15,7 +15,7 @@ from sparsezo.cli.values import seconds as of_seconds
 from sparsezo.errors import UsageError, need
 from sparsezo.options import gone
 from sparsezo.rules import BUILT_IN, PERTURBATIONS
-from sparsezo.settings import Settings
+from sparsezo.settings import Settings, rate_text
 from sparsezo.storage.files import working_folder
 from sparsezo.study.experiments import EXPERIMENTS
 from sparsezo.tasks.base import Json
@@ -115,7 +115,7 @@ def _table(results: list[Json], iterations: int) -> Table:
             f"{result['test']:.4f}",
             f"{result['average_loss']:.4f}",
             f"{result['us_per_iteration']:.1f}",
-            f"{result['h']:g}",
+            rate_text(result["h"]),
             f"{result['mu']:g}" if result["mu"] else "-",
         )
     return table

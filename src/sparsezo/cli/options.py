@@ -19,6 +19,7 @@ from sparsezo.options import GONE, Described, Values, gone
 from sparsezo.storage import limits
 
 if TYPE_CHECKING:
+    from sparsezo.settings import Rate
     from sparsezo.tasks.spec import TaskSpec
 
 Clicks = Any  # what click has: Typer may bring a click of its own
@@ -93,9 +94,20 @@ def parameters(
         own = f"{each.default:g}" if isinstance(each.default, float) else str(each.default)
         default = (shown or {}).get(name) or each.about.shown or (each.default is not None and own)
         words = (*each.about.words, "FILE") if each.about.file else each.about.choices
-        how = {"show_default": default, "metavar": words and "|".join(map(str, words)), "rich_help_panel": panel}
+        metavar = words and "|".join(map(str, words))
+        how: dict[str, Clicks] = {"show_default": default, "metavar": metavar, "rich_help_panel": panel}
+        if each.kind is float and each.about.words:
+            how |= {"metavar": "|".join(("FLOAT", *each.about.words)), "parser": number_or_word}
         made.append(flag(name, (list[str] if each.several else each.kind) | None, each.about.help, **how))
     return made
+
+
+def number_or_word(text: str) -> float | str:
+    """What an option that also takes words is given; its own check says what is wrong with another word."""
+    try:
+        return float(text)
+    except ValueError:
+        return text
 
 
 def insist_parameter() -> inspect.Parameter:
@@ -138,14 +150,14 @@ def command(
 def default_texts(kind: TaskSpec) -> dict[str, str]:
     """The task's defaults of h and mu as numbers: which, and with what."""
     from sparsezo.rules import BUILT_IN, PERTURBATIONS
-    from sparsezo.settings import STEPS
+    from sparsezo.settings import STEPS, rate_text
 
     usual = kind.usual_step
     if usual != "constant":
         usual += f"; constant with --perturb {' or '.join(kind.constant_steps)}, or an h below a tenth of adagrad's"
     elif kind.asks:
         usual += f"; adagrad for {', '.join(kind.asks)}"
-    by_value: dict[str, dict[float, dict[str, None]]] = {"h": {}, "mu": {}}  # with the names of those that have it
+    by_value: dict[str, dict[Rate, dict[str, None]]] = {"h": {}, "mu": {}}  # with the names of those that have it
     for rule in BUILT_IN.values():
         if rule.asks and rule.name not in kind.asks:
             continue
@@ -162,6 +174,6 @@ def default_texts(kind: TaskSpec) -> dict[str, str]:
                 by_value["mu"].setdefault(mu, {})[with_] = None
     texts = {"step": usual}
     for name, found in by_value.items():
-        each = (f"{value:g} for {', '.join(names)}" for value, names in found.items())
-        texts[name] = f"{next(iter(found)):g}" if len(found) == 1 else "; ".join(each)
+        each = (f"{rate_text(value)} for {', '.join(names)}" for value, names in found.items())
+        texts[name] = rate_text(next(iter(found))) if len(found) == 1 else "; ".join(each)
     return texts

@@ -21,7 +21,7 @@ from sparsezo.messages import counted
 from sparsezo.options import Values, described, make_options
 from sparsezo.rules import RULES
 from sparsezo.serve.options import ADMIN, LABEL_STUDIO_LINK, LABEL_STUDIO_TOKEN, MOST_GUIDELINES, ServeOptions
-from sparsezo.settings import SETTINGS, Settings
+from sparsezo.settings import SETTINGS, Settings, rate_text
 from sparsezo.tasks.registry import task_specs
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ def _parameters(kind: TaskSpec) -> list[inspect.Parameter]:
     inputs = f"What is asked about{several}; labels in it are not looked at."
     log = "The session's folder; one that is there is gone on with."
     browser = typer.Option("--open/--no-open", help="Open the first person's page.", show_default="on a terminal")
-    h = ", ".join(f"{kind.defaults(rule, 'adagrad', None)[0]:g} for {rule}" for rule in kind.asks)
+    h = ", ".join(f"{rate_text(kind.defaults(rule, 'adagrad', None)[0])} for {rule}" for rule in kind.asks)
     reviews = "review" in kind.asks
     error = f"{_RATER_ERROR}{f' ({_REVIEW_ERROR} for review)' if reviews else ''}, until it is known"
     rule = "review" if reviews else kind.asks[0]

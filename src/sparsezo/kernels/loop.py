@@ -39,8 +39,8 @@ from sparsezo.kernels.raters import perceived, told
 ASKED, STEP, SETTLEMENTS, UPDATES, READINGS, QUESTIONS, ANSWERS, PASSED, SILENT = range(9)
 TOKENS, LOOKED, CORRECTIONS, WHOLE = range(9, 13)
 N_COUNTS = 13
-LOSS, TOLD, Q_TOTAL, MAP_LOSS = range(4)
-N_SUMS = 4
+LOSS, TOLD, Q_TOTAL, MAP_LOSS, SQUARES = range(5)
+N_SUMS = 5
 
 
 class StepParams(NamedTuple):
@@ -67,6 +67,7 @@ class StepParams(NamedTuple):
     own: OwnFunction | None = None  # the coefficient of somebody's own rule
     shift: int = 0  # of a stream: inputs are looked at in turn (random.input_at)
     seconds: tuple[float, float, float, float] = (0.5, 0.12, 0.7, 2.5)  # a review's (settings.SECONDS)
+    unit: float = 0.0  # h is automatic (sparsezo.steps): c of a usual step, over h; 0: h is given
 
 
 class State(NamedTuple):
@@ -76,7 +77,7 @@ class State(NamedTuple):
     q: NDArray[np.float32]  # Adagrad's sums, or empty
     Q_row: NDArray[np.float64]  # ALL: Q when each row was last touched, or empty
     counts: NDArray[np.int64]  # as named above
-    sums: NDArray[np.float64]  # LOSS (true), TOLD (as told), Q_TOTAL, MAP_LOSS (annealed: of the best output)
+    sums: NDArray[np.float64]  # LOSS (true), TOLD (as told), Q_TOTAL, MAP_LOSS (annealed: of the best output), SQUARES
     questions: NDArray[np.int32]  # answers x numbers: what was asked, where it is gone over again; or empty
     about: NDArray[np.int32]  # the input of each
     said: NDArray[np.float64]  # the answer to each
@@ -334,13 +335,16 @@ def further_losses(own: Any, inputs: Any, task: Any, gold: Any, params: Any, x: 
 
 
 def coefficient_of(
-    own: Any, task: Any, params: Any, x: Any, step: Any, F_plus: Any, F_incumbent: Any, mean: Any, work: Any
+    own: Any, task: Any, params: Any, x: Any, step: Any, F_plus: Any, F_incumbent: Any, mean: Any, state: Any, work: Any
 ) -> Any:
     """c, by somebody's own rule or by ``coefficient``; of the losses as told."""
     work.losses[0], work.losses[1] = F_plus, F_incumbent
     if params.feedback != EXACT:
         tell_further(task, params, x, step, work)
-    return np.float64(call(own, work.losses[: params.points.size], params.h, params.mu, mean))
+    losses = work.losses[: params.points.size]
+    if params.unit == 0:
+        return np.float64(call(own, losses, params.h, params.mu, mean))
+    return automatic_coefficient(params, np.float64(call(own, losses, 1.0, 1.0, mean)), state)
 
 
 # Which of the two it is, is known when the loop is compiled: built-in rules pay nothing for the others.
@@ -357,8 +361,8 @@ def _further_losses(own: Any, *_rest: Any) -> Callable[..., Any]:
 def _coefficient_of(own: Any, *_rest: Any) -> Callable[..., Any]:
     if isinstance(own, OwnType):
         return coefficient_of
-    return lambda own, task, params, x, step, F_plus, F_incumbent, mean, work: coefficient(
-        params.rule, params.h, params.mu, F_plus, F_incumbent, mean
+    return lambda own, task, params, x, step, F_plus, F_incumbent, mean, state, work: step_coefficient(
+        params, F_plus, F_incumbent, mean, state
     )
 
 
@@ -387,6 +391,24 @@ def count_step(params: Any, loss: Any, F_plus: Any, state: Any) -> Any:
     if params.rule == BASELINE or params.control:
         return state.sums[TOLD] / state.counts[STEP]
     return 0.0
+
+
+@kernel
+def step_coefficient(params: Any, F_plus: Any, F_incumbent: Any, mean: Any, state: Any) -> Any:
+    """c of a step, by ``coefficient``."""
+    if params.unit == 0:
+        return coefficient(params.rule, params.h, params.mu, F_plus, F_incumbent, mean)
+    return automatic_coefficient(params, coefficient(params.rule, 1.0, 1.0, F_plus, F_incumbent, mean), state)
+
+
+@kernel
+def automatic_coefficient(params: Any, d: Any, state: Any) -> Any:
+    """c where h is automatic: the rule's difference d, measured in its own root mean square over the steps that moved
+    the weights, this one included: c = h unit d / rms(d), which no scale of the losses changes."""
+    if d * d == 0:
+        return 0.0
+    state.sums[SQUARES] += d * d
+    return params.h * params.unit * d * np.sqrt((state.counts[UPDATES] + 1) / state.sums[SQUARES])
 
 
 @inlined_kernel
@@ -481,7 +503,7 @@ def run(inputs: Any, task: Any, gold: Any, params: Any, N: Any, stop: Any, answe
         if params.feedback != EXACT and params.rule != SUPERVISED:
             F_plus, F_incumbent = told(params, step, F_plus, F_incumbent, same)
         mean = count_step(params, loss, F_plus, state)
-        c = coefficient_of(params.own, task, params, x, step, F_plus, F_incumbent, mean, work)
+        c = coefficient_of(params.own, task, params, x, step, F_plus, F_incumbent, mean, state, work)
         if c != 0:
             if params.rule == SUPERVISED:
                 if params.criterion != ANNEALED:

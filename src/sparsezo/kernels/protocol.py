@@ -52,6 +52,7 @@ Compiled code checks no bounds. Each NamedTuple may have, as plain methods, what
     inputs.check(problem), task.check(problem)      UsageError where arrays and the problem's numbers do not fit
     gold.check(problem, supervised)                 likewise, for gold of other inputs
     task.most(x)                                    the numbers of an output of x are below this
+    inputs.sizes()                                  sums of |x| and of x^2 over all inputs, for an automatic h
 """
 
 from __future__ import annotations

@@ -26,10 +26,10 @@ from sparsezo.learner import Learner
 from sparsezo.query_learner import QueryLearner
 from sparsezo.questions import A_LOSS, YES_NO, Question
 from sparsezo.settings import Settings
+from sparsezo.steps import from_size
 from sparsezo.tasks.base import AnyArray, Problem
 from sparsezo.tasks.text.kernels.task import ClassGold, class_task
 
-_STEP = 8.0  # h times the mean of |x|_1: fits texts and chunks alike
 _CONFIG = {"accept_sparse": "csr", "dtype": (np.float64, np.float32)}
 Given = Any  # as scikit-learn takes it, which checks it: array-like or sparse
 
@@ -122,7 +122,7 @@ class BanditClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if isinstance(self.h, str):
             if self.h != "auto":
                 raise ValueError(f"h {self.h!r}: give a number above 0, or 'auto'")
-            self.h_ = _STEP / norm if norm else 1.0
+            self.h_ = from_size(norm)
         else:
             self.h_ = float(self.h)
         self._table = np.zeros((rows.shape[1], len(classes)), np.float32)

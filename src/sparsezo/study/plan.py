@@ -571,7 +571,7 @@ def parse_experiment(text: str, where: str, name: str | None = None) -> Experime
     """An experiment from TOML; ``where`` is named in messages, ``name`` is for a text that has none."""
     top = Table(_with_likeness(parse_toml(text, where), where), where)
     data, fixed, grid = top.table("data"), top.table("fixed"), top.table("grid")
-    common = {"h": fixed.get("h", "float"), "mu": fixed.get("mu", "float"), "step": fixed.get("step", "str")}
+    common = {"h": fixed.get("h", "float | str"), "mu": fixed.get("mu", "float"), "step": fixed.get("step", "str")}
     grids = {key: grid.get(key, NUMBERS) for key in ("h", "mu")}
     task = top.get("task", "str", required=True)
     try:

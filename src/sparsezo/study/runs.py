@@ -21,7 +21,7 @@ from pathlib import Path
 
 from sparsezo import __version__
 from sparsezo.errors import DamagedError, DataError, DivergedError
-from sparsezo.settings import Settings
+from sparsezo.settings import Settings, rate_text
 from sparsezo.signals import CHECKPOINT_SECONDS
 from sparsezo.storage.container import read_container
 from sparsezo.storage.fingerprint import fingerprint
@@ -92,7 +92,7 @@ class Run:
 
     def __str__(self) -> str:
         mu = f", mu {self.settings.mu:g}" if self.settings.mu else ""
-        return f"{self.learner}, {self.phase}, h {self.settings.h:g}{mu}, seed {self.settings.seed}"
+        return f"{self.learner}, {self.phase}, h {rate_text(self.settings.h)}{mu}, seed {self.settings.seed}"
 
 
 def run_of(plan: Experiment, data: str, spec: LearnerSpec, settings: Settings, length: int, phase: str) -> Run:

@@ -23,6 +23,7 @@ _ASKED = {  # a field's annotation -> the kinds of its value, or of each of its 
     "bool": ((bool,), "true or false"),
     "int": ((int,), "a whole number"),
     "float": ((int, float), "a number"),
+    "float | str": ((int, float, str), "a number, or auto"),
     "tuple[int, ...]": ((int,), "a list of whole numbers"),
     NUMBERS: ((int, float), "a list of numbers"),
     "Mapping[str, str]": ((dict,), "a table"),
@@ -78,7 +79,7 @@ class Table:
         if several and value is not None:
             self._each(key, value, kinds, what)
             return tuple(map(float, value) if kind == NUMBERS else value)
-        return float(value) if float in kinds and value is not None else value
+        return float(value) if float in kinds and not isinstance(value, str | None) else value
 
     def texts(self, key: str, what: str, default: tuple[str, ...] = ()) -> tuple[str, ...]:
         """One string, or a list of at least one."""

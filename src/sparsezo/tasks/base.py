@@ -68,6 +68,15 @@ class Problem:
         return _own_scratch(self.inputs), _own_scratch(self.task)
 
     @property
+    def sizes(self) -> tuple[float, float]:
+        """(mean |x|_1, mean |x|^2) of what a part of an output (a token, a document) reads."""
+        if not hasattr(self.inputs, "sizes"):
+            raise UsageError(f"{type(self.inputs).__name__} have no sizes(), by which `h` auto goes: give `h` a number")
+        absolute, square = self.inputs.sizes()
+        parts = max(int(self.output_start[-1]), 1)
+        return absolute / parts, square / parts
+
+    @property
     def max_outputs(self) -> int:
         return int(np.diff(self.output_start).max(initial=1))
 
@@ -122,7 +131,7 @@ class Task(Protocol):
     def export(self, path: Path, W: AnyArray) -> list[Path]:
         """Write the weights beside the model in whatever forms other programs of the field read."""
 
-    def defaults(self, rule: str, step: str, perturb: str | None) -> tuple[float, float]:
+    def defaults(self, rule: str, step: str, perturb: str | None) -> tuple[float | str, float]:
         """(h, mu) that do well for some 1M iterations when nothing else is known."""
 
     def to_arrays(self) -> tuple[Json, Arrays]:

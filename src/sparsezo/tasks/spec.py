@@ -23,6 +23,7 @@ from sparsezo.options import Described, described
 if TYPE_CHECKING:
     from sparsezo.model import Model
     from sparsezo.questions import Proposal, Question
+    from sparsezo.settings import Defaults
     from sparsezo.tasks.base import Arrays, Json, Read, Task
     from sparsezo.tasks.loading import Files, Loaded
     from sparsezo.tasks.logs import TaskLogs
@@ -95,7 +96,7 @@ class TaskSpec:
     train_options: type  # of train and tune
     read_options: type  # of evaluate
     predict_options: type
-    defaults: Callable[[str, str, str | None], tuple[float, float]]  # (rule, step, perturb) -> (h, mu)
+    defaults: Defaults  # (rule, step, perturb) -> (h, mu)
     usual_step: str = "constant"  # where nothing else is said
     constant_steps: tuple[str, ...] = ("all",)  # perturbations that go with constant steps all the same
     serve_defaults: Mapping[str, str] = field(default_factory=dict)  # of its options, where people answer
@@ -114,7 +115,7 @@ class TaskSpec:
     companions: Callable[[str], str] | None = None  # a data file -> a file that is read beside it by default
 
     @property
-    def usual(self) -> tuple[Callable[[str, str, str | None], tuple[float, float]], str, tuple[str, ...]]:
+    def usual(self) -> tuple[Defaults, str, tuple[str, ...]]:
         """What ``Settings.complete`` makes a learner's settings of, beside those that were given."""
         return self.defaults, self.usual_step, self.constant_steps
 

@@ -58,6 +58,12 @@ class DenseInputs(NamedTuple):
         validation.at_least("max_rows", problem.max_rows, int(np.diff(self.offsets).max(initial=0)))
         validation.at_least("max_columns", problem.max_columns, M)
 
+    def sizes(self) -> tuple[float, float]:
+        """N times the features' spreads within lists, and their squares: what all candidates share changes nothing."""
+        spread = spreads(self.features, self.offsets)
+        x = spread * self.scale if self.scale.size else spread
+        return (self.offsets.size - 1) * float(x.sum()), (self.offsets.size - 1) * float((x * x).sum())
+
 
 # ---- S = C W: eight rows at a time ----
 

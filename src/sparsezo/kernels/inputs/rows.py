@@ -43,6 +43,10 @@ class RowInputs(NamedTuple):
         validation.at_least("max_rows", problem.max_rows, 1)
         validation.at_least("max_columns", problem.max_columns, int(np.diff(self.indptr).max(initial=0)))
 
+    def sizes(self) -> tuple[float, float]:
+        """(sum of |x|, sum of x^2) over all entries."""
+        return float(np.abs(self.values).sum(dtype=np.float64)), float(np.square(self.values).sum(dtype=np.float64))
+
 
 @implements(protocol.rows, RowInputs)
 def _rows(inputs: Any, x: Any) -> Any:

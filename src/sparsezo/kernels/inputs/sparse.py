@@ -76,6 +76,13 @@ class SparseInputs(NamedTuple):
         validation.at_least("max_rows", problem.max_rows, int(np.diff(self.row_start).max(initial=0)))
         validation.at_least("max_columns", problem.max_columns, int(np.diff(self.col_start).max(initial=0)))
 
+    def sizes(self) -> tuple[float, float]:
+        """(sum of |x|, sum of x^2) over all entries and dense columns."""
+        entries = (np.ones(0) if self.values is None else self.values, np.ones(0) if self.dense is None else self.dense)
+        ones = float(self.columns.size) if self.values is None else 0.0
+        absolute, square = (sum(float(f(x).sum(dtype=np.float64)) for x in entries) for f in (np.abs, np.square))
+        return ones + absolute, ones + square
+
 
 @kernel
 def _is_factored(inputs: Any, x: Any) -> Any:

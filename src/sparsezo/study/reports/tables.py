@@ -13,6 +13,7 @@ import io
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from sparsezo.settings import AUTO
 from sparsezo.study.reports.results import (
     FEWEST,
     Fields,
@@ -60,7 +61,7 @@ class TableRow:
     test: Spread | None = None
     dev: Spread | None = None
     paper: float | None = None
-    h: float | None = None
+    h: float | str | None = None  # or auto
     mu: float | None = None
     gamma: float | None = None  # of the annealed criterion
     average_loss: Spread | None = None
@@ -114,7 +115,7 @@ class Table:
         if self._has("paper"):
             yield "paper", lambda row: number_text(row.paper, ".3f")
             yield "difference", lambda row: number_text(row.difference, "+.4f")
-        yield "h", lambda row: number_text(row.h)
+        yield "h", lambda row: row.h if isinstance(row.h, str) else number_text(row.h)
         yield "mu", lambda row: number_text(row.mu)
         if self._has("gamma"):
             yield "gamma", lambda row: number_text(row.gamma)
@@ -198,7 +199,7 @@ def _row(learner: LearnerRuns, phase: str) -> TableRow:
         seeds=tuple(run.seed for run in learner.runs(phase)),
         iterations=run.iterations,
         paper=learner.paper,
-        h=finite(run.settings.get("h")),
+        h=AUTO if run.settings.get("h") == AUTO else finite(run.settings.get("h")),
         mu=finite(run.settings.get("mu")),
         gamma=finite(run.settings.get("gamma")) if learner.annealed else None,
         us=min(times.values) if times else None,
@@ -301,7 +302,9 @@ def signature(experiment: ReportedExperiment, phase: str, learners: Iterable[Lea
 
 def _settings(runs: Sequence[ReportedRun], name: str) -> str:
     values = sorted({value for run in runs if (value := finite(run.settings.get(name))) is not None})
-    return ",".join(f"{value:g}" for value in values) if len(values) <= 3 else f"{values[0]:g}..{values[-1]:g}"
+    auto = [AUTO] if any(run.settings.get(name) == AUTO for run in runs) else []
+    some = [f"{value:g}" for value in values] if len(values) <= 3 else [f"{values[0]:g}..{values[-1]:g}"]
+    return ",".join(some + auto)
 
 
 def csv_text(records: Iterable[Record], columns: Sequence[str] | None = None) -> str:

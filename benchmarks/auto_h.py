@@ -1,0 +1,144 @@
+"""`h = "auto"` beside the defaults of each task, which were tuned with labels: the figure on test after so many steps,
+of the weights as they are then, over seeds that no default was chosen with. No dev set: users without labels have none.
+
+    python benchmarks/auto_h.py DATA -o auto.csv                                   # 100k steps, five seeds
+    python benchmarks/auto_h.py DATA --steps 1M --tasks chunking,text -o auto.csv  # rows are added to what is there
+    python benchmarks/auto_h.py DATA --answers 300,3000 --rules part,label -o answers.csv
+    python benchmarks/auto_h.py --table auto.csv                                   # the table of docs/steps.md
+
+Needs the real data: CoNLL-2000, CoNLL-2002, 20 Newsgroups in four classes and the n-best lists (docs/data.md).
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import itertools
+import statistics
+import sys
+from pathlib import Path
+from typing import Any
+
+TASKS: dict[str, tuple[str, str, str, dict[str, object]]] = {  # name -> task, train, test, options
+    "chunking": ("chunking", "conll2000/train.txt.gz", "conll2000/test.txt.gz", {"only": "NP"}),
+    "text": ("text", "text/20news4.train.tsv.gz", "text/20news4.test.tsv.gz", {}),
+    "names": ("chunking", "conll2002/esp.train.gz", "conll2002/esp.testa.gz", {"features": "words", "order": 1}),
+    "rerank": ("rerank", "smt/nc-devtest2007.nbest.xz", "smt/nc-test2007.nbest.xz", {"init": "weights.out-of-domain"}),
+}
+RULES = ("two-point", "symmetric", "comparison", "preference", "baseline")
+WITHIN = {"names": 0.02}  # of the default's figure; 0.005 for the others
+FIELDS = ("task", "rule", "perturb", "step", "h", "steps", "answers", "seed", "figure")
+
+
+class Bench:
+    """A task with its data and the learner's problem, read once."""
+
+    def __init__(self, data: Path, name: str, *, asks: bool = False) -> None:
+        from sparsezo.tasks.loading import Files
+        from sparsezo.tasks.registry import task_spec
+        from sparsezo.training import HeldOut
+
+        kind, train, test, options = TASKS[name]
+        if "init" in options:
+            options = {**options, "init": str(data / "smt" / str(options["init"]))}
+        if kind == "chunking":
+            options = {**options, "clusters": "none"}
+        self.name, self.spec = name, task_spec(kind)
+        loaded = self.spec.load(Files((str(data / train),), None, str(data / test), options))
+        self.task, self.W = loaded.task, loaded.W
+        self.problem = self.task.problem(loaded.data.train, **({"asks": True} if asks else {}))
+        self.gold = self.task.gold(loaded.data.train)
+        self.test = HeldOut(self.task, loaded.data.test)
+
+    def figure(self, settings: Any, steps: int | None, answers: int | None) -> float:
+        """On test, after so many steps or answers."""
+        from sparsezo.query_learner import make_learner
+
+        learner = make_learner(self.problem, settings, self.W)
+        learner.run(self.gold, steps, answers)
+        return self.test.value(learner.weights())
+
+
+def measure(args: argparse.Namespace) -> None:
+    from sparsezo.cli.values import seed_list, whole_number
+    from sparsezo.settings import RULES as KNOWN
+    from sparsezo.settings import Settings, rate_text
+
+    out = Path(args.output)
+    new = not out.exists()
+    seeds = seed_list(args.seeds)
+    looks = [int(each) for each in args.answers.split(",")] if args.answers else [None]
+    with out.open("a", newline="") as file:
+        writer = csv.DictWriter(file, FIELDS, lineterminator="\n")
+        if new:
+            writer.writeheader()
+        for name in args.tasks.split(","):
+            bench = Bench(Path(args.data), name, asks=args.answers is not None)
+            perturbs = args.perturb.split(",")
+            for rule, perturb, look in itertools.product(args.rules.split(","), perturbs, looks):
+                if not KNOWN[rule].zeroth_order and perturb != perturbs[0]:
+                    continue
+                given: dict[str, object] = {"rule": rule}
+                if KNOWN[rule].zeroth_order:
+                    given["perturb"] = perturb
+                if args.step:
+                    given["step"] = args.step
+                for h, seed in itertools.product(args.h.split(","), (seeds,) if isinstance(seeds, int) else seeds):
+                    rate = {} if h == "default" else {"h": h if h == "auto" else float(h)}
+                    settings = Settings.complete({**given, **rate, "seed": seed}, *bench.spec.usual)
+                    steps = None if look else whole_number(args.steps, "--steps")
+                    figure = bench.figure(settings, steps, look)
+                    row = (name, rule, settings.perturb, settings.step, h, steps, look, seed, round(figure, 5))
+                    writer.writerow(dict(zip(FIELDS, row, strict=True)))
+                    file.flush()
+                    print(*row, rate_text(settings.h), flush=True)
+
+
+def table(path: str) -> str:
+    """Mean figures side by side; auto is as good where its mean is within the margin of the default's."""
+    with open(path, newline="") as file:
+        rows = list(csv.DictReader(file))
+    cells: dict[tuple[str, ...], dict[str, dict[str, float]]] = {}
+    for row in rows:
+        key = (row["task"], row["rule"], row["perturb"], row["steps"] or f"{row['answers']} answers")
+        cells.setdefault(key, {}).setdefault(row["h"], {})[row["seed"]] = float(row["figure"])
+    rates = list(dict.fromkeys(row["h"] for row in rows))
+    lines = [f"| task | rule | perturb | steps | {' | '.join(rates)} | auto is |", "|---" * (5 + len(rates)) + "|"]
+    for (task, rule, perturb, steps), found in cells.items():
+        verdict = ""
+        if "default" in found and "auto" in found:
+            behind = statistics.mean(found["default"].values()) - statistics.mean(found["auto"].values())
+            verdict = "as good" if behind <= WITHIN.get(task, 0.005) else f"behind by {behind:.3f}"
+        figures = " | ".join(_text(list(found.get(rate, {}).values())) for rate in rates)
+        lines.append(f"| {task} | {rule} | {perturb} | {steps} | {figures} | {verdict} |")
+    return "\n".join(lines)
+
+
+def _text(values: list[float]) -> str:
+    return f"{statistics.mean(values):.4f} ({min(values):.3f} to {max(values):.3f})" if values else ""
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("data", nargs="?")
+    parser.add_argument("-o", "--output", default="auto_h.csv")
+    parser.add_argument("--table", metavar="CSV", help="print the table of these rows, and stop")
+    parser.add_argument("--tasks", default=",".join(TASKS))
+    parser.add_argument("--rules", default=",".join(RULES))
+    parser.add_argument("--perturb", default="score,active")
+    parser.add_argument("--step", help="constant or adagrad; by default the task's own")
+    parser.add_argument("--h", default="default,auto", help="default, auto or numbers")
+    parser.add_argument("--steps", default="100k")
+    parser.add_argument("--answers", help="numbers of answers, in the place of steps")
+    parser.add_argument("--seeds", default="101-105")
+    args = parser.parse_args()
+    if args.table:
+        print(table(args.table))
+    elif args.data is None:
+        sys.exit("name the folder with the data")
+    else:
+        measure(args)
+
+
+if __name__ == "__main__":
+    main()
