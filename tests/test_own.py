@@ -62,6 +62,20 @@ def MIDDLE_OUT(losses, h, mu, mean):
     return -h * (2 * losses[0] - losses[1] - 0.5 * losses[2]) / mu
 
 
+OWN = {rule.name: rule for rule in (OF_THREE, OWN_BASELINE, MIDDLE_OUT)}
+for name in OWN:
+    del RULES.own[name]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _known_here_alone():
+    """Other tests go over all rules that there are."""
+    RULES.own.update(OWN)
+    yield
+    for name in OWN:
+        del RULES.own[name]
+
+
 @pytest.fixture(scope="module")
 def text():
     return TextClassification.fit(generate_text(300, 1, vocabulary=500, words=30).documents())

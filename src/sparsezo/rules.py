@@ -145,11 +145,9 @@ def own_rule(
     told. ``mean``: of the first ones' losses so far. c is in proportion to h. ``like``: the built-in rule whose h and
     mu it has where none are given.
 
-    >>> @own_rule("same-side", points=(1, 0, -1))
-    ... def SAME_SIDE(losses, h, mu, mean):
-    ...     return -h * (losses[0] - losses[2]) / (2 * mu) if losses[1] > min(losses[0], losses[2]) else 0.0
-    >>> RULES["same-side"].feedback
-    'the losses of the 3 outputs'
+        @own_rule("still", points=(1, 0, -1))
+        def STILL(losses, h, mu, mean):
+            return -h * (losses[0] - losses[2]) / (2 * mu) if losses[1] >= min(losses[0], losses[2]) else 0.0
     """
     if not name or name in BUILT_IN or not name.replace("-", "").replace("_", "").isalnum():
         raise UsageError(
