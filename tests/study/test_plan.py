@@ -354,7 +354,7 @@ def test_a_learners_own_settings_come_before_the_common_ones():
         # kinds of values
         ('task = "chunking"', "task = 1979-05-27", 'task is "1979-05-27"; give a string'),
         ("iterations = 1000", "iterations = '1M'", 'iterations is "1M"; give a whole number'),
-        ("h = 0.01\n", "h = true\n", "fixed.h is true; give a number"),
+        ("h = 0.01\n", "h = true\n", "fixed.h is true; give a number, or auto"),
         ("h = [0.1, 0.01]", "h = 0.1", "grid.h is 0.1; give a list of numbers"),
         ("h = [0.1, 0.01]", "h = [0.1, 'x']", "grid.h: must be a list of numbers"),
         ('train = "train.txt"', "train = ['a', 3]", "data.train: must be a path, or a list of them"),

@@ -165,13 +165,14 @@ def default_texts(kind: TaskSpec) -> dict[str, str]:
         for perturb, step in product(reversed(PERTURBATIONS) if rule.zeroth_order else [None], steps):
             if (step, perturb) == ("adagrad", "all"):
                 continue
-            with_ = perturb or rule.name
-            if step != "constant" and not rule.asks:
-                with_ += f" {step}"
-            h, mu = kind.defaults(rule.name, step, perturb)
-            by_value["h"].setdefault(h, {})[with_] = None
-            if rule.zeroth_order:
-                by_value["mu"].setdefault(mu, {})[with_] = None
+            its, others = (kind.defaults(name, step, perturb) for name in (rule.name, "two-point"))
+            for name, value, other in zip(("h", "mu") if rule.zeroth_order else ("h",), its, others, strict=False):
+                with_ = perturb or rule.name
+                if perturb is not None and value != other:  # of this rule, not of the perturbation
+                    with_ = f"{rule.name} {perturb}"
+                if step != "constant" and not rule.asks:
+                    with_ += f" {step}"
+                by_value[name].setdefault(value, {})[with_] = None
     texts = {"step": usual}
     for name, found in by_value.items():
         each = (f"{rate_text(value)} for {', '.join(names)}" for value, names in found.items())
