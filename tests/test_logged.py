@@ -172,6 +172,18 @@ def test_a_model_is_learned_that_is_better_than_the_one_that_logged(log, rule):
     assert model.result["log_id"] == made.id
 
 
+def test_ups_are_taken_at_their_word_by_a_model_that_knows_nothing(log):
+    """Though people are believed to err, and p_w of 25 tags is nothing at first; a model that knows better doubts."""
+    row = {"tokens": ["the", "dog", "barks", "and", "so"] * 5, "tags": ["B-NP", "I-NP", "O", "O", "O"] * 5}
+    made = log([{**row, "feedback": True}] * 10, "chunking")
+    model = learn_log(made)
+    assert (model.settings["rater_error"], model.result["passes"]) == ("0.1", 1)
+    assert evaluate_log(model, made)["matches"] == 1.0
+    other = -model.W
+    doubted = learn_log(made, W=other).W
+    assert doubted == pytest.approx(other, abs=1e-3)
+
+
 def test_lines_are_learned_from_by_their_own_kind(log):
     rows = lines(6)
     rows[1]["feedback"], rows[2]["feedback"] = 0.5, {"label": "law"}

@@ -76,6 +76,16 @@ def test_self_normalised_estimates_are_means_of_rewards():
     assert snips(np.ones(400), np.arange(400) % 2.0).low == pytest.approx(0.5 - 1.96 * 0.5 / 20, abs=1e-3)
 
 
+def test_the_interval_of_a_ratio_is_that_of_its_linearisation():
+    """A few heavy lines are good, many light ones bad: the number of lines in effect alone would not know."""
+    w, r = np.repeat([10.0, 1.0], [100, 9000]), np.repeat([1.0, 0.0], [100, 9000])
+    half = 1.96 * np.sqrt((w**2 * (r - 0.1) ** 2).sum()) / w.sum()
+    found = snips(w, r)
+    assert found.value == pytest.approx(0.1)
+    assert found.high - found.low == pytest.approx(2 * half, rel=0.01)
+    assert half > 2 * 1.96 * np.sqrt(0.09 / effective_size(w))
+
+
 def test_intervals_have_the_truth_in_them():
     chance, times = np.random.default_rng(1), 400
     found = dict.fromkeys(("ips", "snips", "doubly_robust"), 0)

@@ -73,7 +73,9 @@ def snips(weights: Numbers, rewards: Numbers) -> Estimate:
     variance = float(((weights * (rewards - value)) ** 2).sum()) / total**2
     n = effective_size(weights)
     if 0 < value < 1 and variance > 0:
-        n = min(value * (1 - value) / variance, float(weights.size))
+        n = min(
+            value * (1 - value) / variance, float(weights.size)
+        )  # of rewards that hardly differ, no more than there are
     return wilson(value, n)
 
 
