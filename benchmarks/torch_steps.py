@@ -5,8 +5,8 @@
     python benchmarks/torch_steps.py time
 
 Prints Markdown. Evaluations are the closure's calls; the loss is that of held-out documents, looked at every 250 steps.
-Memory is the most that a process ever held (resident) beyond its libraries, each way in a process of its own; time is the best of several
-turns, taken one after the other, on one thread.
+Memory is the most that a process ever held (resident) beyond its libraries, each way in a process of its own. Time is
+CPU time on one thread, the best of several turns that are taken one after the other.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def evaluations(everything: bool, h: float | None, seed: int, most: int) -> int 
 
 
 def evaluations_table(seeds: int, most: int) -> None:
-    """h: found by itself, and the better of two that suit each way."""
+    """h found by itself, and the better of two that suit each way."""
     print(f"| evaluations to a held-out loss of {TARGET} | automatic | best h |\n|---|---|---|")
     for name, everything, grid in (
         ("active rows", False, (0.1, 0.3)),
