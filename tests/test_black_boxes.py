@@ -331,6 +331,16 @@ def test_telling_what_was_not_asked():
     assert sphere(optimizer.weights()) < 1.0
 
 
+def test_what_the_page_says_to_users_of_others_runs():
+    page = (Path(__file__).parent.parent / "docs" / "minimize.md").read_text("utf-8")
+    blocks = [part.split("```")[0] for part in page.split("## From Nevergrad")[1].split("```python\n")[1:]]
+    assert len(blocks) == 3
+    named = {"F": sphere}
+    for block in blocks:
+        exec(block, named)  # the names of the first go on in the others
+        assert sphere(named.pop("w")) < 0.05 * sphere(np.zeros(N))
+
+
 def test_the_example_runs(capsys):
     runpy.run_path(str(Path(__file__).parent.parent / "examples" / "own_function.py"))
     assert capsys.readouterr().out.startswith("1 - F1 is 0.")
