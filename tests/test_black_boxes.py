@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import multiprocessing
+import os
 import runpy
 import warnings
 from concurrent.futures import ThreadPoolExecutor
@@ -19,6 +21,7 @@ from sparsezo.errors import UsageError
 N = 100
 WANTED = np.random.default_rng(3).standard_normal(N)
 STEEP = np.logspace(-1.5, 1.5, N)
+HERE = os.getpid()
 
 
 def sphere(w):
@@ -47,6 +50,24 @@ def test_functions_without_noise_of_any_scale(F, scale):
     assert result.fun == scale * F(result.x)
     assert result.nfev <= 4_000
     assert (np.diff(result.curve[:, 0]) >= 0).all()
+
+
+def turned(w):
+    """The same as long, but for reflections, behind which every weight has a part in all of it."""
+    for v in np.random.default_rng(8).standard_normal((4, N)):
+        w = w - 2 * (v @ w) / (v @ v) * v
+    return long(w)
+
+
+def test_weights_that_hang_together():
+    """Searches along weights alone leave 0.002 of it; slopes and a memory of them do not."""
+    result = minimize(turned, np.zeros(N), 8_000)
+    assert turned(result.x) < 1e-5 * turned(np.zeros(N))
+
+
+def test_a_curved_valley():
+    F = lambda w: float((100 * (w[1:] - w[:-1] ** 2) ** 2 + (1 - w[:-1]) ** 2).sum())  # noqa: E731
+    assert minimize(F, np.zeros(10), 8_000).fun < 1e-6
 
 
 def test_what_is_not_along_the_weights():
@@ -205,10 +226,58 @@ def test_workers_change_nothing(given):
     assert sphere(alone.x) < 0.9 * sphere(np.zeros(N))
 
 
-def test_processes_and_joblib():
+def where_sphere_is_evaluated(w):
+    """sphere, and a hair more in another process: whoever evaluates here by mistake has another least value."""
+    return sphere(w) + (1.0 if os.getpid() != HERE else 0.0)
+
+
+def test_a_number_of_workers_is_processes_of_its_own():
+    alone = minimize(sphere, np.zeros(N), 400, ahead=16)
+    result = minimize(where_sphere_is_evaluated, np.zeros(N), 400, workers=2)
+    np.testing.assert_allclose(result.x, alone.x, atol=1e-6)
+    assert result.fun == pytest.approx(1 + alone.fun)
+    assert not multiprocessing.active_children()
+    with pytest.raises(UsageError, match=r"workers 2: F cannot go to other processes .* define it at the top of a"):
+        minimize(lambda w: sphere(w), np.zeros(N), workers=2)
+
+
+@pytest.mark.parametrize("prefer", ["threads", "processes"])
+def test_joblib(prefer):
     joblib = pytest.importorskip("joblib")
+    wanted, here = WANTED, os.getpid()
+
+    def F(w):  # goes by value
+        return 0.5 * float(((w - wanted) ** 2).sum()), os.getpid() != here
+
+    elsewhere = []
+
+    def counted(call, tasks):
+        found = joblib.Parallel(2, prefer=prefer)((call, (task,), {}) for task in tasks)
+        elsewhere.extend(other for _, other in found)
+        return [value for value, _ in found]
+
     alone = minimize(sphere, np.zeros(N), 200, ahead=16)
-    assert (minimize(sphere, np.zeros(N), 200, workers=joblib.Parallel(2, prefer="threads")).x == alone.x).all()
+    assert (minimize(F, np.zeros(N), 200, ahead=16, workers=counted).x == alone.x).all()
+    assert all(elsewhere) == (prefer == "processes")
+    with joblib.Parallel(2, prefer=prefer) as pool:
+        assert (minimize(lambda w: F(w)[0], np.zeros(N), 200, workers=pool).x == alone.x).all()
+
+
+def test_a_ray_pool(own_ray):
+    from ray.util.multiprocessing import Pool
+
+    wanted = WANTED
+
+    def F(w):  # goes by value: Ray's workers do not know this file
+        return 0.5 * float(((w - wanted) ** 2).sum())
+
+    alone = minimize(sphere, np.zeros(N), 200, ahead=16)
+    pool = Pool(2)
+    try:
+        assert (minimize(F, np.zeros(N), 200, workers=pool).x == alone.x).all()
+    finally:
+        pool.terminate()
+        pool.join()
 
 
 def test_an_optimizer_with_nothing_chosen_goes_on_bit_for_bit_and_is_replayed():
@@ -260,6 +329,16 @@ def test_telling_what_was_not_asked():
     optimizer.tell(proposal, [sphere(values) for values in proposal.outputs])
     assert not optimizer.tell_known(np.zeros(N), 50.0)
     assert sphere(optimizer.weights()) < 1.0
+
+
+def test_what_the_page_says_to_users_of_others_runs():
+    page = (Path(__file__).parent.parent / "docs" / "minimize.md").read_text("utf-8")
+    blocks = [part.split("```")[0] for part in page.split("## From Nevergrad")[1].split("```python\n")[1:]]
+    assert len(blocks) == 3
+    named = {"F": sphere}
+    for block in blocks:
+        exec(block, named)  # the names of the first go on in the others
+        assert sphere(named.pop("w")) < 0.05 * sphere(np.zeros(N))
 
 
 def test_the_example_runs(capsys):

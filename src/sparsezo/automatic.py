@@ -33,7 +33,7 @@ NAMES = ("squares", "farthest", "gone", "woken", "mu", "factor")
 class AutomaticStep:
     """What makes c and mu of a run, from where its weights ``w`` are and where they started."""
 
-    def __init__(self, w: NDArray[np.float64], start: NDArray[np.float64], chooses: bool) -> None:
+    def __init__(self, w: Array, start: Array, chooses: bool) -> None:
         self.w, self.start, self.chooses = w, start, chooses
         self.elsewhere = bool(start.any())  # than at 0
         self.first = FIRST * (float(np.sqrt(np.mean(start**2))) or 1.0)

@@ -194,7 +194,9 @@ def settings_for(log: Log, given: Mapping[str, object]) -> Settings:
     own: dict[str, object] = {"baseline": True} if rule == "first-order" else {"rehearse": 0}
     own |= {"rater_error": THUMB_ERROR} if rule == THUMB else {}
     settings = Settings.complete({"rule": rule, **own, **given}, *log.kind.usual)
-    return replace(settings, h=_SHORTER * settings.h) if rule == "first-order" and "h" not in given else settings
+    if rule == "first-order" and "h" not in given and not isinstance(settings.h, str):
+        return replace(settings, h=_SHORTER * settings.h)
+    return settings
 
 
 def usual_passes(rule: str) -> int:

@@ -16,6 +16,7 @@ from __future__ import annotations
 import inspect
 import itertools
 import math
+import pickle
 import sys
 import time
 import warnings
@@ -380,8 +381,9 @@ def _minimize(
         else "start elsewhere"
     )
     with ExitStack() as stack:
+        call = _Call(F, space)
         run = _Run(
-            _Call(F, space), w, budget, _mapper(workers, stack), seconds=seconds, target=target,
+            call, w, budget, _mapper(workers, stack, call), seconds=seconds, target=target,
             stall=2**62 if stall is None else whole("stall", stall, 1), callback=callback,
             progress=sys.stderr.isatty() if progress is None else progress, fault=given_lengths, flat=flat,
         )  # fmt: skip
@@ -581,11 +583,18 @@ def _serial(call: Function, tasks: list[Given]) -> Iterable[object]:
     return map(call, tasks)
 
 
-def _mapper(workers: Given, stack: ExitStack) -> Callable[[Function, list[Given]], Iterable[object]]:
+def _mapper(workers: Given, stack: ExitStack, call: _Call) -> Callable[[Function, list[Given]], Iterable[object]]:
     """A map over whatever was given; processes of our own end with the run."""
     if workers is None or workers == 1:
         return _serial
     if isinstance(workers, int) and not isinstance(workers, bool):
+        try:
+            pickle.dumps(call)
+        except (pickle.PicklingError, AttributeError, TypeError) as error:
+            raise UsageError(
+                f"workers {workers}: F cannot go to other processes ({error}); define it at the top of a module, "
+                "or give a joblib Parallel"
+            ) from None
         pool = stack.enter_context(ProcessPoolExecutor(whole("workers", workers, 1)))
         return lambda call, tasks: pool.map(call, tasks)
     if hasattr(workers, "map"):  # an executor, a pool of multiprocessing's or of Ray's

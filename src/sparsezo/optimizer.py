@@ -39,7 +39,7 @@ from sparsezo.errors import DamagedError, DataError, DivergedError, UsageError, 
 from sparsezo.kernels import codes, lazy, loop, random
 from sparsezo.messages import say
 from sparsezo.questions import Feedback, Info, Json, Proposal, Question, as_json, losses_of
-from sparsezo.row_space import RowSpace, Table
+from sparsezo.row_space import RowSpace
 from sparsezo.rules import RULES
 from sparsezo.settings import AUTO, Settings, rate_text
 from sparsezo.storage.container import damage, pack, unpack
@@ -57,7 +57,7 @@ AUTOMATIC = ("symmetric", "comparison")  # rules whose h and mu are found by the
 STATE = "the state"  # what it is called in messages
 Event = Json  # {"event": "ask", "step", "x"}, and likewise tell, finish and read (_EVENTS)
 Arrays = Mapping[str, Array]
-Features = Callable[[object], Table | RowSpace]  # the active weights' numbers to C
+Features = Callable[[object], ArrayLike | RowSpace]  # the active weights' numbers to C
 P = TypeVar("P", Proposal, Question)  # what a learner asks
 
 
@@ -379,7 +379,7 @@ class Optimizer(AskTell[Proposal]):
         if settings.h == AUTO:
             raise UsageError("h auto is a task's: leave out settings, and h and mu are found by themselves")
         super().__init__(settings, whole("n", n, 1), 1, np.float64, w0)
-        self._perturbed: dict[int, tuple[NDArray[np.int64], NDArray[np.float64]]] = {}  # open ones: active weights, u
+        self._perturbed: dict[int, tuple[NDArray[np.int64], Array]] = {}  # open ones: active weights, u
         self._seen = np.zeros(self.state.W.shape[0], np.int32)  # scratch: whether an input names a weight twice
         self._automatic: AutomaticStep | None = None
         if automatic:
@@ -395,7 +395,7 @@ class Optimizer(AskTell[Proposal]):
         """The size of the perturbation as it is now; with settings: theirs."""
         return self._params.mu if self._automatic is None else self._automatic.mu
 
-    def ask(self, active: ArrayLike | None = None, C: Table | RowSpace | None = None) -> Proposal:
+    def ask(self, active: ArrayLike | None = None, C: ArrayLike | RowSpace | None = None) -> Proposal:
         """A candidate and an incumbent for the weights ``active``, distinct numbers from 0 to n - 1; None: all n.
 
         Both are values of the active weights alone, in the order of ``active``, which is ``proposal.x``.
@@ -407,7 +407,8 @@ class Optimizer(AskTell[Proposal]):
             space = self._space(active, C) if self.settings.perturb == "score" else None
             indices = self._numbers(active) if space is None else space.active
             self._settle(indices)
-            u, w = self._direction(step, indices, space), self.state.W.reshape(-1)[indices]
+            u: Array = self._direction(step, indices, space)
+            w: Array = self.state.W.reshape(-1)[indices]
             if self._automatic is not None:
                 mu = self._automatic.length(step, indices, w, u.size if space is None else space.rank)
             points = (float(point) * mu for point in self._params.points)
@@ -467,7 +468,8 @@ class Optimizer(AskTell[Proposal]):
         """w[active] += c u, or Adagrad's step (design 2.4)."""
         (active, u), state, h = self._perturbed[asked.step], self.state, self._params.h
         self._settle(active)
-        W, move = state.W.reshape(-1), np.multiply(u, c, out=u)  # nobody needs u any more
+        W: Array = state.W.reshape(-1)
+        move: Array = np.multiply(u, c, out=u)  # nobody needs u any more
         if state.q.size:
             g, q = move / h, state.q.reshape(-1)
             q[active] += g * g
@@ -487,7 +489,7 @@ class Optimizer(AskTell[Proposal]):
         n = self.state.W.shape[0]
         return np.arange(n) if active is None else validation.distinct(active, n, self._seen)
 
-    def _space(self, active: ArrayLike | None, C: Table | RowSpace | None) -> RowSpace:
+    def _space(self, active: ArrayLike | None, C: ArrayLike | RowSpace | None) -> RowSpace:
         """C factored, and about weights that there are."""
         n = self.state.W.shape[0]
         if C is None:

@@ -14,14 +14,14 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import solve_triangular
-from scipy.sparse import issparse, sparray, spmatrix
+from scipy.sparse import csr_array, issparse
 from scipy.sparse.linalg import norm as sparse_norm
 
 from sparsezo import validation
 from sparsezo.errors import SparsezoError, UsageError
+from sparsezo.validation import Array
 
 Vector = NDArray[np.float64]
-Table = ArrayLike | sparray | spmatrix  # rows x weights, dense or of SciPy's sparse kinds
 
 _DEPENDENT = 1e-10  # the square of a row's part outside of the rows before it, of its own: that and less is none
 
@@ -34,8 +34,8 @@ class RowSpace:
     Rows that depend on earlier ones (to an angle of 1e-5) are left out, which changes nothing (design 2.1).
     """
 
-    def __init__(self, C: Table, active: ArrayLike | None = None) -> None:
-        rows = C.tocsr().astype(np.float64) if issparse(C) else _dense(C)  # type: ignore[union-attr]
+    def __init__(self, C: ArrayLike, active: ArrayLike | None = None) -> None:
+        rows = csr_array(C, dtype=np.float64, copy=True) if issparse(C) else _dense(C)
         if active is not None:
             self.active = validation.distinct(active, np.iinfo(np.int64).max)
         elif issparse(rows):
@@ -75,21 +75,21 @@ def _dense(C: object) -> Vector:
     return given.astype(np.float64)
 
 
-def _of_length_1(rows: Vector) -> Vector:
+def _of_length_1(rows: csr_array) -> csr_array:
     """Rows as long as each other: what they span is the same, and small ones count as much as large ones."""
     if not rows.shape[1]:
         return rows
     for norm in (np.inf, 2):  # the first keeps the squares finite
         if issparse(rows):
             length = sparse_norm(rows, norm, axis=1)
-            rows.data /= np.repeat(np.where(length > 0, length, 1.0), np.diff(rows.indptr))  # type: ignore[attr-defined]
+            rows.data /= np.repeat(np.where(length > 0, length, 1.0), np.diff(rows.indptr))
         else:
             length = np.linalg.norm(rows, norm, axis=1)
             rows = rows / np.where(length > 0, length, 1.0)[:, None]
     return rows
 
 
-def _factor(G: Vector) -> tuple[NDArray[np.int64], Vector]:
+def _factor(G: Array) -> tuple[NDArray[np.int64], Array]:
     """(rows kept, K): K K' = G of these, K lower triangular; the others depend on rows before them."""
     if G.size:
         try:

@@ -113,7 +113,7 @@ class OwnTask:
     def export(self, path: Path, W: AnyArray) -> list[Path]:
         return []
 
-    def defaults(self, rule: str, step: str, perturb: str | None) -> tuple[float, float]:
+    def defaults(self, rule: str, step: str, perturb: str | None) -> tuple[float | str, float]:
         from sparsezo.tasks.registry import task_spec
 
         return task_spec(self.name).defaults(rule, step, perturb)
