@@ -31,7 +31,7 @@ def hasher(size: int = 16) -> hashlib.blake2b:
 
 def known_by(*parts: object) -> str:
     """A hash of arrays, NamedTuples and mappings of them, and plain values, each with its name, type and shape; and of
-    what has a ``known_by`` of its own."""
+    what has a ``known_by`` of its own. A NamedTuple's ``parts()``, where it has them, stand for all its fields."""
     digest = hasher()
     for number, part in enumerate(parts):
         _add(digest, str(number), part)
@@ -43,7 +43,9 @@ def _add(digest: hashlib.blake2b, name: str, part: object) -> None:
         digest.update(f"{name} {part.dtype.str} {part.shape}\n".encode())
         digest.update(np.ascontiguousarray(part).reshape(-1).view(np.uint8).data)
         return
-    inner = part if isinstance(part, dict) else part._asdict() if hasattr(part, "_asdict") else None
+    inner = part if isinstance(part, dict) else None
+    if inner is None and hasattr(part, "_asdict"):
+        inner = part.parts() if hasattr(part, "parts") else part._asdict()
     if inner is not None:
         digest.update(f"{name} {len(inner)}\n".encode())
         for key, value in inner.items():

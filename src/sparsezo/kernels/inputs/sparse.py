@@ -76,6 +76,11 @@ class SparseInputs(NamedTuple):
         validation.at_least("max_rows", problem.max_rows, int(np.diff(self.row_start).max(initial=0)))
         validation.at_least("max_columns", problem.max_columns, int(np.diff(self.col_start).max(initial=0)))
 
+    def parts(self) -> dict[str, Any]:
+        """What it is known by: without dense columns, the same as before there were any, so that runs go on."""
+        names = self._fields if self.dense is not None else [name for name in self._fields if "dense" not in name]
+        return {name: getattr(self, name) for name in names}
+
     def sizes(self) -> tuple[float, float]:
         """(sum of |x|, sum of x^2) over all entries and dense columns."""
         entries = (np.ones(0) if self.values is None else self.values, np.ones(0) if self.dense is None else self.dense)
