@@ -205,6 +205,10 @@ def test_the_same_log_gives_the_same_bits_also_where_it_is_gone_on_with(log):
         learner = type(learner).from_bytes(learner.to_bytes(), learner.problem)
         go_over(learner, made, range(2, 4))
         assert np.array_equal(whole, learner.weights())
+        repeated = make_learner(learner.problem, settings)
+        for _ in range(4):
+            go_over(repeated, made, range(1))  # each time in the same order, and not in one of its own
+        assert not np.array_equal(whole, repeated.weights())
         other = learn_log(made, settings_for(made, {**given, "seed": 1}), passes=4).W
         assert not np.array_equal(whole, other)
 

@@ -269,9 +269,8 @@ def _likelihoods(learner: QueryLearner, found: Sequence[Lesson]) -> Callable[[in
 
     def learn(turn: int, order: Iterator[int]) -> None:
         whole = errors[THUMB]
-        if (
-            turn == 0 and cold
-        ):  # a model that knows nothing finds no output likely, and would take every yes for an error
+        # a model that knows nothing finds no whole output likely, and would take every yes for an error
+        if turn == 0 and cold:
             whole = 0.0, whole[1]
         for each in map(found.__getitem__, order):
             if each.question is None:
