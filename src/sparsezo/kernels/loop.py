@@ -335,7 +335,7 @@ def coefficient_of(
     return np.float64(call(own, work.losses[: params.points.size], params.h, params.mu, mean))
 
 
-# Which of the two it is, is known when the loop is compiled: built-in rules pay nothing for the others.
+# Which of the two it is, is known when the loop is compiled: that of a built-in rule has nothing of the other in it.
 
 
 @overload(further_losses, strict=False, jit_options=OPTIONS)
