@@ -347,7 +347,7 @@ def coefficient_of(
     return automatic_coefficient(params, np.float64(call(own, losses, 1.0, 1.0, mean)), state)
 
 
-# Which of the two it is, is known when the loop is compiled: built-in rules pay nothing for the others.
+# Which of the two it is, is known when the loop is compiled: that of a built-in rule has nothing of the other in it.
 
 
 @overload(further_losses, strict=False, jit_options=OPTIONS)
