@@ -560,7 +560,7 @@ def test_a_compiled_model_learns_what_the_plain_one_does():
 # h and mu by themselves
 
 
-@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("rule", ["symmetric", "comparison"])
 def test_automatic_steps_need_no_scale(rule):
     """They lower F, and the same way whatever it is multiplied by."""
     ends = []

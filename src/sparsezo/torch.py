@@ -169,7 +169,7 @@ class SparseZO(torch.optim.Optimizer):  # type: ignore[misc]
         for p in group["params"]:
             if p.requires_grad:
                 sample = self.state[p]["start"] = _sample(p).clone()
-                squares += float(sample.double().square().sum()) * _stride(p)
+                squares += _square(sample) * _stride(p)
                 count += sample.numel() * _stride(p)
         size = math.sqrt(squares / count) if squares > 0 else 1.0
         group["first"] = size * (FIRST if group["rule"] == "comparison" else 0.1 * FIRST)
@@ -211,8 +211,8 @@ class SparseZO(torch.optim.Optimizer):  # type: ignore[misc]
         gone = woken = 0.0
         for p in group["params"]:
             if "start" in self.state.get(p, {}):
-                off = (_sample(p) - self.state[p]["start"]).double()
-                gone += _stride(p) * float(off.square().sum())
+                off = _sample(p) - self.state[p]["start"]
+                gone += _stride(p) * _square(off)
                 woken += _stride(p) * int(torch.count_nonzero(off))
         group["farthest"] = max(group["farthest"], math.sqrt(gone))
         group["woken"] = max(group["woken"], woken)
@@ -552,6 +552,11 @@ def _stride(p: Tensor) -> int:
 
 def _sample(p: Tensor) -> Tensor:
     return p.detach().reshape(-1)[:: _stride(p)]
+
+
+def _square(values: Tensor) -> float:
+    """The sum of squares, without another tensor for them."""
+    return float(torch.linalg.vector_norm(values, dtype=torch.float64)) ** 2
 
 
 def _checked(p: Tensor, given: Tensor) -> Tensor:
