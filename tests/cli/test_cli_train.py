@@ -56,6 +56,9 @@ LEARNERS = {  # each value is another one than by default
         seed=5, feedback="flip:0.1",
     ),
     "--rule first-order --h 0.03 --step constant --baseline": Settings("first-order", None, 0.03, None, baseline=True),
+    "--rule symmetric --perturb active --h auto --mu 0.2 --step adagrad": Settings(
+        "symmetric", "active", "auto", 0.2, "adagrad"
+    ),
     "--rule part --h 0.3 --about chunk --ask random --rater-error 0.1,0.2 --rehearse 3": Settings(
         "part", None, 0.3, None, step="adagrad", about="chunk", ask="random", rater_error="0.1,0.2", rehearse=3
     ),
@@ -89,6 +92,11 @@ def test_every_option_of_train_arrives(program, asked, tmp_path, task, learner):
         "checkpoint_seconds": 2.5,
         "resume": True,
     }
+
+
+def test_h_is_a_number_or_auto(program, asked, tmp_path):
+    code, out, err = program("train", "text", "--train", "a", "--h", "fast", "-o", tmp_path / "m")
+    assert (code, out, err) == (2, "", "sparsezo: --h fast: must be positive and finite, or auto\n")
 
 
 @pytest.mark.parametrize(
