@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Rows = NDArray[np.float32]
-LAYER = 4  # of six: the last ones are about the sentence as a whole
+LAYER = 4  # of six; the last gave less (docs/features.md)
 _HEADS = 12
 
 
