@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Rows = NDArray[np.float32]
-LAYER = 4  # of six: the last ones are about the sentence as a whole
+LAYER = 4  # of six; the last gave less (docs/features.md)
 _HEADS = 12
 
 
@@ -87,17 +87,19 @@ def minilm(tokens: list[str]) -> Rows:
 
 
 @functools.cache
-def _wordllama() -> object:
+def _wordllama() -> tuple[object, Rows]:
+    """(what cuts words into pieces, a row for each piece)."""
     from sparsezo.tasks.text.features.word_vectors import wordllama as packaged
 
-    return packaged()
+    vectors = packaged()
+    return vectors.names, vectors.table.astype(np.float32)
 
 
 @functools.cache
 def _of_word(word: str) -> Rows:
-    vectors = _wordllama()
-    pieces = vectors.names.of_words([word])
-    return (pieces @ vectors.table.astype(np.float32))[0] / max(float(pieces.sum()), 1)
+    cut, table = _wordllama()
+    pieces = cut.of_words([word])
+    return table[pieces.indices].T @ pieces.data / max(float(pieces.sum()), 1)
 
 
 def wordllama(tokens: list[str]) -> Rows:
