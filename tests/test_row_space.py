@@ -14,7 +14,7 @@ from sparsezo.errors import SparsezoError, UsageError
 RNG = np.random.default_rng(5)
 DENSE = RNG.standard_normal((3, 6))
 SINGULAR = np.array([[1.0, 2, 0, 0], [0, 0, 0, 0], [2, 4, 0, 0], [0, 1e-9, 3e-9, 0]])  # rank 2, rows of all sizes
-DEPENDENT = np.array([[1.0, 0], [0, 1], [0.3, -0.7]]) @ DENSE[:2]  # rank 2, but for rounding
+DEPENDENT = np.array([[1.0, 0], [0, 1], [0.3, -0.7], [0.2, 0.9], [-0.6, 0.1]]) @ DENSE[:2]  # rank 2, but for rounding
 TALL = RNG.standard_normal((9, 2)) @ RNG.standard_normal((2, 4))  # rank 2
 
 
