@@ -14,6 +14,7 @@ from sparsezo.errors import SparsezoError, UsageError
 RNG = np.random.default_rng(5)
 DENSE = RNG.standard_normal((3, 6))
 SINGULAR = np.array([[1.0, 2, 0, 0], [0, 0, 0, 0], [2, 4, 0, 0], [0, 1e-9, 3e-9, 0]])  # rank 2, rows of all sizes
+DEPENDENT = np.array([[1.0, 0], [0, 1], [0.3, -0.7], [0.2, 0.9], [-0.6, 0.1]]) @ DENSE[:2]  # rank 2, but for rounding
 TALL = RNG.standard_normal((9, 2)) @ RNG.standard_normal((2, 4))  # rank 2
 
 
@@ -23,13 +24,13 @@ def assert_mean_is(samples, expected):
 
 
 @pytest.mark.parametrize("kind", [np.asarray, scipy.sparse.csr_array, scipy.sparse.coo_matrix])
-@pytest.mark.parametrize(("C", "rank"), [(DENSE, 3), (SINGULAR, 2), (TALL, 2), (np.zeros((2, 3)), 0)])
+@pytest.mark.parametrize(("C", "rank"), [(DENSE, 3), (SINGULAR, 2), (DEPENDENT, 2), (TALL, 2), (np.zeros((2, 3)), 0)])
 def test_directions_have_the_law_of_the_part_of_u_that_c_shows(C, rank, kind):
     """N(0, P), P the projector onto the rows of C: direction(z) = A z with A A' = P and A' A = I."""
-    space = RowSpace(kind(C), np.arange(C.shape[1]))
-    assert space.rank == rank == np.linalg.matrix_rank(C / np.maximum(np.abs(C).max(1, keepdims=True), 1e-300))
-    A = np.array([space.direction(z) for z in np.eye(rank)]).reshape(rank, C.shape[1]).T
     scaled = C / np.where(C.any(1), np.abs(C).max(1), 1)[:, None]
+    space = RowSpace(kind(C), np.arange(C.shape[1]))
+    assert space.rank == rank == np.linalg.matrix_rank(scaled, 1e-9)
+    A = np.array([space.direction(z) for z in np.eye(rank)]).reshape(rank, C.shape[1]).T
     np.testing.assert_allclose(A @ A.T, np.linalg.pinv(scaled, rcond=1e-10) @ scaled, atol=1e-9)
     np.testing.assert_allclose(A.T @ A, np.eye(rank), atol=1e-9)
 

@@ -4,8 +4,10 @@ Both are generators. They yield a ``Batch`` of points whose losses they want, ar
 drives them decides where the points are evaluated and when it is enough.
 
 ``line_searches``, for an F(w) without noise, smooth or not: along one weight after the other in random order, or along
-dense Gaussian directions, whichever has lowered F more for an evaluation lately; and along the moves of the last
-rounds. A search has three values, a parabola's lowest point where they curve upward, and takes the best it has seen.
+dense Gaussian directions, or, up to 2,000 weights, along quasi-Newton directions (L-BFGS of slopes along all weights,
+each from one value, freed of the curvature that searches along the weight have shown): whichever has lowered F more
+for an evaluation lately; and along the moves of the last rounds. A search has three values, a parabola's lowest point
+where they curve upward, and takes the best it has seen.
 
 ``noisy_steps``, for an F(w) with noise: symmetric differences d = F(w + mu u) - F(w - mu u), u ~ N(0, I), and the step
 

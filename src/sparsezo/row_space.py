@@ -35,7 +35,7 @@ class RowSpace:
     """
 
     def __init__(self, C: ArrayLike, active: ArrayLike | None = None) -> None:
-        rows = csr_array(C, dtype=np.float64, copy=True) if issparse(C) else _dense(C)
+        rows: csr_array = csr_array(C, dtype=np.float64, copy=True) if issparse(C) else _dense(C)
         if active is not None:
             self.active = validation.distinct(active, np.iinfo(np.int64).max)
         elif issparse(rows):
