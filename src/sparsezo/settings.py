@@ -297,6 +297,8 @@ class Settings:
             seconds=parse_seconds(self.seconds),
             keys=np.array([random.stream_key(self.seed, stream) for stream in random.STREAMS], np.uint64),
             points=np.array(rule.points, np.float64),
+            first=float(rule.points[0]) if rule.points else 1.0,
+            second=float(rule.points[1]) if len(rule.points) > 1 else 0.0,
             own=rule.compiled(),
         )
 

@@ -192,7 +192,7 @@ def some_law(rng, rule, perturbation, criterion=codes.MAP, control=0, model=code
     noise, bias, levels = float(rng.uniform(0.1, 0.4)), float(rng.uniform(0.1, 0.4)), int(rng.integers(2, 8))
     numbered = (rule, perturbation, criterion, control, h, mu, gamma, model, noise, bias, levels)
     points = np.array(next((each.points for each in BUILT_IN.values() if each.code == rule), ()), np.float64)
-    law = loop.StepParams(*numbered, *NO_QUESTIONS, keys, points)
+    law = loop.StepParams(*numbered, *NO_QUESTIONS, keys, points, *points[:2].tolist())
     return law._replace(**numbers)
 
 

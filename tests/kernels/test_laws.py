@@ -27,7 +27,8 @@ def law(rule=codes.TWO_POINT, perturbation=codes.ACTIVE, criterion=codes.MAP, co
     keys = np.array([random.stream_key(seed, stream) for stream in range(6)], np.uint64)
     no_rater, no_questions = (0, 0.0, 0.0, 0), (0, 0, 0.0, 0.0, 0)
     points = np.array(next(each.points for each in BUILT_IN.values() if each.code == rule), np.float64)
-    return loop.StepParams(rule, perturbation, criterion, control, H, MU, gamma, *no_rater, *no_questions, keys, points)
+    chosen = (rule, perturbation, criterion, control, H, MU, gamma)
+    return loop.StepParams(*chosen, *no_rater, *no_questions, keys, points, *points[:2].tolist())
 
 
 @pytest.fixture(scope="module")

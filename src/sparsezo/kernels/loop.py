@@ -64,6 +64,8 @@ class StepParams(NamedTuple):
     rehearse: int  # earlier answers gone over again after each new one
     keys: NDArray[np.uint64]  # one a stream
     points: NDArray[np.float64]  # where outputs are made, in multiples of mu u: rules.Rule.points
+    first: float = 1.0  # of these, as numbers that the loop need not read from memory
+    second: float = 0.0
     own: OwnFunction | None = None  # the coefficient of somebody's own rule
     shift: int = 0  # of a stream: inputs are looked at in turn (random.input_at)
     seconds: tuple[float, float, float, float] = (0.5, 0.12, 0.7, 2.5)  # a review's (settings.SECONDS)
@@ -169,12 +171,12 @@ def propose(inputs: Any, task: Any, params: Any, x: Any, step: Any, state: Any, 
             sample_opposite(task, params, x, step, R, work)
         return protocol.sample(task, x, work.S, params.keys[OUTPUT], step, work.y)
     if params.points.size > 1:
-        if params.points[1] == 0:
+        if params.second == 0:
             protocol.decode(task, x, work.S, work.incumbent)
         else:
-            shift(work.S, work.V, params.points[1] * params.mu, R, work.T)
+            shift(work.S, work.V, params.second * params.mu, R, work.T)
             protocol.decode(task, x, work.T, work.incumbent)
-    shift(work.S, work.V, params.points[0] * params.mu, R, work.T)
+    shift(work.S, work.V, params.first * params.mu, R, work.T)
     return protocol.decode(task, x, work.T, work.y)
 
 
@@ -290,15 +292,15 @@ def annealed(inputs: Any, task: Any, gold: Any, params: Any, x: Any, step: Any, 
     """(F_plus, F_incumbent) under eq. (annealed), and the loss of the best output at w + mu u, as under eq. (map)."""
     perturb(inputs, params, x, step, state, work)
     R = protocol.rows(inputs, x)
-    shift(work.S, work.V, params.points[0] * params.mu, R, work.T)
+    shift(work.S, work.V, params.first * params.mu, R, work.T)
     F_plus = protocol.risk(gold, task, x, work.T, params.gamma)
     protocol.decode(task, x, work.T, work.y)
     best = protocol.delta(gold, task, x, work.y)
     if params.points.size == 1:
         return F_plus, 0.0, best
-    if params.points[1] == 0:
+    if params.second == 0:
         return F_plus, protocol.risk(gold, task, x, work.S, params.gamma), best
-    shift(work.S, work.V, params.points[1] * params.mu, R, work.T)
+    shift(work.S, work.V, params.second * params.mu, R, work.T)
     return F_plus, protocol.risk(gold, task, x, work.T, params.gamma), best
 
 
