@@ -334,7 +334,7 @@ def test_rows_that_are_not_looked_up_and_frozen_parameters_stay(rule, h):
 def test_a_row_for_padding_stays():
     model = Twice()
     before = model.table.weight.detach().clone()
-    optimizer = SparseZO(model.parameters(), h=0.1, mu=0.1)
+    optimizer = SparseZO(model.parameters(), rule="two-point", h=0.1, mu=0.1)
     for _ in range(5):
         optimizer.step(lambda: model(X).square().sum())
     assert (model.table.weight != before).any(1).nonzero().view(-1).tolist() == [2, 4, 7, 9, 20, 29]
@@ -379,7 +379,7 @@ def test_an_active_that_is_none_is_refused(wrong):
 
 def test_a_table_that_is_also_read_as_a_whole_is_said_once():
     model = Tied()
-    optimizer = SparseZO(model.parameters(), h=1e-4, mu=0.1)
+    optimizer = SparseZO(model.parameters(), rule="two-point", h=1e-4, mu=0.1)
     before = model.table.weight.detach().clone()
     with messages.gathered() as remarks:
         for _ in range(3):
@@ -474,7 +474,7 @@ def test_a_closure_that_raises_leaves_all_as_it_was(rule, call):
 
 def test_random_numbers_are_the_same_in_both_evaluations():
     model, drawn = Bag(), []
-    optimizer = SparseZO(model.parameters(), h=0.01, mu=0.01)
+    optimizer = SparseZO(model.parameters(), rule="two-point", h=0.01, mu=0.01)
     for _ in range(3):
         optimizer.step(lambda: drawn.append(torch.rand(2)) or cross_entropy(model(X), Y))
     pairs = torch.stack(drawn).view(3, 2, 2)
@@ -537,7 +537,7 @@ def test_trainers_call_it_with_their_closures(rule):
 def test_schedulers_scale_the_step():
     model, twin = Bag().double(), Bag().double()
     twin.load_state_dict(model.state_dict())
-    optimizer, half = (SparseZO(each.parameters(), h=0.1, mu=0.1) for each in (model, twin))
+    optimizer, half = (SparseZO(each.parameters(), rule="two-point", h=0.1, mu=0.1) for each in (model, twin))
     start = model.head.weight.detach().clone()
     schedule = torch.optim.lr_scheduler.LambdaLR(half, lambda epoch: 0.5)
     optimizer.step(lambda: cross_entropy(model(X), Y))
@@ -592,7 +592,7 @@ def test_mu_grows_where_no_perturbation_changes_the_loss():
 
 def test_a_loss_that_stays_flat_is_said_once():
     model = Bag()
-    optimizer = SparseZO(model.parameters(), h=0.1, mu=1e-12)
+    optimizer = SparseZO(model.parameters(), rule="two-point", h=0.1, mu=1e-12)
     with messages.gathered() as remarks:
         for _ in range(150):
             optimizer.step(lambda: cross_entropy(model(X), Y))
@@ -626,7 +626,7 @@ def test_a_wrong_call_is_one_line():
     with pytest.raises(UsageError, match=r"the closure returned None, a NoneType; it must be a loss"):
         SparseZO(p).step(lambda: p[0].sum() and None)
     with pytest.raises(UsageError, match="groups of parameters differ in `rule`"):
-        SparseZO([{"params": p}, {"params": [nn.Parameter(torch.zeros(1))], "rule": "symmetric"}]).step(lambda: 1.0)
+        SparseZO([{"params": p}, {"params": [nn.Parameter(torch.zeros(1))], "rule": "two-point"}]).step(lambda: 1.0)
 
 
 @pytest.mark.parametrize(

@@ -86,7 +86,7 @@ class SparseZO(torch.optim.Optimizer):  # type: ignore[misc]
     def __init__(
         self,
         params: Iterable[Tensor] | Iterable[dict[str, object]],
-        rule: str = "two-point",
+        rule: str = "symmetric",
         h: float | None = None,
         mu: float | None = None,
         seed: int = 0,
