@@ -635,7 +635,7 @@ def test_a_wrong_call_is_one_line():
 def test_a_loss_that_is_no_number_stops_before_anything_moves(at, words):
     model, calls = Bag(), []
     before = bits(model)
-    optimizer = SparseZO(model.parameters())
+    optimizer = SparseZO(model.parameters(), rule="two-point")
 
     def closure():
         calls.append(1)
