@@ -53,7 +53,7 @@ class Box:
 
 
 def functions(seed):
-    """name: (F, noise). None of them, nor their seeds, was used to choose anything."""
+    """name: (F, noise). Their kinds were used to choose how to walk, at 50 and 100 weights and drawn otherwise."""
     rng = np.random.default_rng(7_000 + seed)
     wanted, steep = rng.standard_normal(N), rng.permutation(np.logspace(-1.5, 1.5, N))
     reflected = [each / np.linalg.norm(each) for each in rng.standard_normal((8, N))]
