@@ -185,6 +185,7 @@ def test_a_closure_sees_the_perturbed_model_and_no_weight_changes(made, sign):
         optimizer.step(closure)
         (u,) = directions(model, lambda model: model(X), 1)
     assert bits(model) == before  # losses were equal: c = 0
+    assert all(d.any() for d in u)  # every parameter was seen to be read
     with torch.no_grad():
         for p, d in zip(model.parameters(), u, strict=True):
             p.add_(torch.from_numpy(d), alpha=sign * mu)
