@@ -48,7 +48,9 @@ def evaluations(everything: bool, h: float | None, seed: int, most: int) -> int 
     torch.manual_seed(seed)
     model = nn.Sequential(nn.EmbeddingBag(WORDS, DIM), nn.Linear(DIM, 2))
     active = {model[0].weight: torch.arange(WORDS)} if everything else None
-    optimizer = SparseZO(model.parameters(), rule="two-point", h=h, mu=None if h is None else 0.01, seed=seed, active=active)
+    optimizer = SparseZO(
+        model.parameters(), rule="two-point", h=h, mu=None if h is None else 0.01, seed=seed, active=active
+    )
     batches, calls = torch.Generator().manual_seed(seed), 0
 
     def closure() -> torch.Tensor:
