@@ -292,7 +292,7 @@ else:
 def by_width(part: Any, L: Any, args: Any) -> None:
     """``part(width, low, high, args)`` for the labels 0 to L - 1, up to 16 at a time, covered by two vectors.
 
-    Of 8 numbers each for 9 to 16 labels, of 4 for 5 to 8, of 2 for 3 and 4, of 1 for 1 and 2: they begin at low and at
+    Of 8 numbers each for 9 to 16 labels, of 4 for 4 to 8, of 2 for 3, of 1 for 1 and 2: they begin at low and at
     high. What a part does is written once and copied into the four branches.
     """
     for low in range(0, L, 2 * LANES):
@@ -301,6 +301,8 @@ def by_width(part: Any, L: Any, args: Any) -> None:
             part(8, low, end - 8, args)
         elif end - low > 4:
             part(4, low, end - 4, args)
+        elif end - low == 4:
+            part(4, low, low, args)  # which the compiler sees to be one vector, and not two
         elif end - low > 2:
             part(2, low, end - 2, args)
         else:

@@ -30,7 +30,7 @@ def _combine(width: Any, low: Any, high: Any, args: Any) -> None:
     combine_two(width, table, index, value, first, last, low, high, out, 0)
 
 
-@kernel
+@inlined_kernel
 def combine(table: Any, index: Any, value: Any, first: Any, last: Any, out: Any) -> None:
     """out[0] = sum over e in first..last-1 of value[e] * table[index[e]]. None: value 1; index e - first."""
     by_width(_combine, table.shape[1], (table, index, value, first, last, out))
@@ -98,7 +98,7 @@ def _scatter_row(width: Any, low: Any, high: Any, args: Any) -> None:
     scatter_two(width, c, D, 0, index, value, first, last, low, high, table)
 
 
-@kernel
+@inlined_kernel
 def scatter_row(c: Any, D: Any, index: Any, value: Any, first: Any, last: Any, table: Any) -> None:
     """table[index[e]] += c * value[e] * D[0] for e in first..last-1. None: value 1; index e - first."""
     by_width(_scatter_row, table.shape[1], (c, D, index, value, first, last, table))
