@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from sparsezo.errors import SparsezoError, UsageError
-from sparsezo.kernels import loop, random
+from sparsezo.kernels import codes, loop, random
 from sparsezo.learner import Learner, workspace_of
 from sparsezo.questions import Info, Proposal
 from sparsezo.rules import PERTURBATIONS, RULES
@@ -294,14 +294,22 @@ def test_there_is_room_for_every_input(problem):
     shapes = {name: array.shape for name, array in room._asdict().items()}
     longest = (int(np.diff(problem.output_start).max()),)
     rows, columns = (5, L), (3, L)
+    outputs = {"y": longest, "incumbent": longest, "more": (codes.MOST_POINTS - 2, *longest)}
     expected = {"S": rows, "T": rows, "V": rows, "Z": rows, "D": rows, "U": columns, "row": (L,)}
-    assert shapes == {**expected, "y": longest, "incumbent": longest, "q": (4,)}
+    assert shapes == {**expected, **outputs, "losses": (codes.MOST_POINTS,), "q": (4,)}
     wide = workspace_of(SimpleNamespace(max_rows=5, max_columns=8, **sizes))
     assert (wide.Z.shape, wide.U.shape, wide.S.shape) == ((8, L), (8, L), (5, L))
     for name, array in room._asdict().items():
-        assert array.dtype == (np.int32 if name in ("y", "incumbent", "q") else np.float64)
+        assert array.dtype == (np.int32 if name in ("y", "incumbent", "more", "q") else np.float64)
     smallest = workspace_of(SimpleNamespace(max_rows=0, max_columns=0, **{**sizes, "max_outputs": 0}))
-    assert {array.shape for array in smallest} == {(1, L), (L,), (5,), (4,)}  # outputs have room for five candidates
+    assert {array.shape for array in smallest} == {
+        (1, L),
+        (L,),
+        (5,),
+        (4,),
+        (6, 5),
+        (8,),
+    }  # outputs have room for five candidates
 
 
 # Late answers of the rules that sample

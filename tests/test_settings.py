@@ -121,7 +121,7 @@ def test_every_setting_reaches_the_law():
     learned, told = (codes.SYMMETRIC, codes.ACTIVE, codes.ANNEALED, 0, 0.25, 0.5, 3.0), (codes.RATING, 0.2, 0.3, 7)
     asked = (codes.ABOUT_TOKEN, codes.UNSURE, 0.0, 0.0, 0)
     assert law.points.tolist() == [1.0, -1.0]
-    assert law._replace(keys=None, points=None) == loop.StepParams(*learned, *told, *asked, None, None)
+    assert law._replace(keys=None, points=None) == loop.StepParams(*learned, *told, *asked, None, None, 1.0, -1.0)
     assert all(type(value) is float for value in (law.h, law.mu, law.gamma, law.noise, law.bias))
     assert all(type(value) is int for value in (law.rule, law.perturbation, law.criterion, law.control, law.levels))
     assert Settings(**settings.as_dict()) == settings

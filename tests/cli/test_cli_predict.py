@@ -87,7 +87,7 @@ def test_every_option_of_evaluate_arrives(program, asked, commands):
     options = {"format": "lyrl", "text_column": "t", "label_column": "2", "topics": "q"}
     options |= {"ref": ["r1", "r2"], "store": "s", "column": "UPOS", "keep_segmentation": True}
     assert asked == [Path("m"), ("gold", {}), Path("m"), ("gold", options)]
-    assert flags(commands["evaluate"]) - set(words) == {"--insist"}
+    assert flags(commands["evaluate"]) - set(words) == {"--insist", "--log"}  # test_cli_logged
 
 
 # Chunks

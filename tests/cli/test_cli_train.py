@@ -151,7 +151,7 @@ def test_with_answers_there_is_no_end_of_iterations(program, asked, tmp_path):
 def test_no_option_of_train_is_forgotten_above(commands, task):
     tried = set(" ".join([FILES, PACE, typed(OPTIONS[task]), *LEARNERS]).split())
     tried |= {"--stream", "--window", "--engine", "--ray-address"}  # elsewhere
-    tried |= {"--from-answers", "--passes"}  # test_cli_from_answers
+    tried |= {"--from-answers", "--passes", "--log"}  # test_cli_from_answers, test_cli_logged
     assert flags(commands[f"train {task}"]) - tried - {"--init"} == {"--output", "--force", "--insist", "--json"}
     by_default = Settings()
     for name in SETTINGS:

@@ -185,18 +185,19 @@ class Managed:
         self.folder, self.port = folder, 0
         self.start()
 
-    def start(self) -> dict:
+    def start(self, new_link: bool = False) -> dict:
+        """The session, served; a new link of Ann's is made before anybody can ask by the old one."""
         self.session = opened(self.folder)
+        link = self.session.add_person("Ann") if new_link else {}
         self.session.model.warm_up()
         self.server = Server(self.session, port=self.port)
         self.port = self.server.socket.getsockname()[1]
         self.thread = threading.Thread(target=self.server.run, kwargs={"sockets": [self.server.socket]})
         self.thread.start()
-        return {}
+        return link
 
     def start_with_a_new_link(self) -> dict:
-        self.start()
-        return self.session.add_person("Ann")
+        return self.start(new_link=True)
 
     def stop(self) -> dict:
         self.server.should_exit = True

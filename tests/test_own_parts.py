@@ -210,7 +210,7 @@ def test_a_function_that_cannot_be_compiled():
     here = Path(__file__).name
     for function, said in (
         (takes_two, r"takes a, b, and must take 1$"),
-        (adds_text, r"cannot be compiled: .*\(.*test_own.py:\d+\)$"),
+        (adds_text, r"cannot be compiled: .*\(.*test_own_parts.py:\d+\)$"),
         (gives_nothing, r"returns none; it must return a number$"),
     ):
         with pytest.raises(UsageError, match=rf"^rule x: {here}:\d+ {said}") as error:
@@ -369,7 +369,7 @@ def test_a_task_written_out_that_lacks_something(tags):
 def test_what_is_wrong_with_its_files(tmp_path, tags):
     path = tmp_path / "data"
     path.write_text("kind1|0\nkind1 ; kind2|0 x\n")
-    with pytest.raises(DataError, match=rf"^{path}:2: ValueError: could not convert .* \(test_own.py:\d+\)$"):
+    with pytest.raises(DataError, match=rf"^{path}:2: ValueError: could not convert .* \(test_own_parts.py:\d+\)$"):
         TAGS.load(Files((str(path),)))
     path.write_text("")
     with pytest.raises(DataError, match="has no inputs"):
@@ -445,6 +445,7 @@ def test_what_the_pages_show_works_from_the_command_line(package):
     assert [sorted(json.loads(line)["output"]) for line in lines] == [list(range(6))] * 40
 
 
+@pytest.mark.torture
 def test_after_an_edit_it_is_another_rule(package):
     """Whose loop is not the one that was compiled before: nothing moves."""
     (package / "still.py").write_text(shown_in("rules.md").replace("return -h", "return 0 * h"))
@@ -460,6 +461,7 @@ def test_what_is_wrong_with_a_packages_rule_is_one_line(package):
     assert lost.stderr.startswith("sparsezo: rule lost of mine cannot be used: nowhere:LOST ModuleNotFoundError")
 
 
+@pytest.mark.torture
 def test_both_are_in_a_report_made_by_other_processes(package):
     (package / "mine.toml").write_text(
         'name = "both"\ntask = "clicks"\niterations = 300\nseeds = 2\n'
