@@ -149,7 +149,7 @@ class Chunking:
         how = (features, order, min_count, hash_bits, len(tag_set), columns)
         index, bigrams = attributes.make_indices(corpus, templates, *how)
         dense, encoded = (None, None) if vectors is None else TokenVectors.fit(vectors, corpus)
-        corpus = corpus if encoded is None else replace(corpus, encoded=encoded)
+        corpus = corpus if corpus.encoded is encoded else replace(corpus, encoded=encoded)
         task = cls(
             tag_set,
             order,
