@@ -457,3 +457,14 @@ def test_labels_must_be_known(log):
         log([{"tokens": ["a"], "tags": ["O"], "feedback": True}], "chunking")
     tagged = log([{"tokens": ["a"], "tags": ["O"], "feedback": True}], "chunking", options={"tags": "LOC"})
     assert tagged.task.tags == ("B-LOC", "I-LOC", "O")
+
+
+def test_a_class_with_white_space_around_it_is_that_class(tmp_path):
+    """And no row is left out: it was, without a word, as one of a class that the task does not have."""
+    lines = [
+        '{"text": "won 3:0", "label": " sport ", "feedback": true}',
+        '{"text": "the judge", "label": "law", "feedback": true}',
+    ]
+    (tmp_path / "x.jsonl").write_text("\n".join(lines) + "\n")
+    log = read_log(str(tmp_path / "x.jsonl"), "text", options={"hash_bits": 10})
+    assert [log.task.classes[row.shown[0][0]] for row in log.rows] == ["sport", "law"]

@@ -41,7 +41,7 @@ def plain(data: bytes):
         row = json.loads(line)
         said, chance = row["feedback"], row.get("propensity")
         if isinstance(said, dict):
-            said = float(_text(said["label"]) == row["label"])
+            said = float(_text(said["label"]) == _text(row["label"]))
         if not isinstance(row["text"], str) or not isinstance(said, int | float) or not 0 <= said <= 1:
             raise ValueError(line)
         if chance is not None and (isinstance(chance, bool) or not 0 < chance <= 1):
@@ -51,9 +51,9 @@ def plain(data: bytes):
 
 
 def _text(given: object) -> str:
-    if not isinstance(given, str) or not given:
+    if not isinstance(given, str) or not given.strip():
         raise ValueError("no label")
-    return given
+    return given.strip()
 
 
 def reference(data: bytes):

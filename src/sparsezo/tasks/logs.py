@@ -108,11 +108,11 @@ def propensity(where: str, row: Json) -> float | None:
 
 
 def label(where: str, row: Json, name: str) -> str:
-    """A text of a line by its name, not empty."""
+    """A text of a line by its name, not empty; without white space around it, as names of classes are everywhere."""
     given = row.get(name)
-    if not isinstance(given, str) or not given:
+    if not isinstance(given, str) or not given.strip():
         raise DataError(where, f"'{name}' is {shown(given, repr)}; give its name, a text")
-    return given
+    return given.strip()
 
 
 def remark_unknown(path: str, lines: Sequence[Line], known: Sequence[str]) -> None:
