@@ -267,3 +267,28 @@ def test_a_damaged_vocabulary_is_one_line(program, classifier, documents):
     code, out, err = program("predict", classifier, documents)
     assert (code, out) == (1, "")
     assert err.startswith(f"sparsezo: {classifier}: is damaged (idf values are not all positive and finite)")
+
+
+# Raw text for a model that was trained on columns
+
+ROWS = "Ana NP B-PER\nlives VB O\nin IN O\nRome NP B-LOC\n\nRome NP B-LOC\nis VB O\nold JJ O\n\n"
+
+
+@pytest.mark.parametrize("features", ["words", "chunking"])
+def test_raw_text_for_a_model_of_columns(features, tmp_path, program):
+    """Words alone: spans. A model that reads parts of speech says what raw text lacks, not that columns are torn."""
+    train, texts, model = tmp_path / "train.txt", tmp_path / "texts.txt", tmp_path / "m.szo"
+    train.write_text(ROWS * 5)
+    texts.write_text("Ana lives in Rome\n\nRome is old\n\nAna is in Rome , and Rome is old\n")
+    learn = ("--features", features, "--rule", "supervised", "--iterations", 200)
+    assert program("train", "chunking", "--train", train, *learn, "-o", model)[0] == 0
+    code, out, err = program("predict", model, texts)
+    if features == "chunking":
+        assert (code, out) == (2, "")
+        assert "parts of speech" in err
+        assert "--features" in err
+        return
+    assert code == 0
+    found = [json.loads(line) for line in out.splitlines()]
+    places = [[each["text"][span["start"] : span["end"]] for span in each["spans"]] for each in found]
+    assert places == [["Ana", "Rome"], ["Rome"], ["Ana", "Rome", "Rome"]]

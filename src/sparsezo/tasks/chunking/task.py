@@ -177,6 +177,15 @@ class Chunking:
         return "accuracy" if self.scheme == PLAIN else "f1"
 
     @property
+    def reads_words_alone(self) -> bool:
+        """Whether raw text has all that its templates read, whatever other columns the training file had."""
+        if not isinstance(self.index, attributes.OfTemplates):
+            return False
+        templates = (*self.index.templates, *(self.bigrams.templates if self.bigrams else ()))
+        columns = {part.source.column for template in templates for part in template.parts}
+        return all(isinstance(column, str) or column == 0 for column in columns)
+
+    @property
     def n_features(self) -> int:
         n = len(self.index) + (0 if self.vectors is None else self.vectors.columns)
         if self.order == 1:

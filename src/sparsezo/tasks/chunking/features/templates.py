@@ -29,6 +29,7 @@ Sets of templates that are built in (``built_in``): ``chunking`` is CRF++'s own 
 
 from __future__ import annotations
 
+import functools
 import itertools
 import os
 import re
@@ -54,6 +55,7 @@ _CLASSES: dict[str, _Test] = {
     "u": str.isupper,
     "w": lambda c: c.isalpha() or c.isdecimal(),
 }
+_KEPT = 2**16  # words
 _prefix = re.compile(r"\^((?:\.\?)+)")
 _suffix = re.compile(r"((?:\.\?)+)\$")
 
@@ -69,15 +71,33 @@ def values_of(macro: str, pattern: str = "") -> Callable[[str], str]:
     if macro in plain:
         return plain[macro]
     if macro in "tT":
-        compiled = Pattern.compile(pattern)
-        return lambda word: "false" if compiled.search(word) is None else "true"
+        return _tested(pattern)
     matched = _matched(pattern)
     return matched if macro == "m" else lambda word: matched(word).lower()
 
 
+class _Shapes(dict[int, str]):
+    """What ``shape`` makes of each character, as ``str.translate`` asks for it; found once for a character."""
+
+    def __missing__(self, code: int) -> str:
+        c = chr(code)
+        self[code] = "X" if c.isupper() else "x" if c.isalpha() else "d" if c.isdecimal() else c
+        return self[code]
+
+
+_SHAPES = _Shapes()
+
+
 def shape(word: str) -> str:
     """X for an upper-case letter, x for another, d for a digit; the rest as it is."""
-    return "".join("X" if c.isupper() else "x" if c.isalpha() else "d" if c.isdecimal() else c for c in word)
+    return word.translate(_SHAPES)
+
+
+@functools.cache
+def _tested(pattern: str) -> Callable[[str], str]:
+    """Words come again in every batch of texts: what was found of one is kept."""
+    compiled = Pattern.compile(pattern)
+    return functools.lru_cache(_KEPT)(lambda word: "false" if compiled.search(word) is None else "true")
 
 
 def _matched(pattern: str) -> Callable[[str], str]:

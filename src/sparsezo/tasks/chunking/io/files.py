@@ -211,6 +211,8 @@ def _writes_spans(task: Chunking, path: str, how: PredictOptions) -> bool:
     if how.format is not None:
         return True
     if task.split is None:
+        if not task.listed and formats.is_prose(path):
+            return True
         if how.threshold:
             raise UsageError("`threshold` is of spans; say with `format` in which form they are to be written")
         return False

@@ -141,10 +141,10 @@ def tagged_documents(
     """
     if not 0 <= threshold <= 1:
         raise UsageError(f"`threshold` {threshold:g}: give a probability from 0 to 1")
-    if task.n_columns != 1 or task.listed:
+    if not task.reads_words_alone:
         raise UsageError(
             "this model reads more than words (parts of speech, say, or attributes), which raw text does not have; "
-            "train it on words alone"
+            "train it with `features` words or ner"
         )
     batch: list[Document] = []
     size = 0
@@ -163,6 +163,8 @@ def _tagged(task: Chunking, W: AnyArray, batch: list[Document], threshold: float
         known = [replace(document, missing=True) for document in batch] if around else batch
         split, language = task.split or "sentences", task.language
         corpus = corpus_of(known, "text", split=split, language=language, labelled=around, cuts=around)
+        unread = ([""] * corpus.n_tokens for _ in range(1, task.n_columns))
+        corpus = replace(corpus, columns=(*corpus.columns, *unread))
     except DataError:  # nothing but white space
         yield from (replace(document, spans=(), tokens=(), sentences=(0,)) for document in batch)
         return

@@ -116,6 +116,15 @@ def detect_format(path: AnyPath, head: bytes | None = None) -> str:
     return _of_lines(path, text, whole=len(head) < SNIFFED)
 
 
+def is_prose(path: AnyPath) -> bool:
+    """Whether a file is raw text for certain: no other format, and most of its lines have several words. False for
+    standard input and pipes, which can be read only once, and for folders."""
+    if os.fspath(path) == STANDARD_INPUT or not os.path.isfile(path):
+        return False
+    with open_sniffed(path, SNIFFED) as (head, _):
+        return detect_format(path, head) == TEXT and looks_like_prose(head.decode("utf-8-sig", "ignore"))
+
+
 def _of_folder(folder: Path) -> str:
     try:
         if any((folder / name).exists() for name in (token_rows.STATE, token_rows.INFO, token_rows.SPLITS)):
