@@ -291,4 +291,4 @@ def test_raw_text_for_a_model_of_columns(features, tmp_path, program):
     assert code == 0
     found = [json.loads(line) for line in out.splitlines()]
     places = [[each["text"][span["start"] : span["end"]] for span in each["spans"]] for each in found]
-    assert sum(places, []) == ["Ana", "Rome", "Rome", "Ana", "Rome", "Rome"]
+    assert [place for each in places for place in each] == ["Ana", "Rome", "Rome", "Ana", "Rome", "Rome"]
