@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from sparsezo.errors import _PACKAGES, EXTRAS, NotInstalledError, need
+from sparsezo.errors import EXTRAS, NotInstalledError, need, package_of
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 
@@ -36,7 +36,7 @@ def test_extras_are_those_of_the_package():
     declared = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text())
     optional = declared["project"]["optional-dependencies"]
     for name, modules in EXTRAS.items():
-        wanted = {_PACKAGES.get(each, each) for each in modules}
+        wanted = {package_of(each) for each in modules}
         assert {line.split(">")[0] for line in optional[name]} == wanted
 
 
@@ -65,7 +65,7 @@ def test_a_command_asks_before_it_works(program, plain_install, tmp_path, monkey
     assert err.startswith("sparsezo: this needs ")
     named, line = err.rstrip().removeprefix("sparsezo: this needs ").split(SOME)
     modules = {each for extra in wanted.split(",") for each in EXTRAS[extra]}
-    assert set(line.split()) == {_PACKAGES.get(each, each) for each in modules}
+    assert set(line.split()) == {package_of(each) for each in modules}
     assert named.split(", ") == line.split()
     assert not list(tmp_path.iterdir())
 

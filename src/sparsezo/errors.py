@@ -120,17 +120,22 @@ EXTRAS = {  # pip's name of the extra -> the modules that it brings
 _PACKAGES = {"sklearn": "scikit-learn", "grpc": "grpcio", "spacy_lookups_data": "spacy-lookups-data"}
 
 
+def package_of(module: str) -> str:
+    """What pip calls the package that brings a module."""
+    return _PACKAGES.get(module, module)
+
+
 def need(*extras: str | None) -> None:
     """Ask for the libraries of these extras before work starts; None asks for nothing.
 
     NotInstalledError names the packages themselves, so its line works wherever sparsezo came from.
     """
     modules = dict.fromkeys(each for name in extras if name is not None for each in EXTRAS[name])
-    missing = [_PACKAGES.get(each, each) for each in modules if find_spec(each) is None]
+    missing = [package_of(each) for each in modules if find_spec(each) is None]
     if missing:
         raise NotInstalledError(f"this needs {', '.join(missing)}; install with: pip install {' '.join(missing)}")
 
 
 def pip_install(name: str) -> str:
     """The command that brings an extra, wherever sparsezo came from."""
-    return f"pip install {' '.join(_PACKAGES.get(each, each) for each in EXTRAS[name])}"
+    return f"pip install {' '.join(map(package_of, EXTRAS[name]))}"

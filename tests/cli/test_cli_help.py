@@ -15,7 +15,7 @@ from sparsezo.tasks.registry import names, task_spec
 COMMANDS = [
     "", "train", "train chunking", "train text", "train rerank", "tune", "tune chunking", "tune text", "tune rerank",
     "predict", "evaluate", "reproduce", "demo", "bench", "theory", "data", "data list", "data get", "data path",
-    "data make", "serve", "serve chunking", "serve text", "serve rerank", "join", "convert", "replay",
+    "data make", "doctor", "serve", "serve chunking", "serve text", "serve rerank", "join", "convert", "replay",
 ]  # fmt: skip
 
 
@@ -113,7 +113,8 @@ def test_a_default_is_shown_as_the_field_has_it(shown):
 
 def test_the_commands_of_everyday_use_come_first(shown):
     found = re.findall(r"^│ (\w+) ", shown("").split("Commands")[1], re.MULTILINE)
-    assert found == "train serve join tune predict evaluate convert replay reproduce demo bench theory data".split()  # noqa: SIM905
+    wanted = "train serve join tune predict evaluate convert replay reproduce demo bench theory doctor data"
+    assert found == wanted.split()
     assert re.findall(r"^│ (\w+) ", shown("train").split("Commands")[1], re.MULTILINE) == names()
 
 

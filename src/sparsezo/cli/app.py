@@ -70,6 +70,7 @@ def make_app(whole: Collection[str] = GROUPS) -> typer.Typer:
         _add_demo,
         _add_bench,
         _add_theory,
+        _add_doctor,
         _add_data,
     ):
         add(app)
@@ -386,3 +387,8 @@ def _add_data(app: typer.Typer) -> None:
     ]
     about = "Write generated data: CoNLL columns, documents, or n-best lists with references and weights."
     command(data, "make", _later("data.make"), params, about)
+
+
+def _add_doctor(app: typer.Typer) -> None:
+    about = "What this installation has, what it lacks and for what, and what would go wrong here."
+    command(app, "doctor", _later("doctor.run_doctor"), [json_parameter()], about)
