@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import tomllib
 from pathlib import Path
 
 import pytest
 
+import sparsezo
 from sparsezo.errors import EXTRAS, NotInstalledError, need, package_of
 
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -80,3 +82,17 @@ def test_nothing_is_asked_for_that_is_not_needed(program, plain_install, tmp_pat
     monkeypatch.chdir(tmp_path)
     _, _, err = program(*words.split())
     assert ("nowhere" in err, "install" in err) == (True, False)
+
+
+def test_each_dependency_has_its_licence_in_docs():
+    root = Path(__file__).parents[1]
+    project = tomllib.loads((root / "pyproject.toml").read_text())["project"]
+    page = (root / "docs" / "licences.md").read_text()
+    lists = [project["dependencies"], *project["optional-dependencies"].values()]
+    names = {re.split(r"[^\w.-]", line)[0] for each in lists for line in each} - {"sparsezo"}
+    assert [name for name in sorted(names) if not re.search(rf"(?<![\w-]){re.escape(name)}(?![\w-])", page)] == []
+
+
+def test_the_citation_names_this_version():
+    root = Path(__file__).parents[1]
+    assert f"\nversion: {sparsezo.__version__}\n" in (root / "CITATION.cff").read_text()
