@@ -77,6 +77,17 @@ class World:
         tokens = [list(cells) for cells in zip(*(column[begin:end] for column in self.pool.columns), strict=True)]
         return {"tokens": tokens, "tags": model.task.words(output, np.array([0, end - begin]))}
 
+    def shown_as_drawn(self, model: Model) -> np.ndarray:
+        """Weights by which no I begins a chunk: it would be shown as a B, and the propensity of what is shown would be
+        that of several outputs."""
+        if self.kind.name == "text":
+            return model.W
+        W, tags = model.W.copy(), model.task.tags
+        assert model.task.order == 2
+        K = len(tags)
+        W[:, tags.index("O") * K + tags.index("I-NP")] -= 50  # of every attribute, and each token has some
+        return W
+
     def right(self, model: Model) -> Callable[[int, np.ndarray], bool]:
         """Whether an output of an input of the pool is all right."""
         data, as_shown = self.seen(model, self.pool), self.kind.logs().as_shown
@@ -92,13 +103,14 @@ class Logger:
         self.world, self.model, self.stochastic = world, model, stochastic
         self.data = world.seen(model, world.pool)
         self.problem, self.right = model.task.problem(self.data), world.right(model)
-        self.best = np.split(predict(self.problem, model.W), self.problem.output_start[1:-1])
+        self.W = world.shown_as_drawn(model)
+        self.best = np.split(predict(self.problem, self.W), self.problem.output_start[1:-1])
 
     def shown(self, n: int, seed: int) -> Iterator[tuple[int, np.ndarray, float | None, bool]]:
         """(input, output, propensity, thumb) of n inputs drawn at random."""
         chance = np.random.default_rng(seed)
         settings = Settings.complete({"rule": "first-order", "seed": seed}, *self.world.kind.usual)
-        drawer = Learner(self.problem, settings, self.model.W)
+        drawer = Learner(self.problem, settings, self.W)
         for x in chance.integers(len(self.problem), size=n).tolist():
             output, propensity = self.best[x], None
             if self.stochastic:
