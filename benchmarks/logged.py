@@ -1,11 +1,12 @@
 """What is learned from logged thumbs, and what `evaluate --log` says of a model, simulated (docs/logged.md).
 
     python benchmarks/logged.py learn DATA [--sizes 1000,5000,20000] [--seeds 3]    # DATA: conll2000/ and text/ in it
-    python benchmarks/logged.py cover DATA [--logs 500]
+    python benchmarks/logged.py cover DATA [--logs 200]
 
 A model of 100 labelled sentences (documents) labels others: its best output (a deterministic log), or one drawn from
 its own distribution (a stochastic one, propensities known). A rater says whether all of it is right, and is wrong one
-time in ten. Logs are written as JSON lines and read again. Figures are of the test set.
+time in ten. Logs are written as JSON lines and read again. Figures are of the test set, the mean of seeds; a seed says
+which inputs are labelled, which are logged, what is drawn, and in which order it is learned from.
 
 ``cover``: how often intervals of 95% have the truth in them, which is known: what the rater says in the mean of the
 outputs of another model on the inputs that logs are drawn from.
@@ -15,9 +16,11 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -36,13 +39,13 @@ from sparsezo.tasks.text.io.documents import read_documents
 from sparsezo.tasks.text.task import TextClassification
 from sparsezo.training import HeldOut, joined
 
-LABELLED, WRONG = 100, 0.1
+LABELLED, WRONG, PASSES = 100, 0.1, 5
 
 
 class World:
     """A task's data: some inputs with labels, others that are logged, and a test set."""
 
-    def __init__(self, name: str, folder: Path) -> None:
+    def __init__(self, name: str, folder: Path, seed: int = 0) -> None:
         self.kind = task_spec(name)
         if name == "chunking":
             self.fit = Chunking.fit
@@ -51,7 +54,7 @@ class World:
         else:
             self.fit = TextClassification.fit
             every, self.test = (read_documents(folder / f"text/20news4.{part}.tsv.gz") for part in ("train", "test"))
-        order = np.random.default_rng(0).permutation(len(every))
+        order = np.random.default_rng(seed).permutation(len(every))
         self.labelled, self.pool = every.take(order[:LABELLED]), every.take(order[LABELLED:])
 
     def supervised(self, data: object, passes: int = 20) -> Model:
@@ -74,6 +77,17 @@ class World:
         tokens = [list(cells) for cells in zip(*(column[begin:end] for column in self.pool.columns), strict=True)]
         return {"tokens": tokens, "tags": model.task.words(output, np.array([0, end - begin]))}
 
+    def shown_as_drawn(self, model: Model) -> np.ndarray:
+        """Weights by which no I begins a chunk: it would be shown as a B, and the propensity of what is shown would be
+        that of several outputs."""
+        if self.kind.name == "text":
+            return model.W
+        W, tags = model.W.copy(), model.task.tags
+        assert model.task.order == 2
+        K = len(tags)
+        W[:, tags.index("O") * K + tags.index("I-NP")] -= 50  # of every attribute, and each token has some
+        return W
+
     def right(self, model: Model) -> Callable[[int, np.ndarray], bool]:
         """Whether an output of an input of the pool is all right."""
         data, as_shown = self.seen(model, self.pool), self.kind.logs().as_shown
@@ -89,13 +103,14 @@ class Logger:
         self.world, self.model, self.stochastic = world, model, stochastic
         self.data = world.seen(model, world.pool)
         self.problem, self.right = model.task.problem(self.data), world.right(model)
-        self.best = np.split(predict(self.problem, model.W), self.problem.output_start[1:-1])
+        self.W = world.shown_as_drawn(model)
+        self.best = np.split(predict(self.problem, self.W), self.problem.output_start[1:-1])
 
     def shown(self, n: int, seed: int) -> Iterator[tuple[int, np.ndarray, float | None, bool]]:
         """(input, output, propensity, thumb) of n inputs drawn at random."""
         chance = np.random.default_rng(seed)
         settings = Settings.complete({"rule": "first-order", "seed": seed}, *self.world.kind.usual)
-        drawer = Learner(self.problem, settings, self.model.W)
+        drawer = Learner(self.problem, settings, self.W)
         for x in chance.integers(len(self.problem), size=n).tolist():
             output, propensity = self.best[x], None
             if self.stochastic:
@@ -113,49 +128,59 @@ class Logger:
                 stream.write(json.dumps(row) + "\n")
 
 
-def ways(log: Log, W: np.ndarray) -> Iterator[tuple[str, dict[str, object], np.ndarray | None]]:
-    """(what it is called, settings, weights to start from) of each way to learn from a log."""
-    likelihood = {"rule": "part"}
-    yield "likelihood, from 0", likelihood, None
-    yield "likelihood, from the logging model", likelihood, W
-    yield "likelihood, error 0 believed", {**likelihood, "rater_error": "0"}, W
+def ways(log: Log, W: np.ndarray) -> Iterator[tuple[str, int, dict[str, object], np.ndarray | None]]:
+    """(what it is called, passes, settings, weights to start from) of each way to learn from a log."""
+    yield "likelihood, from nothing", 1, {"rule": "part"}, None
+    yield "likelihood, from the logging model", PASSES, {"rule": "part"}, W
     names = ("DPM", "DPM, reweighted") if log.deterministic else ("IPS", "SNIPS")
     for name, baseline in zip(names, (False, True), strict=True):
-        for times in (1, 10):
-            usual = settings_for(log, {"rule": "first-order"}).h
-            yield f"{name}, h {times * usual:g}", {"rule": "first-order", "baseline": baseline, "h": times * usual}, W
+        yield name, PASSES, {"rule": "first-order", "baseline": baseline}, W
+    if len(log.rows) <= 5000:
+        h = 10 * settings_for(log, {"rule": "first-order"}).h
+        yield f"{names[1]}, ten times the h", PASSES, {"rule": "first-order", "h": h}, W
 
 
-def learn(world: World, folder: Path, sizes: list[int], seeds: range) -> None:
-    """A table of test figures after one, two and five passes."""
-    model = world.supervised(world.labelled)
-    print(f"{world.kind.name}: logging model {world.value(model):.4f}", flush=True)
-    for stochastic in (False, True):
-        logger = Logger(world, model, stochastic)
-        for n in sizes:
-            found: dict[str, list[list[float]]] = {}
-            up = []
-            for seed in seeds:
-                logger.write(folder / "log.jsonl", n, seed)
-                log = read_log(folder / "log.jsonl", world.kind)
-                up += [row.reward for row in log.rows]
-                held, W = HeldOut(log.task, log.task.seen(world.test)), joined(model, log.task).W
-                problems = {asks: log.task.problem(log.data, asks=asks) for asks in (True, False)}
-                for name, given, start in ways(log, W):
-                    settings, values = settings_for(log, given), []
-                    learner = make_learner(problems[given["rule"] == "part"], settings, start)
-                    go_over(learner, log, range(5), look=lambda _: values.append(held.value(learner.weights())))  # noqa: B023
-                    found.setdefault(name, []).append([values[0], values[1], values[4]])
-            kind = "stochastic" if stochastic else "deterministic"
-            for name, values in found.items():
-                cells = [
-                    kind,
-                    f"{n:,}",
-                    f"{np.mean(up):.2f}",
-                    name,
-                    *(f"{each:.4f}" for each in np.mean(values, axis=0)),
-                ]
-                print("|", " | ".join(cells), "|", flush=True)
+def learn(name: str, data: Path, folder: Path, sizes: list[int], seeds: int) -> None:
+    """A table of test figures: after one pass and, where there are more, after five."""
+    found: dict[tuple[bool, str], dict[int, list[list[float]]]] = {}
+    first, most = [], []
+    ups: dict[tuple[bool, int], list[float]] = {}
+    for seed in range(seeds):
+        world = World(name, data, seed)
+        model = world.supervised(world.labelled)
+        first.append(world.value(model))
+        most.append(world.value(world.supervised(world.pool, 5)))
+        for stochastic, n in product((False, True), sizes):
+            Logger(world, model, stochastic).write(folder / "log.jsonl", n, seed)
+            log = read_log(folder / "log.jsonl", world.kind)
+            ups.setdefault((stochastic, n), []).append(float(np.mean([row.reward for row in log.rows])))
+            held, W = HeldOut(log.task, log.task.seen(world.test)), joined(model, log.task).W
+            problems = {asks: log.task.problem(log.data, asks=asks) for asks in (True, False)}
+            for way, passes, given, start in ways(log, W):
+                settings, values = settings_for(log, {**given, "seed": seed}), []
+                learner = make_learner(problems[given["rule"] == "part"], settings, start)
+                for k in range(passes):
+                    go_over(learner, log, range(k, k + 1))
+                    values += [held.value(learner.weights())] if k in (0, PASSES - 1) else []
+                found.setdefault((stochastic, way), {}).setdefault(n, []).append(values)
+                print(f"{name}, seed {seed}, {log.deterministic=}, {n:,}: {way} {values}", file=sys.stderr, flush=True)
+    print(f"{name}: the logging model {np.mean(first):.4f}, {ups_of(ups)}; all labels {np.mean(most):.4f}")
+    print(f"| log | way | {' | '.join(f'{n:,} lines' for n in sizes)} |")
+    print(f"|---|---|{'---|' * len(sizes)}")
+    for (stochastic, way), of_size in found.items():
+        cells = [", ".join(map(spread, zip(*of_size.get(n, []), strict=True))) for n in sizes]
+        print("|", " | ".join(["drawn" if stochastic else "deterministic", way, *cells]), "|", flush=True)
+
+
+def spread(values: tuple[float, ...]) -> str:
+    """Mean and standard deviation over seeds."""
+    return f"{np.mean(values):.3f} ± {np.std(values, ddof=len(values) > 1):.3f}"
+
+
+def ups_of(ups: dict[tuple[bool, int], list[float]]) -> str:
+    return "; ".join(
+        f"ups {'drawn' if drawn else 'best'} {n:,}: {np.mean(each):.2f}" for (drawn, n), each in ups.items()
+    )
 
 
 def cover(world: World, folder: Path, n: int, logs: int) -> None:
@@ -181,18 +206,15 @@ def cover(world: World, folder: Path, n: int, logs: int) -> None:
         for name, wrong in damage.items():
             rows = [replace(row, propensity=wrong(row.propensity)) for row in log.rows]
             report = evaluate_log(target, replace(log, rows=rows))
-            warned = any("propensities" in each for each in report["warnings"])
+            warned = [any(word in each for each in report["warnings"]) for word in ("in the mean", "too few")]
             for estimate in ("ips", "snips", "doubly_robust"):
                 value, low, high = report[estimate]
-                found = [value, high - low, low <= truth <= high, report["effective_size"], warned]
+                found = [value, high - low, low <= truth <= high, report["effective_size"], *warned]
                 hits.setdefault((name, estimate), []).append(found)
     for names, values in hits.items():
-        value, width, covered, size, warned = np.mean(values, axis=0)
-        print(
-            "|",
-            " | ".join([*names, f"{value:.3f}", f"{width:.3f}", f"{covered:.3f}", f"{size:.0f}", f"{warned:.2f}"]),
-            "|",
-        )
+        value, width, covered, size, odd, few = np.nanmean(values, axis=0)
+        cells = [f"{value:.3f}", f"{width:.3f}", f"{covered:.3f}", f"{size:.0f}", f"{odd:.2f}", f"{few:.2f}"]
+        print("|", " | ".join([*names, *cells]), "|", flush=True)
 
 
 def main() -> None:
@@ -201,18 +223,17 @@ def main() -> None:
     parser.add_argument("data", type=Path)
     parser.add_argument("--tasks", default="text,chunking")
     parser.add_argument("--sizes", default="1000,5000,20000")
-    parser.add_argument("--seeds", type=int, default=1)
+    parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--logs", type=int, default=200)
     parser.add_argument("--lines", type=int, default=500, help="of a log of cover")
     args = parser.parse_args()
     messages.say_with(lambda text: None)
     for name in args.tasks.split(","):
         with tempfile.TemporaryDirectory() as folder:
-            world = World(name, args.data)
             if args.what == "learn":
-                learn(world, Path(folder), [int(n) for n in args.sizes.split(",")], range(args.seeds))
+                learn(name, args.data, Path(folder), [int(n) for n in args.sizes.split(",")], args.seeds)
             else:
-                cover(world, Path(folder), args.lines, args.logs)
+                cover(World(name, args.data), Path(folder), args.lines, args.logs)
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 
 import numpy as np
@@ -438,6 +439,64 @@ def test_a_line_that_is_none_is_refused_with_its_place(tmp_path, kind, row, mess
         read_log(path, kind)
     assert str(error.value).startswith(f"{path}:2: ")
     assert message in str(error.value)
+
+
+@pytest.mark.parametrize(
+    "thumbs", [("TRUE", "FALSE"), ("1", "0"), ("Yes", "no"), ("up", "down"), ("👍", "👎"), ("👍\ufe0f", "0")]
+)
+def test_a_spreadsheet_of_thumbs(tmp_path, thumbs):
+    """The same log as its JSON lines, whatever the spreadsheet makes of thumbs and numbers."""
+    rows = lines(30)
+    rows[3]["text"] = 'the "ball", a\tgoal'
+    del rows[4]["propensity"]
+    json_lines = read_log(written(tmp_path / "x.jsonl", rows), "text")
+    for name, by, point in (("x.csv", ",", "."), ("semicolons.csv", ";", ","), ("x.tsv", "\t", ".")):
+        with open(tmp_path / name, "w", encoding="utf-8-sig", newline="") as stream:
+            table = csv.writer(stream, delimiter=by)
+            table.writerow(["Feedback", "label", "text", "propensity"])
+            for row in rows:
+                chance = str(row.get("propensity", "")).replace(".", point)
+                table.writerow([thumbs[not row["feedback"]], row["label"], row["text"], chance])
+        made = read_log(tmp_path / name, "text")
+        for mine, own in zip(made.rows, json_lines.rows, strict=True):
+            assert (mine.reward, mine.thumb, mine.propensity) == (own.reward, own.thumb, own.propensity)
+            assert made.task.classes[mine.shown[0][0]] == json_lines.task.classes[own.shown[0][0]]
+        texts = [text.replace("\t", " ") for text in json_lines.data.documents.texts]
+        assert [text.replace("\t", " ") for text in made.data.documents.texts] == texts
+
+
+def test_a_spreadsheet_of_scores(tmp_path):
+    (tmp_path / "x.csv").write_text("text,label,feedback\na goal,sport,1\na judge,law,0.25\n")
+    made = read_log(tmp_path / "x.csv", "text")
+    assert [(row.reward, row.thumb) for row in made.rows] == [(1.0, False), (0.25, False)]
+
+
+@pytest.mark.parametrize(
+    ("table", "kind", "message"),
+    [
+        ("text,label,feedback\na goal,sport,VRAI\n", "text", ":2: feedback 'VRAI': give true or false"),
+        ("text,label,feedback\na goal,sport,\n", "text", ":2: has no 'feedback'"),
+        ("text,label\na goal,sport\n", "text", ":2: has no 'feedback'"),
+        ("text,label,feedback\na goal,sport,4\n", "text", ":2: feedback 4.0: give true"),
+        ("text,label,feedback\na, goal,sport,1\n", "text", ":2: 4 columns, but the header has 3"),
+        ("text,label,feedback,Text\na goal,sport,1,b\n", "text", ": several columns are called 'text'"),
+        ("text,label,feedback\n", "text", ": is empty"),
+        ("text,spans,feedback\nIn Rome,,1\n", "chunking", ": is a table, which has no place for outputs of task chunk"),
+    ],
+)
+def test_a_spreadsheet_that_is_no_log(tmp_path, table, kind, message):
+    (tmp_path / "x.csv").write_text(table)
+    with pytest.raises(DataError) as error:
+        read_log(tmp_path / "x.csv", kind)
+    assert str(error.value).startswith(f"{tmp_path / 'x.csv'}{message}")
+
+
+def test_first_order_says_that_rewards_that_are_all_alike_teach_nothing(log):
+    made = log([{**row, "feedback": False} for row in lines(40)])
+    with pytest.raises(UsageError, match="every reward is 0; rule first-order learns from their differences"):
+        learn_log(made, settings_for(made, {"rule": "first-order"}))
+    without = learn_log(made, settings_for(made, {"rule": "first-order", "baseline": False}), passes=1)
+    assert np.any(without.W)
 
 
 def test_keys_that_nobody_knows_are_named(log):

@@ -107,6 +107,20 @@ def test_marginals_and_best_labels_are_those_of_enumeration(order):
         assert tuple(labeller.predict_single(WORDS, known)) == max(paths, key=paths.get)
 
 
+def test_the_score_of_a_path_is_the_sum_of_the_features_that_are_shown():
+    X, y = [WORDS, WORDS[::-1]], [["O", "B", "I", "O"], ["B", "O", "I", "O"]]
+    labeller = SequenceLabeller(order=1, passes=3).fit(X, y).partial_fit([[{"new": "x"}]], [["C"]])
+    assert set(labeller.attributes_) == {"w:a", "w:b", "w:c", "cap", "new:x"}
+    state, transition = labeller.state_features_, labeller.transition_features_
+    of_token = [["w:a"], ["w:b", "cap"], ["w:c"], ["w:a"]]
+    for path, score in path_scores(labeller, WORDS).items():
+        total = sum(transition.get(pair, 0) for pair in itertools.pairwise(("O", *path)))  # O ends most sentences
+        total += sum(state.get((name, label), 0) for names, label in zip(of_token, path, strict=True) for name in names)
+        assert total == pytest.approx(score, abs=1e-5)
+    with pytest.raises(UsageError, match="`order` 1"):
+        _ = SequenceLabeller(order=2).fit(X, y).state_features_
+
+
 def test_a_step_on_partly_known_labels_climbs_their_exact_probability():
     """d log P(what is known): by differences of the probability that enumeration gives."""
     labeller = SequenceLabeller(order=1, passes=2).fit([WORDS], [["O", "B", "I", "O"]])

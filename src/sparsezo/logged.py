@@ -35,11 +35,11 @@ from sparsezo.questions import Answer, Question, Questions
 from sparsezo.raters import parse_error
 from sparsezo.rules import RULES
 from sparsezo.settings import Settings
-from sparsezo.storage.files import open_bytes
+from sparsezo.storage.files import ending, open_bytes
 from sparsezo.storage.fingerprint import fingerprint
 from sparsezo.tasks.base import Json, Problem, Read, Task
 from sparsezo.tasks.chunking.io.formats.json_formats import json_objects
-from sparsezo.tasks.logs import Logged
+from sparsezo.tasks.logs import Logged, table_lines
 from sparsezo.tasks.registry import task_spec
 from sparsezo.tasks.spec import TaskSpec
 from sparsezo.training import best_of_passes
@@ -78,15 +78,19 @@ def read_log(
     data: Read = None,
     options: Mapping[str, object] | None = None,
 ) -> Log:
-    """The log in a file of JSON lines (plain, .gz, .xz, or ``-``); DataError with its line where one is no log's.
+    """The log in a file of JSON lines, or of task text in a table (.csv, .tsv); plain, .gz, .xz, or JSON lines
+    as ``-``. DataError with its line where one is no log's.
 
     ``task``: whose outputs these are; None: it is made of the log itself, with ``options`` of train. ``data``: the
     inputs that lines are about, where the task's logs have but their numbers (rerank).
     """
     spec = kind if isinstance(kind, TaskSpec) else task_spec(kind)
     logs, name = spec.logs(), os.fspath(path)
+    table = ending(path) in (".csv", ".tsv", ".tab")
+    if table and not logs.TABLES:
+        raise DataError(name, f"is a table, which has no place for outputs of task {spec.name}; give JSON lines")
     with open_bytes(path) as stream:
-        lines = list(json_objects(path, stream))
+        lines = list(table_lines(path, stream) if table else json_objects(path, stream))
     if not lines:
         raise DataError(name, "is empty; a log has a line for each output that was shown")
     made = logs.read(lines, name, task, data, options or {})
@@ -306,6 +310,11 @@ class _Shown:
         self.x_of = np.array([row.first for row in rows], np.int64)
         self.outputs = [row.shown[0] for row in rows if row.shown is not None]
         self.rewards = np.array([row.reward for row in rows])
+        if learner.settings.baseline and np.ptp(self.rewards) == 0:
+            raise UsageError(
+                f"{log.path}: every reward is {self.rewards[0]:g}; rule first-order learns from their differences, so "
+                "there is nothing to learn; use another `rule`"
+            )
         self.log_propensity = np.log([row.propensity or 1.0 for row in rows])
 
     def weights(self) -> NDArray[np.float64]:

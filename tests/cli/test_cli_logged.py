@@ -146,6 +146,14 @@ def test_what_does_not_go_with_a_log_is_refused(program, thumbs, words, message)
     assert message in err
 
 
+def test_a_sessions_folder_is_no_file_of_feedback(program, tmp_path):
+    (tmp_path / "x.serve").mkdir()
+    (tmp_path / "x.serve" / "log.sqlite").write_bytes(b"")
+    code, _, err = program("train", "text", "--log", "x.serve", "-o", "m.szo")
+    assert code == 2
+    assert "--log x.serve: is a session's folder; learn from its answers with --from-answers" in err
+
+
 def test_evaluate_wants_a_file_or_a_log(program, thumbs, tmp_path):
     program("train", "text", "--log", "thumbs.jsonl", "-o", "m.szo")
     code, _, err = program("evaluate", "m.szo")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 
 import numpy as np
@@ -23,6 +25,11 @@ SENTENCES = (
     b'{"tokens": ["Ana", "sang"], "spans": [{"first": 0, "last": 0, "label": "PER", "feedback": false}]}\n'
     b'{"tokens": ["Oh"], "tags": ["O"], "feedback": {"tags": ["B-PER"]}}\n'
 )
+TABLE_HEAD = "text,label,feedback,propensity"
+TABLE = (
+    f'{TABLE_HEAD}\n"Zürich, ""won""\n3:0",sport,TRUE,0.25\r\n\nthe judge, law ,👎,\nthe trial 日本,sport,up,"0,5"\n'
+    "the ball,sport,no,1\n"
+).encode()
 SPANS = (
     '{"text": "In Madrid. 😀", "spans": [{"start": 3, "end": 9, "label": "LOC"}], "feedback": true}\n'
     '{"text": "Ana sang.", "spans": [], "feedback": {"spans": [{"start": 0, "end": 3, "label": "PER"}]}}\n'
@@ -73,6 +80,37 @@ def test_damaged_logs_of_texts(n, damage, tmp_path):
         return [(texts[r.first], classes[r.shown[0][0]], r.reward, r.propensity) for r in log.rows]
 
     endure(delivered(tmp_path / "x.jsonl", read), TEXTS, damage, n, reference=reference)
+
+
+@pytest.mark.parametrize("n", cases(60))
+def test_damaged_tables(n, tmp_path):
+    def read(path):
+        with messages.gathered():
+            log = read_log(path, "text", options={"hash_bits": 10})
+        classes, texts = log.task.classes, log.data.documents.texts
+        return [(texts[r.first], classes[r.shown[0][0]], r.reward, r.propensity) for r in log.rows]
+
+    def plain_table(data):
+        table = "".join(line + "\n" for line in plain_lines(data)).lstrip("\n")
+        if table.lstrip().partition("\n")[0].replace(" ", "") != TABLE_HEAD:
+            return Anything  # other columns, parted by something else
+        (_, *rows) = (row for row in csv.reader(io.StringIO(table, newline="\n"), strict=True) if row)
+        thumbs = {"true": 1.0, "👎": 0.0, "up": 1.0, "no": 0.0}
+        found = []
+        for text, label, said, chance in rows:
+            try:
+                reward = float(said.replace(",", "."))
+            except ValueError:
+                if said.strip().lower() not in thumbs:
+                    return Anything  # it may be another of the words
+                reward = thumbs[said.strip().lower()]
+            p = float(chance.replace(",", ".")) if chance.strip() else None
+            if not text.strip() or not 0 <= reward <= 1 or not (p is None or 0 < p <= 1):
+                raise ValueError(text)
+            found.append((text, _text(label), reward, p))
+        return found
+
+    endure(delivered(tmp_path / "x.csv", read), TABLE, damaged_text, n, reference=plain_table)
 
 
 @pytest.mark.parametrize("n", cases(60))

@@ -144,9 +144,9 @@ def _train_parameters(kind: TaskSpec) -> Parameters:
     every = "Steps (with --answers: answers) between looks at dev."
     return [
         *_data(kind, (list[str] | None, None) if kind.asks else (list[str], REQUIRED), (str | None, None)),
-        *(from_answers_parameters() if kind.asks else ()),
+        *(from_answers_parameters(logs) if kind.asks else ()),
         *(
-            [log_parameter("Learn from a log of outputs that were shown, and what people said of them.")]
+            [log_parameter("Learn from a file of outputs that were shown, and thumbs, scores or corrections on them.")]
             if logs
             else ()
         ),
@@ -237,7 +237,9 @@ def _add_evaluate(app: typer.Typer) -> None:
     params = [
         argument("model", Path, "A model that train wrote."),
         parameter("test", str | None, typer.Argument(help="A file with the correct outputs.", show_default=False)),
-        log_parameter("Or: what people would say of the model, by a log of what another system has shown."),
+        log_parameter(
+            "Or: what people would say of the model, by a file of what another system has shown and people said of it."
+        ),
         *_of_all_tasks(lambda kind: described(kind.read_options)),
         insist_parameter(),
         json_parameter(),

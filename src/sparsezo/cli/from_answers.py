@@ -27,13 +27,13 @@ _OF_ANSWERS = ("rule", "h", "step", "rater_error", "rehearse", "seed")  # settin
 _NO_PLACE = ("iterations", "answers", "evaluate_every", "resume")
 
 
-def from_answers_parameters() -> list[inspect.Parameter]:
-    """Of train and serve: people's answers that were given already."""
+def from_answers_parameters(logs: bool = False) -> list[inspect.Parameter]:
+    """Of train and serve: people's answers that were given already. ``logs``: there are logs of feedback, too."""
     answers = "Learn from the answers of a session with people: its folder, or its export answers.jsonl."
-    passes = "With --from-answers, and --log of train: so many times over all of them."
+    passes = f"With --from-answers{' or --log' if logs else ''}: so many times over all of them."
     return [
         flag("from_answers", str | None, answers, metavar="SESSION|FILE"),
-        flag("passes", int | None, passes, show_default="5; 1 for thumbs of --log"),
+        flag("passes", int | None, passes, show_default="5; 1 for thumbs of --log" if logs else "5"),
     ]
 
 

@@ -31,11 +31,14 @@ def run_from_log(kind: TaskSpec, values: Values) -> None:
     from sparsezo.cli import show
     from sparsezo.cli.train import alone, places
     from sparsezo.logged import learn_log, settings_for, usual_passes
+    from sparsezo.serve.folder import is_session
 
     if values.get("from_answers") is not None:
         raise UsageError("`log` and `from_answers`: give one of them")
     refuse_what_has_no_place(values, "log", _SETTINGS)
     passes_of(values, 1)  # refused before a file is read
+    if is_session(Path(values["log"])):
+        raise UsageError(f"`log` {values['log']}: is a session's folder; learn from its answers with `from_answers`")
     need(kind.reading_extra, kind.metric_extra if values["dev"] or values["test"] else None)
     output: Path = values["output"]
     checkpoint = places(output, resume=False, force=values["force"])

@@ -61,7 +61,7 @@ def serve_app(*, whole: bool = True) -> typer.Typer:
 def _parameters(kind: TaskSpec) -> list[inspect.Parameter]:
     several = ", one or several" if kind.several_files else ""
     inputs = f"What is asked about{several}; labels in it are not looked at."
-    log = "The session's folder; one that is there is gone on with."
+    log = "The session's folder, which has all that is answered; one that is there is gone on with."
     browser = typer.Option("--open/--no-open", help="Open the first person's page.", show_default="on a terminal")
     h = ", ".join(f"{rate_text(kind.defaults(rule, 'adagrad', None)[0])} for {rule}" for rule in kind.asks)
     reviews = "review" in kind.asks
@@ -74,7 +74,7 @@ def _parameters(kind: TaskSpec) -> list[inspect.Parameter]:
     own = {name: each for name, each in kind.options.items() if name not in _NOT_HERE}
     return [
         flag("inputs", list[str] | None, inputs, metavar="FILE"),
-        flag("log", Path | None, log, show_default="INPUTS.serve"),
+        flag("log", Path | None, log, metavar="FOLDER", show_default="INPUTS.serve"),
         flag("model", str | None, "A model to start from, found again by its features' names.", metavar="FILE"),
         *from_answers_parameters(),
         flag("dev", str | None, "Labelled inputs to watch the model by.", metavar="FILE"),

@@ -211,6 +211,30 @@ class SequenceLabeller(BaseEstimator):  # type: ignore[misc]
             raise UsageError("chunk_f1 needs the labels of all tokens")
         return score_chunks([str(label) for label in gold], [str(label) for label in found], offsets).f1
 
+    @property
+    def attributes_(self) -> list[str]:
+        """The names of all attributes that were learned."""
+        check_is_fitted(self, "_weights")
+        return list(self._index.numbers)
+
+    @property
+    def state_features_(self) -> dict[tuple[str, Label], float]:
+        """The weight of each attribute for each label (``order`` 1), where it is not 0."""
+        return self._named(list(enumerate(self.attributes_)))
+
+    @property
+    def transition_features_(self) -> dict[tuple[Label, Label], float]:
+        """The weight of each label after each other (``order`` 1); before the first token stands the last of ``_tags``,
+        the label that most sentences end with."""
+        check_is_fitted(self, "_weights")
+        return self._named([(self._index.room + k, label) for k, label in enumerate(self._tags)])
+
+    def _named(self, rows: list[tuple[int, T]]) -> dict[tuple[T, Label], float]:
+        if self._task.order != 1:
+            raise UsageError("weights are of attributes and pairs of labels; `order` 1 has some of attributes alone")
+        found = ((name, self._weights[row].tolist()) for row, name in rows)
+        return {(name, label): w for name, values in found for label, w in zip(self._tags, values, strict=True) if w}
+
     def _compared(self, X: Sequence[Sentence], y: Sequence[Labels]) -> list[tuple[Label, Label]]:
         kept, y = _paired(X, y)
         found = self.predict(kept)

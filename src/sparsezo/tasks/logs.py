@@ -4,15 +4,17 @@
 
 ``feedback`` is true or false (a thumb), a number from 0 to 1 (1 is best), or the output as it should have been;
 ``propensity`` is the probability with which the system has shown just this output, where that is known. What the input
-and the output are called is the task's to say: its module of logs (``TaskSpec.log_module``) is a ``TaskLogs``.
+and the output are called is the task's to say: its module of logs (``TaskSpec.log_module``) is a ``TaskLogs``. Where
+outputs are texts, a log may be a table (.csv, .tsv), whose header has these names.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+import os
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import IO, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +22,7 @@ from numpy.typing import NDArray
 from sparsezo.errors import DataError, quoted, shown, some
 from sparsezo.messages import counted, say
 from sparsezo.tasks.base import Json, Read, Task
+from sparsezo.tasks.tables import PathLike, table_rows
 
 Line = tuple[str, Json]  # where it stands (path:line), and what it says
 FEEDBACK, PROPENSITY = "feedback", "propensity"
@@ -57,6 +60,7 @@ class TaskLogs(Protocol):
     """What a task's module of logs has."""
 
     FROM_FILE: bool  # lines are about inputs of a file, which is given beside the log
+    TABLES: bool  # inputs and outputs are texts, so that a log may be a table
 
     def read(
         self, lines: Sequence[Line], path: str, task: Task | None, data: Read, options: Mapping[str, object]
@@ -66,6 +70,40 @@ class TaskLogs(Protocol):
 
     def as_shown(self, task: Task, output: NDArray[np.int32]) -> NDArray[np.int32]:
         """The output that people cannot tell from this one, and that stands for all of them in a log."""
+
+
+_THUMBS = {"true": True, "yes": True, "up": True, "👍": True, "false": False, "no": False, "down": False, "👎": False}
+
+
+def table_lines(path: PathLike, stream: IO[bytes]) -> Iterator[Line]:
+    """The rows of a table with a header. Cells that are empty say nothing. In a column of feedback that has but 0 and
+    1, these are thumbs; numbers may have a decimal comma."""
+    rows = table_rows(path, stream)
+    _, header = next(rows, (1, []))
+    names = [name.lower() for name in header]
+    if twice := next((name for name in names if name and names.count(name) > 1), None):
+        raise DataError(os.fspath(path), f"several columns are called '{quoted(twice)}'; a log has one of each")
+    found = [(f"{path}:{number}", dict(zip(names, row, strict=True))) for number, row in rows]
+    thumbs = {_number(row.get(FEEDBACK, "")) for _, row in found} <= {0, 1, None}
+    for where, cells in found:
+        row: Json = {name: cell for name, cell in cells.items() if cell.strip()}
+        for name in (FEEDBACK, PROPENSITY):
+            if name in row and (number := _number(str(row[name]))) is not None:
+                row[name] = bool(number) if thumbs and name == FEEDBACK else number
+        said = str(row.get(FEEDBACK)).strip().lower().rstrip("\ufe0f")
+        if said in _THUMBS:
+            row[FEEDBACK] = _THUMBS[said]
+        elif isinstance(row.get(FEEDBACK), str):
+            what = "give true or false (yes or no, up or down, 1 or 0), or a number from 0 to 1"
+            raise DataError(where, f"feedback {shown(row[FEEDBACK], repr)}: {what}")
+        yield where, row
+
+
+def _number(cell: str) -> float | None:
+    try:
+        return float(cell.replace(",", "."))
+    except ValueError:
+        return None
 
 
 @dataclass(frozen=True)

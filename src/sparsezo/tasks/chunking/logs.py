@@ -32,6 +32,7 @@ from sparsezo.tasks.chunking.task import Chunking
 from sparsezo.tasks.logs import FEEDBACK, Line, Logged, LoggedData, Part, Said, propensity, remark_unknown, said
 
 FROM_FILE = False
+TABLES = False
 _TEXT, _TOKENS, _SPANS, _TAGS = "text", "tokens", "spans", "tags"
 _Output = list[Span] | list[str]  # spans, or tags
 _ONE_SEQUENCE = "lines"  # how a task splits texts that is made of a log: each is one input

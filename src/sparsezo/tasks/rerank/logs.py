@@ -16,6 +16,7 @@ from sparsezo.tasks.logs import Line, Logged, LoggedData, propensity, remark_unk
 from sparsezo.tasks.rerank.io.importing import NBestStore
 
 FROM_FILE = True
+TABLES = False
 _LIST, _SHOWN = "list", "shown"
 
 

@@ -18,6 +18,7 @@ from sparsezo.tasks.text.spec import TextOptions
 from sparsezo.tasks.text.task import TextClassification
 
 FROM_FILE = False
+TABLES = True
 _TEXT, _LABEL = "text", "label"
 
 
