@@ -9,23 +9,23 @@ from importlib.util import find_spec
 
 import pytest
 
-MISSING = [name for name in ("torch", "lightning", "accelerate") if find_spec(name) is None]
-if MISSING:
+if not all(map(find_spec, ("torch", "lightning", "accelerate"))):
     if os.environ.get("SPARSEZO_TRAINERS") == "must":
-        pytest.fail(f"these tests need {', '.join(MISSING)}", pytrace=False)
+        pytest.fail("these tests need torch, lightning and accelerate", pytrace=False)
     pytest.skip(
-        f"these tests need {', '.join(MISSING)}; with SPARSEZO_TRAINERS=must they fail", allow_module_level=True
+        "these tests need torch, lightning and accelerate; with SPARSEZO_TRAINERS=must they fail",
+        allow_module_level=True,
     )
 
 import torch
+from torch import nn
+from torch.nn.functional import cross_entropy
+from torch.utils.data import DataLoader, TensorDataset
 
 with warnings.catch_warnings():  # of what these libraries import
     warnings.simplefilter("ignore")
     import lightning
     from accelerate import Accelerator
-from torch import nn
-from torch.nn.functional import cross_entropy
-from torch.utils.data import DataLoader, TensorDataset
 
 from sparsezo.torch import SIGNS, SparseZO
 
