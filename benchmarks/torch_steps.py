@@ -4,7 +4,8 @@
     python benchmarks/torch_steps.py memory
     python benchmarks/torch_steps.py time
 
-Prints Markdown. Evaluations are the closure's calls; the loss is that of held-out documents, looked at every 250 steps.
+Prints Markdown. Evaluations are the closure's calls, until the loss of held-out documents, or of all rows, is at a
+target.
 Memory is the most that a process ever held (resident) beyond its libraries, each way in a process of its own. Time is
 CPU time on one thread, the best of several turns that are taken one after the other.
 """
@@ -12,21 +13,20 @@ CPU time on one thread, the best of several turns that are taken one after the o
 from __future__ import annotations
 
 import argparse
-import statistics
 import subprocess
 import sys
 import time
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import torch
 from torch import nn
-from torch.nn.functional import cross_entropy
+from torch.nn.functional import cross_entropy, mse_loss
 
 from sparsezo.torch import SparseZO
 
 WORDS, DIM, LENGTH, BATCH = 20_000, 8, 40, 8
-TARGET = 0.2  # cross-entropy
-EVERY = 250
+EVERY = 100  # evaluations between looks at the loss, or a twentieth of those so far
 
 
 def documents(n: int, seed: int) -> tuple[torch.Tensor, torch.Tensor]:
@@ -42,53 +42,88 @@ def documents(n: int, seed: int) -> tuple[torch.Tensor, torch.Tensor]:
     return x, y
 
 
-def evaluations(everything: bool, h: float | None, seed: int, most: int) -> int | None:
-    """Calls of the closure until the held-out loss is at the target; None: not within ``most``."""
-    (x, y), (x_test, y_test) = documents(20_000, 1), documents(2_000, 2)
+class Words:
+    """Held-out cross-entropy of documents, by a bag and a linear layer."""
+
+    target = 0.2
+
+    def __init__(self, seed: int) -> None:
+        (self.x, self.y), (self.x_test, self.y_test) = documents(20_000, 1), documents(2_000, 2)
+        self.model = nn.Sequential(nn.EmbeddingBag(WORDS, DIM), nn.Linear(DIM, 2))
+        self.table = self.model[0].weight
+
+    def loss(self, rng: torch.Generator) -> Callable[[], torch.Tensor]:
+        batch = torch.randint(0, len(self.x), (BATCH,), generator=rng)
+        return lambda: cross_entropy(self.model(self.x[batch]), self.y[batch])
+
+    def held_out(self) -> float:
+        return float(cross_entropy(self.model(self.x_test), self.y_test))
+
+
+class Ids:
+    """Mean squared error of a table's rows to wanted ones, 5 of 500 in a batch; over all of them."""
+
+    target = 1.0  # 2 at the start
+
+    def __init__(self, seed: int) -> None:
+        self.model, self.wanted = nn.Embedding(500, 4), torch.randn(500, 4)
+        self.table = self.model.weight
+
+    def loss(self, rng: torch.Generator) -> Callable[[], torch.Tensor]:
+        ids = torch.randint(0, 500, (5,), generator=rng)
+        return lambda: mse_loss(self.model(ids), self.wanted[ids])
+
+    def held_out(self) -> float:
+        return float(mse_loss(self.table, self.wanted))
+
+
+TASKS = {"words by Zipf's law": Words, "ids, all as often": Ids}
+
+
+def evaluations(made: type[Words | Ids], everything: bool, h: float | None, seed: int, most: int) -> int | None:
+    """Calls of the closure until the loss is at the target; None: not within ``most``."""
     torch.manual_seed(seed)
-    model = nn.Sequential(nn.EmbeddingBag(WORDS, DIM), nn.Linear(DIM, 2))
-    active = {model[0].weight: torch.arange(WORDS)} if everything else None
-    optimizer = SparseZO(
-        model.parameters(), rule="two-point", h=h, mu=None if h is None else 0.01, seed=seed, active=active
-    )
-    batches, calls = torch.Generator().manual_seed(seed), 0
+    task = made(seed)
+    active = {task.table: torch.arange(len(task.table))} if everything else None
+    optimizer = SparseZO(task.model.parameters(), h=h, mu=None if h is None else 0.01, seed=seed, active=active)
+    rng, calls = torch.Generator().manual_seed(seed), 0
+    look = EVERY
+    while calls < most:
+        loss = task.loss(rng)
 
-    def closure() -> torch.Tensor:
-        nonlocal calls
-        calls += 1
-        return cross_entropy(model(x[batch]), y[batch])
+        def closure() -> torch.Tensor:
+            nonlocal calls
+            calls += 1
+            return loss()  # noqa: B023
 
-    for k in range(most // 2):
-        batch = torch.randint(0, len(x), (BATCH,), generator=batches)
         optimizer.step(closure)
-        if k % EVERY == EVERY - 1:
+        if calls >= look:
+            look = calls + max(EVERY, calls // 20)
             with torch.no_grad():
-                loss = float(cross_entropy(model(x_test), y_test))
-            if loss <= TARGET:
+                now = task.held_out()
+            if now <= task.target:
                 return calls
-            if loss > 20:  # h is too large
+            if not now < 20:  # h is too large
                 return None
     return None
 
 
 def evaluations_table(seeds: int, most: int) -> None:
-    """h found by itself, and the better of two that suit each way."""
-    print(f"| evaluations to a held-out loss of {TARGET} | automatic | best h |\n|---|---|---|")
-    for name, everything, grid in (
-        ("active rows", False, (0.1, 0.3)),
-        ("all rows", True, (0.001, 0.003)),
-    ):
-        automatic = [evaluations(everything, None, seed, most) for seed in range(seeds)]
-        given = {h: evaluations(everything, h, 0, most) for h in grid}
-        reached = {h: calls for h, calls in given.items() if calls is not None}
-        print(f"| {name} | {said(automatic, most)} | {best(reached, most)} |", flush=True)
+    """h found by itself, and the best of three on the first seed."""
+    print("| evaluations | automatic | best h |\n|---|---|---|")
+    grids = {False: (0.1, 0.3, 1.0), True: (0.003, 0.01, 0.03)}
+    for task, made in TASKS.items():
+        for everything in (False, True):
+            automatic = [evaluations(made, everything, None, seed, most) for seed in range(seeds)]
+            given = {h: evaluations(made, everything, h, 0, most) for h in grids[everything]}
+            reached = {h: calls for h, calls in given.items() if calls is not None}
+            rows = "all rows" if everything else "active rows"
+            print(f"| {task}, to {made.target}: {rows} | {said(automatic, most)} | {best(reached, most)} |", flush=True)
 
 
 def said(calls: list[int | None], most: int) -> str:
-    """The median of the seeds, where all of them got there."""
-    if None in calls:
-        return f"{sum(each is None for each in calls)} of {len(calls)} not within {most:,}"
-    return f"{statistics.median(calls):,.0f} ({', '.join(f'{each:,}' for each in calls)})"
+    """Each seed's."""
+    return ", ".join(f"> {most:,}" if each is None else f"{each:,}" for each in calls)
 
 
 def best(reached: dict[float, int], most: int) -> str:
@@ -165,8 +200,10 @@ def status(name: str) -> int:
 
 def memory(name: str, way: str) -> None:
     """Three steps, and the most that this process held beyond its libraries, in MB."""
-    small = nn.Linear(2, 2)
-    SparseZO(small.parameters()).step(lambda: small(torch.ones(2)).sum())  # what is compiled is of the libraries, too
+    small = nn.Sequential(nn.EmbeddingBag(2, 2), nn.Linear(2, 2))
+    SparseZO(small.parameters()).step(
+        lambda: small(torch.ones(2, 2).long()).sum()
+    )  # what is compiled is of the libraries, too
     Path("/proc/self/clear_refs").write_text("5")  # the most held begins anew
     before = status("VmRSS")
     model, x, y = made(name)
@@ -199,11 +236,11 @@ def memory_table() -> None:
         print(f"| {name} | " + " | ".join(f"{each:,.0f} ({each / held[0]:.2f})" for each in held) + " |", flush=True)
 
 
-def time_table(turns: int) -> None:
+def time_table(names: Iterable[str], turns: int) -> None:
     rules = WAYS[1:4]
     print("| milliseconds a step (beyond two forward passes) | two forward passes | " + " | ".join(rules) + " |")
     print(f"|{'---|' * (len(rules) + 2)}")
-    for name in MODELS:
+    for name in names:
         model, x, y = made(name)
         closure = lambda: cross_entropy(model(x), y)  # noqa: B023, E731
         optimizers = [SparseZO(model.parameters(), rule=rule) for rule in rules]
@@ -235,7 +272,7 @@ def main() -> None:
     if given.what == "evaluations":
         evaluations_table(given.seeds, given.most)
     elif given.what == "time":
-        time_table(given.turns)
+        time_table([given.model] if given.model else MODELS, given.turns)
     elif given.way:
         memory(given.model, given.way)
     else:

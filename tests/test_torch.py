@@ -332,6 +332,15 @@ def test_rows_that_are_not_looked_up_and_frozen_parameters_stay(rule, h):
     assert changed == TOUCHED
 
 
+def test_thousands_of_rows_are_told_apart():
+    model = nn.Embedding(50_000, 2)
+    before = model.weight.detach().clone()
+    x = torch.randint(0, 50_000, (4_000,))
+    optimizer = SparseZO(model.parameters(), rule="two-point", h=0.01, mu=0.01)
+    optimizer.step(lambda: model(x[:50]).square().sum() + model(x).square().sum())
+    assert torch.equal((model.weight != before).any(1).nonzero().view(-1), torch.unique(x))
+
+
 def test_a_row_for_padding_stays():
     model = Twice()
     before = model.table.weight.detach().clone()

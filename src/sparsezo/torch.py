@@ -22,7 +22,6 @@ import math
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field
 from functools import cache, cached_property
 from numbers import Real
 from typing import TypedDict, cast
@@ -33,6 +32,7 @@ from sparsezo.automatic import FIRST, SUCCESS
 from sparsezo.errors import DivergedError, UsageError, need, shown
 from sparsezo.kernels import random
 from sparsezo.messages import say
+from sparsezo.perturbing import add_normals, distinct
 
 need("torch")
 
@@ -231,34 +231,44 @@ class SparseZO(torch.optim.Optimizer):  # type: ignore[misc]
             say(f"{len(unread)} of {len(learned)} parameters were not read in the first step, of shapes {shapes}")
 
 
-@dataclass
 class _Table:
-    """Rows of an embedding table that a step has looked up."""
+    """Rows of an embedding table that a step has looked up, in the order in which they were first met, and their u."""
 
-    blocks: list[Tensor] = field(default_factory=list)  # distinct rows, in the order in which they were first met
-    seen: list[tuple[Tensor, Tensor]] = field(default_factory=list)  # indices, and their places in all the blocks
-    padding: int | None = None  # a row that is never moved
+    def __init__(self) -> None:
+        self.rows = torch.empty(0, dtype=torch.long)  # the first ``count`` of these, on the CPU
+        self.count = 0
+        self.slots = np.empty(0, np.int32)
+        self.seen: list[tuple[Tensor, Tensor]] = []  # indices, and their places in the rows
+        self.blocks: list[Tensor] = []  # numbers of rows that were new in a lookup, where the table is
+        self.u: list[Tensor] = []  # of each block
+        self.padding: int | None = None  # a row that is never moved
 
     def places(self, indices: Tensor) -> Tensor:
         """Where each index stands in the rows of all blocks; those that are new make a block."""
         for known, places in self.seen:
             if known.dtype == indices.dtype and known.shape == indices.shape and torch.equal(known, indices):
                 return places
-        rows, places = torch.unique(indices, return_inverse=True)
-        rows = rows.long()
-        if self.blocks:
-            new = rows[~torch.isin(rows, torch.cat(self.blocks))]
-            if new.numel():
-                self.blocks.append(new)
-            ordered, order = torch.cat(self.blocks).sort()
-            places = order[torch.searchsorted(ordered, rows)][places]
-        elif rows.numel():
-            self.blocks.append(rows)
+        self._grow(indices.numel())
+        before, places = self.count, torch.empty(indices.shape, dtype=indices.dtype)  # as EmbeddingBag's offsets are
+        self.count = distinct(
+            indices.cpu().reshape(-1).numpy(), self.slots, self.rows.numpy(), before, places.view(-1).numpy()
+        )
+        if self.count > before:
+            self.blocks.append(self.rows[before : self.count].to(indices.device, copy=True))
         if len(self.blocks) > _BLOCKS:
             raise UsageError(f"a closure looks up a table more than {_BLOCKS} times, with rows of their own each time")
-        places = places.to(indices.dtype)  # as EmbeddingBag's offsets are
+        places = places.to(indices.device)
         self.seen.append((indices.clone(), places))
         return places
+
+    def _grow(self, more: int) -> None:
+        """Have room for so many rows more."""
+        if self.slots.size > 2 * (self.count + more):
+            return
+        known = self.rows[: self.count].numpy()
+        self.slots = np.full(2 ** (4 * (self.count + more)).bit_length(), -1, np.int32)
+        self.rows = torch.empty(self.slots.size // 2, dtype=torch.long)
+        distinct(known, self.slots, self.rows.numpy(), 0, np.empty(known.size, np.int64))
 
 
 class _Step:
@@ -306,17 +316,26 @@ class _Step:
             self._made = bundle, scale, dict(zip(map(id, bundle), self._whole(bundle, scale), strict=True))
         return self._made[2][id(p)]
 
-    def rows(self, p: Tensor, scale: float) -> list[Tensor]:
-        """w + scale u of the rows looked up, block by block."""
-        table, made = self.tables[p], []
-        for number, rows in enumerate(table.blocks):
-            w = p.detach().index_select(0, rows)
-            (values,) = self._draw([w], p, number, scale)
+    def directions(self, p: Tensor) -> Tensor:
+        """u of the rows looked up, drawn once in a step; 0 for the one for padding."""
+        table = self.tables[p]
+        for number, rows in enumerate(table.blocks[len(table.u) :], len(table.u)):
+            u = torch.zeros(len(rows), *p.shape[1:], dtype=_precision(p), device=p.device)
+            _add_normals(u.view(-1), self._key(p, number), 1.0)
             if table.padding is not None:
-                at = (rows == table.padding).nonzero().view(-1)
-                values.index_copy_(0, at, w.index_select(0, at))
-            made.append(values)
-        return made
+                u[rows == table.padding] = 0
+            table.u.append(u)
+        return table.u[0] if len(table.u) == 1 else torch.cat(table.u)
+
+    def rows(self, p: Tensor, scale: float) -> Tensor:
+        """w + scale u of the rows looked up; rounded once, to the weights' own precision."""
+        w = p.detach().index_select(0, self.numbers(p)).to(_precision(p))
+        return w.add_(self.directions(p), alpha=scale).to(p.dtype)
+
+    def numbers(self, p: Tensor) -> Tensor:
+        """Those of the rows looked up."""
+        blocks = self.tables[p].blocks
+        return blocks[0] if len(blocks) == 1 else torch.cat(blocks)
 
     def dims(self) -> list[int]:
         """dim(x) of each group: weights that were perturbed."""
@@ -337,20 +356,22 @@ class _Step:
         if c == 0:
             return
         for p, table in self.tables.items():
-            if self.home[id(p)][1] is group:
-                for rows, values in zip(table.blocks, self.rows(p, c), strict=True):
-                    p.index_copy_(0, rows, values)
+            if self.home[id(p)][1] is group and table.blocks:
+                p.index_copy_(0, self.numbers(p), self.rows(p, c))
         done: set[int] = set()
         for p in self.read:
             bundle = self._bundles[id(p)]
-            if self.home[id(p)][1] is group and id(bundle) not in done:
-                done.add(id(bundle))
-                moved = [
-                    (each, value)
-                    for each, value in zip(bundle, self._whole(bundle, c), strict=True)
-                    if each in self.read
-                ]
-                torch._foreach_copy_([each for each, _ in moved], [value for _, value in moved])
+            if self.home[id(p)][1] is not group or id(bundle) in done:
+                continue
+            done.add(id(bundle))
+            if len(bundle) == 1 and p not in self.active and p.is_contiguous() and p.dtype == _precision(p):
+                _add_normals(p.detach().view(-1), self._key(p, 0), c)
+                torch.autograd.graph.increment_version(p)
+                continue
+            moved = [
+                (each, value) for each, value in zip(bundle, self._whole(bundle, c), strict=True) if each in self.read
+            ]
+            torch._foreach_copy_([each for each, _ in moved], [value for _, value in moved])
 
     @cached_property
     def _bundles(self) -> dict[int, list[Tensor]]:
@@ -376,12 +397,12 @@ class _Step:
         p = bundle[0]
         w = p.detach()
         if p not in self.active:
-            return self._draw([each.detach() for each in bundle], p, 0, scale)
+            return self._draw([each.detach() for each in bundle], p, scale)
         given = _checked(p, self.active[p])
         if given.dtype == torch.bool:
-            (values,) = self._draw([w], p, 0, scale)
+            (values,) = self._draw([w], p, scale)
             return [torch.where(given, values, w)]
-        (values,) = self._draw([w.index_select(0, given)], p, 0, scale)
+        (values,) = self._draw([w.index_select(0, given)], p, scale)
         return [w.index_copy(0, given, values)]
 
     def _chosen(self, p: Tensor) -> int:
@@ -391,17 +412,17 @@ class _Step:
         given = self.active[p]
         return int(given.sum()) if given.dtype == torch.bool else int(given.numel() * p[0].numel())
 
-    def _draw(self, ws: list[Tensor], p: Tensor, block: int, scale: float) -> list[Tensor]:
+    def _draw(self, ws: list[Tensor], p: Tensor, scale: float) -> list[Tensor]:
         """w + scale u of each, u ~ N(0, I) by the number of p; rounded once, to the weights' own precision."""
+        flat = torch.cat([w.reshape(-1) for w in ws]).to(_precision(p))
+        _add_normals(flat, self._key(p, 0), scale)
+        pieces = flat.to(p.dtype).split([w.numel() for w in ws])
+        return [piece.view(w.shape) for piece, w in zip(pieces, ws, strict=True)]
+
+    def _key(self, p: Tensor, block: int) -> int:
         number, group = self.home[id(p)]
         word = random.uniform(_key(group["seed"]), group["steps"], number * _BLOCKS + block)
-        u = _normals(sum(w.numel() for w in ws), int(word * 2.0**53), p.device)
-        if p.dtype == torch.float64:
-            u = u.double()
-        u.mul_(scale)
-        pieces = [piece.view(w.shape) for piece, w in zip(u.split([w.numel() for w in ws]), ws, strict=True)]
-        torch._foreach_add_(pieces, ws)
-        return pieces if p.dtype == u.dtype else [piece.to(p.dtype) for piece in pieces]
+        return int(word * 2.0**53)
 
 
 class _Perturbed(TorchFunctionMode):  # type: ignore[misc]
@@ -457,12 +478,21 @@ class _Perturbed(TorchFunctionMode):  # type: ignore[misc]
         places = table.places(input)
         if not table.blocks:
             return func(input, weight.detach(), **named)
-        values = step.rows(weight, self.sign * step.mu[id(self.home[id(weight)][1])])
+        scale = self.sign * step.mu[id(self.home[id(weight)][1])]
+        bag = func is embedding_bag and weight.dtype == _precision(weight) and named.get("max_norm") is None
+        if bag and named.get("mode", "mean") != "max":  # linear in its rows; those for padding are left out by both
+            seen = cast(Tensor, func(input, weight.detach(), padding_idx=padding, **named))
+            if padding is not None:
+                named["padding_idx"] = self._place(table)
+            return seen.add_(cast(Tensor, func(places, step.directions(weight), **named)), alpha=scale)
         if padding is not None and func is embedding_bag:  # which leaves these out of its sums
-            at = (torch.cat(table.blocks) == table.padding).nonzero()
-            named["padding_idx"] = int(at) if at.numel() else None
-        rows = torch.cat(values) if len(values) != 1 else values[0]
-        return func(places, rows, **named)
+            named["padding_idx"] = self._place(table)
+        return func(places, step.rows(weight, scale), **named)
+
+    def _place(self, table: _Table) -> int | None:
+        """Where the row for padding stands among those looked up."""
+        at = (torch.cat(table.blocks) == table.padding).nonzero()
+        return int(at) if at.numel() else None
 
 
 class _RandomState:
@@ -537,13 +567,19 @@ def _key(seed: int) -> np.uint64:
     return random.stream_key(seed, random.PERTURBATION)
 
 
-def _normals(n: int, key: int, device: torch.device) -> Tensor:
-    """So many N(0, 1), by the key alone: on a CPU the package's own, which are quicker than torch's."""
-    if device.type != "cpu":
-        return torch.randn(n, generator=torch.Generator(device).manual_seed(key), device=device)
-    u = torch.empty(n, dtype=torch.float32)
-    random.fill_normals(np.uint64(key), 0, u.numpy())
-    return u
+def _precision(p: Tensor) -> torch.dtype:
+    """What w + scale u is computed in."""
+    return torch.float64 if p.dtype == torch.float64 else torch.float32
+
+
+def _add_normals(flat: Tensor, key: int, scale: float) -> None:
+    """flat += scale u, u ~ N(0, I) by the key alone."""
+    if flat.device.type == "cpu":
+        w = flat.numpy()
+        add_normals(np.uint64(key), w.dtype.type(scale), w)
+    else:
+        generator = torch.Generator(flat.device).manual_seed(key)
+        flat.add_(torch.randn(flat.shape, generator=generator, device=flat.device), alpha=scale)
 
 
 def _stride(p: Tensor) -> int:
