@@ -62,10 +62,12 @@ def lists():
 
 @pytest.fixture(scope="module")
 def chunks():
-    """The first words of sentences, so few that all paths can be gone over."""
+    """The first words of sentences, so few that all paths can be gone over; of some the first again and again."""
     task, corpus = Chunking.fit(chunking_corpus(12, seed=3))
     lengths, starts = np.arange(12) % 6 + 1, corpus.offsets[:-1]
     chosen = np.concatenate([np.arange(begin, begin + n) for begin, n in zip(starts, lengths, strict=True)])
+    chosen = np.concatenate([chosen, np.repeat(starts, 6)])
+    lengths = np.append(lengths, np.full(12, 6))
     columns = tuple([column[j] for j in chosen] for column in corpus.columns)
     corpus = Corpus("cut", columns, [corpus.tags[j] for j in chosen], np.append(0, np.cumsum(lengths)))
     problem, gold = task.problem(corpus), task.gold(corpus)
@@ -115,9 +117,9 @@ def test_of_a_sentence_it_is_the_least_over_all_paths(chunks):
     problem, gold, W = chunks
     inputs, task = problem.inputs, problem.task
     K = task.n_tags
-    assert len(problem) == 12
+    assert len(problem) == 24
     rng = np.random.default_rng(9)
-    weights = [W, *(rng.normal(size=W.shape) * 0.1 + rng.normal(size=W.shape[1]) for _ in range(12))]
+    weights = [W, *(rng.normal(size=W.shape) * 0.1 + rng.normal(size=W.shape[1]) for _ in range(8))]
     found = np.array([margins(problem, gold, each) for each in weights])
     for x in range(len(problem)):
         rows = range(inputs.row_start[x], inputs.row_start[x + 1])
