@@ -1,10 +1,11 @@
-"""E||s||^2 of a step on a data set, for every zeroth-order rule and perturbation, beside what bounds it.
+"""E||s||^2 of a step on a data set, for zeroth-order rules, one-point and all perturbations, beside what bounds it.
 
     learner = Learner(task.problem(data, risk=True), settings)      # at whatever weights it has reached
     for each in measure(learner, task.gold(data), draws=20_000): ...
 
-W += - h s. One draw serves all rules and perturbations: they see the same V = C u, and given V the mean of ||u||^2 is
-||P u||^2 + m(x) - r(x), with m(x) = r(x) for score (docs/theory.md).
+W += - h s. ``one-point`` is baseline's raw form, - h F(w + mu u) / mu: it shows what the control variate, the mean of
+the losses, is worth. One draw serves all rules and perturbations: they see the same V = C u, and given V the mean of
+||u||^2 is ||P u||^2 + m(x) - r(x), with m(x) = r(x) for score (docs/theory.md).
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from numpy.typing import NDArray
 
 from sparsezo.errors import UsageError
 from sparsezo.kernels import protocol
-from sparsezo.kernels.codes import SYMMETRIC
+from sparsezo.kernels.codes import BASELINE, SYMMETRIC
 from sparsezo.kernels.coefficient import coefficient
 from sparsezo.kernels.inputs.rows import RowInputs
 from sparsezo.kernels.inputs.sparse import SparseInputs
@@ -31,6 +32,8 @@ from sparsezo.tasks.base import Problem
 
 CRITERIA = ("map", "annealed")
 ZEROTH_ORDER = tuple(name for name, rule in RULES.items() if rule.zeroth_order)
+RAW = "one-point"  # no rule of the package: baseline without its mean
+MEASURED = (*ZEROTH_ORDER, RAW)
 _LIPSCHITZ = {"two-point": step_moment, "symmetric": symmetric_moment}
 
 
@@ -58,9 +61,10 @@ def measure(learner: Learner, gold: Any, draws: int) -> list[Moment]:
     sizes = {"all": np.full(len(problem), n), "active": problem.n_active, "score": problem.n_score}
     found = []
     for criterion, losses in zip(CRITERIA, F, strict=True):
-        for rule in ZEROTH_ORDER:
+        for rule in MEASURED:
             squared = np.empty(draws)
-            _squared_coefficients(RULES[rule].code, settings.mu, losses, losses[:, 0].mean(), squared)
+            code, mean = (BASELINE, 0.0) if rule == RAW else (RULES[rule].code, losses[:, 0].mean())
+            _squared_coefficients(code, settings.mu, losses, mean, squared)
             for perturb, m in sizes.items():
                 lengths = squared * (seen + (m - problem.n_score)[x])
                 short = bounded_moment(m.mean(), settings.mu, "symmetric" if rule == "symmetric" else "two-point")

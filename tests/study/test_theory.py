@@ -394,6 +394,7 @@ def test_numpy_numbers_do_not_wrap_around():
 
 GOOD = {"alpha": 0.5, "R": 1.0, "n_bar": 10.0, "L0": 1.0, "N": 5, "epsilon": 0.1, "mu": 0.1, "h": 0.1, "p": 2.0, "m": 4}
 GOOD |= {"r": 2, "gap": 1.0, "L1": 1.0, "n": 20.0, "r_bar": 5.0, "rate": 0.1, "gamma": 1.0, "D": 2.0, "moment": 9.0}
+GOOD |= {"C": 3.0, "a": 1.5, "ratio": 0.01}
 FORMULAS = [each for each in vars(theory).values() if hasattr(each, "__wrapped__")]  # those that check what they get
 
 

@@ -11,7 +11,7 @@ import theory as script
 from step_moments import reach
 
 from sparsezo.cli.data import make_data
-from sparsezo.study.theory import bounded_h, bounded_rate, bounded_steps, step_moments
+from sparsezo.study.theory import bounded_h, bounded_rate, bounded_steps, smoothing_gap, step_moments
 from sparsezo.tasks.loading import Files
 from sparsezo.tasks.registry import task_spec
 
@@ -55,17 +55,42 @@ def test_the_page_says_how_long_steps_are():
     assert all(0.99 < share(row) < 1.01 for row in chosen(("preference",), "annealed"))
     for row in chosen(("two-point", "symmetric"), "annealed"):
         assert float(row["bounded"]) < float(row["lipschitz"])
+    longer = []
+    for after in ("0", "100000"):
+        pairs = zip(*(chosen((rule,), "map", after) for rule in ("one-point", "baseline")), strict=True)
+        longer.append([float(a["mean"]) / float(b["mean"]) for a, b in pairs])
+    assert f"{min(longer[0]):.0f} to {max(longer[0]):.0f} times baseline's E‖s‖² at w = 0" in TEXT
+    assert f"but {min(longer[1]):.1f} to {max(longer[1]):.1f} times after 100,000 steps" in TEXT
 
 
 def test_measured_steps_are_below_their_bounds_and_go_as_the_dimension():
     rows = rows_of("moments")
-    assert len(rows) == 2 * 2 * 5 * 3
+    assert len(rows) == 2 * 2 * 6 * 3
     for row in rows:
         low = float(row["mean"]) - 3 * float(row["error"])
         assert low <= min(float(row["bounded"]), float(row["lipschitz"] or "inf"))
     for each in range(0, len(rows), 3):  # all, active, score of one rule
         shares = [share(row) for row in rows[each : each + 3]]
         assert max(shares) < 1.6 * min(shares)
+
+
+# f_mu and f
+
+
+def test_the_page_has_the_margins_that_were_measured():
+    rows = rows_of("margins")
+    assert {row["task"] for row in rows} == set(script.LEARNED)
+    assert script.margins_table(rows) in (ROOT / "docs" / "theory.md").read_text("utf-8")
+    for row in rows:
+        found = {name: float(value) for name, value in row.items() if name != "task"}
+        assert abs(found["gap"]) <= found["change"] + 1e-12
+        assert found["change"] <= found["by_margins"] <= found["by_tail"]
+        assert found["by_tail"] == pytest.approx(smoothing_gap(found["ratio"], found["C1"], 1.0, found["r"]))
+        assert abs(found["a"] - 1) <= 2 * found["a_error"]  # a is 1 within two standard errors
+    wider = dict.fromkeys(f"{float(row['a_of_10%']):.2f}" for row in rows)
+    assert "10% give {}, {} and {}:".format(*wider) in TEXT
+    gaps = [float(row["gap"]) for row in rows if row["ratio"] == row["used"]]
+    assert f"f_mu is within {max(map(abs, gaps)):.3f} of f on all three" in TEXT
 
 
 # h
@@ -109,8 +134,8 @@ def test_the_page_says_how_far_the_theorys_h_is_from_the_tuned_one():
             rates, sizes = ([float(row[name]) for row in ends] for name in ("rate_tuned", "m"))
             exponents.append(-np.log(rates[0] / rates[1]) / np.log(sizes[0] / sizes[1]))
     assert f"as m^-{min(exponents):.2f} to m^-{max(exponents):.2f}" in TEXT
-    longer = [share(row) ** -0.5 for row in chosen(("two-point",), "map")]
-    assert f"h would be {min(longer):.0f} to {max(longer):.0f} times larger" in TEXT
+    longer = [share(row) ** -0.5 for row in chosen(("two-point", "symmetric", "baseline"), "map")]
+    assert f"h would be {min(longer):.1f} to {max(longer):.1f} times larger" in TEXT
     assert (FOUND / "rates.md").read_text("utf-8") == script.markdown(rows_of("rates"))
 
 
@@ -163,8 +188,8 @@ def small(tmp_path_factory):
 
 def test_moments_are_written_and_drawn(small, tmp_path):
     rows = script.moments(small["chunking"], draws=200, trained=300, h=0.001, mu=0.1)
-    assert [row["after"] for row in rows] == [0] * 30 + [300] * 30
-    before, after = rows[:30], rows[30:]
+    assert [row["after"] for row in rows] == [0] * 36 + [300] * 36
+    before, after = rows[:36], rows[36:]
     assert any(a["mean"] != b["mean"] for a, b in zip(before, after, strict=True))
     script.draw(rows, tmp_path, "steps")
     assert (tmp_path / "moments.png").stat().st_size > 10_000
@@ -172,6 +197,20 @@ def test_moments_are_written_and_drawn(small, tmp_path):
     with open(tmp_path / "moments.csv", encoding="utf-8", newline="") as stream:
         again = list(csv.DictReader(stream))
     assert [float(row["mean"]) for row in again] == [row["mean"] for row in rows]
+
+
+@pytest.mark.parametrize("task", ["chunking", "text"])
+def test_margins_are_measured(small, task, tmp_path):
+    rows = script.smoothing(task, small[task], h=0.001, mu=0.1, steps=2000, passes=3, share=0.2)
+    assert len(rows) == len(script.RATIOS) + 1
+    assert [row["ratio"] for row in rows] == sorted(row["ratio"] for row in rows)
+    for row in rows:
+        assert abs(row["gap"]) <= row["change"] + 1e-12
+        assert row["by_margins"] <= row["by_tail"] + 1e-9
+    assert rows[-1]["change"] > 0.1
+    script.draw_margins([{**row, "task": name} for name in script.LEARNED for row in rows], tmp_path)
+    assert (tmp_path / "margins.png").stat().st_size > 10_000
+    assert script.margins_table([{**row, "task": name} for name in script.LEARNED for row in rows]).count("\n") == 4
 
 
 @pytest.mark.parametrize("task", ["chunking", "text"])

@@ -117,7 +117,11 @@ def moment_bound(p: NotNegative, n_bar: float) -> float:
 @formula
 def moment(p: NotNegative, n_bar: float) -> float:
     """E||u||^p itself, of a chi distribution with n_bar degrees: 2^(p/2) Gamma((n_bar + p)/2) / Gamma(n_bar/2)."""
-    return math.exp(p / 2 * math.log(2) + math.lgamma((n_bar + p) / 2) - math.lgamma(n_bar / 2))
+    return math.exp(_log_moment(p, n_bar))
+
+
+def _log_moment(p: float, n_bar: float) -> float:
+    return p / 2 * math.log(2) + math.lgamma((n_bar + p) / 2) - math.lgamma(n_bar / 2)
 
 
 # The paper: Theorem 1, the average squared gradient norm of f_mu along a run
@@ -297,6 +301,24 @@ def bounded_iterations(epsilon: float, m: float, rule: str = "two-point") -> int
 def bounded_steps(m: float, rule: str = "two-point") -> int:
     """The first N at which the theorem says anything: below, its bound is above what no gradient can exceed."""
     return bounded_iterations(LARGEST_GRADIENT, m, rule)
+
+
+# From f_mu to f, for losses in [0, 1]: the margin condition Pr(margin(x) <= t ||w||) <= (C t)^a for every t. r is the
+# largest r(x), and ``ratio`` is mu / ||w||, on which alone f_mu - f depends under MAP.
+
+
+@formula
+def smoothing_gap(ratio: float, C: float, a: float, r: float) -> float:
+    """The bound of |f_mu - f|: (C ratio)^a E||u||^a, at most (C ratio r^(1/2))^a for a <= 2; never above 1."""
+    return math.exp(min(0.0, a * math.log(C * ratio) + _log_moment(a, r)))
+
+
+@formula
+def smoothing_ratio(alpha: float, C: float, a: float, r: float) -> float:
+    """The largest mu / ||w|| with ``smoothing_gap`` <= alpha, for an alpha below 1."""
+    if alpha >= 1:
+        raise UsageError(f"alpha {alpha:g}: losses lie in [0, 1]; give less than 1")
+    return math.exp((math.log(alpha) - _log_moment(a, r)) / a) / C
 
 
 def _shorter(rule: str) -> int:
