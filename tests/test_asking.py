@@ -9,13 +9,14 @@ import numpy as np
 import pytest
 
 from sparsezo.errors import DamagedError, SparsezoError, UsageError
-from sparsezo.kernels import answering
+from sparsezo.kernels import answering, loop
 from sparsezo.learner import predict
 from sparsezo.optimizer import replay
 from sparsezo.query_learner import QueryLearner, make_learner
 from sparsezo.questions import Proposal, Question
 from sparsezo.rules import RULES
 from sparsezo.settings import Settings
+from sparsezo.storage.container import pack, unpack
 from sparsezo.tasks.chunking.synthetic import chunking_corpus
 from sparsezo.tasks.chunking.task import Chunking
 from sparsezo.tasks.loading import Data
@@ -58,7 +59,7 @@ def by_hand(learner, gold, n):
 
 
 def assert_same(one, other):
-    for name in ("W", "q", "counts"):
+    for name in ("W", "q", "counts", "unsure"):
         np.testing.assert_array_equal(getattr(one.state, name), getattr(other.state, name))
 
 
@@ -347,6 +348,47 @@ def test_nobody_waits_for_more_than_so_many_looks(tasks):
     gaps = np.diff([-1, *steps])
     assert answering.MOST_LOOKS < gaps.max() <= answering.MOST_LOOKS + 1
     assert gaps.min() < answering.MOST_LOOKS
+
+
+@pytest.mark.parametrize("rule", ["part", "span"])
+def test_what_is_passed_over_unseen_would_not_have_been_asked_about(tasks, rule):
+    """While the weights stay as they are, the questions are those of a learner that looks at every input."""
+    task, _, problem, _ = tasks["chunking"]
+    W = np.zeros((problem.n_features, problem.n_labels), np.float32)
+    W[:, 0] = 0.2
+    knowing, looking = (make_learner(problem, settings_of(task, {"rule": rule}), W) for _ in range(2))
+    before = knowing.state.unsure.copy()
+    for _ in range(60):
+        before[:] = knowing.state.unsure
+        one = knowing.ask()
+        looking.state.unsure[:] = 1  # it knows nothing
+        other = looking.ask()
+        assert (one.step, one.x, one.numbers, one.chance) == (other.step, other.x, other.numbers, other.chance)
+    assert (knowing.state.unsure != before).mean() > 0.3  # each that was looked at again would have the same once more
+
+
+def test_no_input_is_passed_over_unseen_for_ever(tasks):
+    task, _, problem, _ = tasks["chunking"]
+    learner = make_learner(problem, settings_of(task, {"rule": "part"}))
+    learner.begin_again()
+    learner.state.unsure[:] = 0  # as if it had been sure of all
+    while learner.state.counts[loop.ASKED] < 80 * len(problem):
+        learner.ask()
+    assert (learner.state.unsure == 1).mean() > 0.9
+
+
+def test_a_state_of_an_earlier_version_knows_of_no_input(tasks):
+    task, _, problem, gold = tasks["chunking"]
+    learner = by_hand(make_learner(problem, settings_of(task, {"rule": "part"})), gold, 20)
+    meta, arrays = unpack(learner.to_bytes(), "state", "a state")
+    del arrays["unsure"]
+    again = QueryLearner.from_bytes(pack("state", meta, arrays), problem)
+    assert (learner.state.unsure != 1).any()
+    assert (again.state.unsure == 1).all()
+    np.testing.assert_array_equal(again.state.W, learner.state.W)
+    arrays["unsure"] = np.full(len(problem), -1, np.float32)
+    with pytest.raises(DamagedError, match="less than not unsure"):
+        QueryLearner.from_bytes(pack("state", meta, arrays), problem)
 
 
 def test_a_model_that_is_sure_of_all_asks_at_random(tasks):

@@ -302,7 +302,7 @@ class AskTell(ABC, Generic[P]):
 
     def _restore(self, meta: Json, arrays: Arrays) -> None:
         self.make_room_for(arrays)
-        arrays = with_all_counts(arrays)
+        arrays = with_all_counts(arrays, self.state)
         for name, mine in self.state._asdict().items():
             its = arrays.get(name)
             if its is None and name == "errors":  # of an earlier version, in which all answers had the settings' own
@@ -582,9 +582,9 @@ def workspace(rows: int, columns: int, L: int, outputs: int, dtype: DTypeLike) -
     )
 
 
-def with_all_counts(arrays: Arrays) -> Arrays:
-    """A state of an earlier version, which counted less: what it did not count is 0."""
-    more = {}
+def with_all_counts(arrays: Arrays, mine: loop.State) -> Arrays:
+    """A state of an earlier version, which counted less: what it did not count is 0, and no input was looked at."""
+    more = {} if "unsure" in arrays else {"unsure": np.ones_like(mine.unsure)}
     for name, (earlier, now) in _EARLIER.items():
         its = arrays.get(name)
         if its is not None and its.ndim == 1 and earlier <= its.size < now:

@@ -86,6 +86,8 @@ class QueryLearner(TaskLearner[Question]):
         check_offered(problem.questions, settings.rule, settings.about)
         protocol.need(self._task, protocol.ASKING, f"rule {settings.rule}")
         self.state.q[...] = problem.adagrad_start - 1
+        if settings.rule != "review":  # which compares some inputs, as they are now
+            self.state = self.state._replace(unsure=np.ones(len(problem), np.float32))
         if W is None:
             self.begin_again()
 
@@ -387,6 +389,8 @@ class QueryLearner(TaskLearner[Question]):
     def check_state(self) -> None:
         super().check_state()
         state, n, rule = self.state, self.answers, self.settings.rule
+        if not (state.unsure >= 0).all():
+            raise ValueError("inputs that the model is less than not unsure of")
         if not state.said.size:
             return
         if n > state.said.size:

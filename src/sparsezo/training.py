@@ -458,7 +458,7 @@ class Training:
         self._check_identity(meta.get("identity"))
         with damage(self.checkpoint, "remove it to start anew"):
             uncounted = {name: np.zeros(arrays["iterations"].shape, np.int64) for name in _EFFORT}
-            arrays = {**uncounted, **with_all_counts(arrays)}
+            arrays = {**uncounted, **with_all_counts(arrays, self.learner.state)}
             self.learner.make_room_for(arrays)
             self._check(meta, arrays)
             for name in State._fields:

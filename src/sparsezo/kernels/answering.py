@@ -56,26 +56,52 @@ MOST_LOOKS = 150  # in a row, however sure the model is: nobody waits for a ques
 LOOKED = 30  # inputs, of which the one with the most gain by the second is reviewed
 WHOLE_FIRST = 150  # reviews, before any is about what is marked alone: until then that was no gain (docs/answers.md)
 QUESTION = 4  # numbers of a question
+GROWTH, RISE = np.float32(8), np.float32(0.005)  # of what an input's unsureness may have become: see ``skipped``
 _LEAST_LIKELY = 1e-3  # of a thumb down on what the model is sure of: no step is longer than a thousand of others
+
+
+@inlined_kernel
+def chosen_by(params: Any, N: Any, state: Any) -> Any:
+    """How the next question is chosen."""
+    asked, passed = state.counts[QUESTIONS], state.counts[PASSED]
+    if params.ask == AT_RANDOM or uniform(params.keys[MODE], asked, 0) < RANDOM_SHARE or passed >= PATIENCE * N:
+        return AT_RANDOM
+    return UNSURE if passed < MOST_LOOKS else AT_ONCE
+
+
+@kernel
+def skipped(params: Any, N: Any, x: Any, step: Any, state: Any) -> Any:
+    """Whether x is passed over unseen: the draw by which ``look`` would ask about it is above all that its unsureness
+    can have become since it was last looked at.
+
+    That is GROWTH times what it was, and RISE more with each time that it is passed over, so that every input is looked
+    at again. While it holds the questions are those of a learner that looks at all of them. 1: not known.
+    """
+    if state.unsure.size == 0 or uniform(params.keys[CHOICE], step, 0) < state.unsure[x]:
+        return False
+    if chosen_by(params, N, state) != UNSURE:
+        return False
+    state.unsure[x] += RISE
+    return True
 
 
 @inlined_kernel
 def look(inputs: Any, task: Any, params: Any, N: Any, x: Any, step: Any, state: Any, work: Any) -> Any:
     """A question about x in work.q (a pair in work.y and work.incumbent) and its probability; 0: passed over."""
     protocol.scores(inputs, x, state.W, work.S)
-    asked = state.counts[QUESTIONS]
-    passed = state.counts[PASSED]
-    mode = UNSURE if passed < MOST_LOOKS else AT_ONCE
-    if params.ask == AT_RANDOM or uniform(params.keys[MODE], asked, 0) < RANDOM_SHARE or passed >= PATIENCE * N:
-        mode = AT_RANDOM
+    mode = chosen_by(params, N, state)
     about, key = params.about, params.keys[CHOICE]
     if params.rule == REVIEW and about == ABOUT_EITHER and state.counts[ANSWERS] < WHOLE_FIRST:
         about = ABOUT_TOKEN
     args = (params.rule, about, mode, params.seconds, key, step, work.q, work.y, work.incumbent)
-    chance = protocol.look(task, x, work.S, *args)
+    chance = np.float64(protocol.look(task, x, work.S, *args))
+    if state.unsure.size > 0:
+        state.unsure[x] = min(GROWTH * np.float32(-chance) + RISE, np.float32(1)) if chance <= 0 else np.float32(1)
+    if chance < 0:
+        return 0.0
     if chance > 0 and params.rule == PAIR and differing(work.y, work.incumbent, protocol.outputs(task, x)) == 0:
         return 0.0  # nobody needs to be asked which of two equal outputs is better
-    return np.float64(chance)
+    return chance
 
 
 @kernel
@@ -268,6 +294,9 @@ def seek(inputs: Any, task: Any, params: Any, N: Any, x: Any, most: Any, state: 
             pass_over(state)
             continue
         at = x if x >= 0 else permuted(params.keys[INPUTS], step, N)
+        if skipped(params, N, at, step, state):
+            pass_over(state)
+            continue
         chance = look(inputs, task, params, N, at, step, state, work)
         if not chance <= 0:
             return at, chance
@@ -366,6 +395,9 @@ def run(inputs: Any, task: Any, gold: Any, params: Any, N: Any, stop: Any, answe
         step = state.counts[ASKED]
         key = params.keys[INPUTS]
         x = permuted(key, step, N)
+        if skipped(params, N, x, step, state):
+            pass_over(state)
+            continue
         protocol.prefetch(inputs, permuted(key, step + 1, N), permuted(key, step + 2, N), state.W)
         chance = look(inputs, task, params, N, x, step, state, work)
         if not np.isfinite(chance):

@@ -84,6 +84,7 @@ class State(NamedTuple):
     about: NDArray[np.int32]  # the input of each
     said: NDArray[np.float64]  # the answer to each
     errors: NDArray[np.float64]  # answers x 2: how often who gave it is believed to err
+    unsure: NDArray[np.float32] = np.zeros(0, np.float32)  # of each input: answering.skipped; empty where nobody asks
 
 
 class Workspace(NamedTuple):

@@ -32,8 +32,9 @@ Tasks (what the scores mean) and gold (what only the feedback knows):
 Tasks whose outputs people are asked about (design 4); q is the question, of pairs and ratings with y and other:
 
     look(task, x, S, kind, about, mode, seconds, key, step, q, y, other)     choose a question; the probability of
-                                           asking it, 0 where the input is passed over; of a review its gain by the
-                                           second, by a table of seconds
+                                           asking it; where the input is passed over minus the probability of asking
+                                           anything about it, which u(key, step, 0) was not below; of a review its gain
+                                           by the second, by a table of seconds
     evidence(task, x, S, kind, about, q, y, other, answer, e0, e1, D)    D = d log Pr(answer) / dS; returns Pr(answer)
     options(task, x, kind, about)          how many answers there are to choose from
     option(task, x, kind, about, k)        the number that stands for the k-th of them, the smallest first

@@ -92,7 +92,7 @@ def _look(
         total += room.unsure[i]
     asked: Any = min(1.0, _SHARE * total) if mode == UNSURE else 1.0
     if uniform(key, step, 0) >= asked or total <= 0:
-        return 0.0
+        return -asked
     rest = uniform(key, step, 1) * total
     i = 0
     while i < R - 1 and rest >= room.unsure[i]:

@@ -64,7 +64,7 @@ def _look(
         unsure = (1 - np.float64(p[best])) / (1 - 1 / L)
         chance = unsure * unsure
         if uniform(key, step, 0) >= chance:
-            return 0.0
+            return -chance
     shown = best
     if kind in (PART, RATE):  # now and then another than the best is right
         shown, drawn = _drawn(task, _OF_ANY if mode == AT_RANDOM else _OF_UNSURE, uniform(key, step, 1))
