@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import pickle
 import re
 import sys
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 
 import numpy as np
@@ -14,6 +16,7 @@ from hypothesis import strategies as st
 
 import sparsezo.tasks.chunking.features.attributes as attributes
 from sparsezo.errors import DataError, UsageError
+from sparsezo.tasks.chunking.features import lookup
 from sparsezo.tasks.chunking.features import templates as templates_module
 from sparsezo.tasks.chunking.features.attributes import AttributeIndex, Rows, order_1
 from sparsezo.tasks.chunking.features.templates import Part, Template, built_in, parse_templates
@@ -198,12 +201,12 @@ def test_arrays_that_are_no_index(name, change, said):
 
 
 def lines_run(call) -> int:
-    """How many lines of attributes.py and templates.py a call goes through."""
+    """How many lines of attributes.py, lookup.py and templates.py a call goes through."""
     count = 0
 
     def trace(frame, event, _):
         nonlocal count
-        if frame.f_code.co_filename not in (attributes.__file__, templates_module.__file__):
+        if frame.f_code.co_filename not in (attributes.__file__, lookup.__file__, templates_module.__file__):
             return None
         count += event == "line"
         return trace
@@ -224,9 +227,29 @@ def test_no_loop_goes_over_tokens(features):
     few, many = corpus_of([sentence] * 3), corpus_of([sentence] * 30)
     templates = built_in(features, 2)
     index = AttributeIndex.fit(few, templates)
+    index.transform(few)  # what it finds of each word is kept
     for call in (lambda corpus: AttributeIndex.fit(corpus, templates), index.transform):
         counts = [lines_run(lambda corpus=corpus, call=call: call(corpus)) for corpus in (few, many)]
-        assert counts[0] == counts[1] > 50
+        assert counts[0] == counts[1] > 20
+
+
+def test_the_words_that_are_kept_do_not_matter(monkeypatch):
+    """Whatever it has seen before, and however many words are kept of that; in several threads, too."""
+    monkeypatch.setattr(lookup, "_KEPT", 3)
+    rng = np.random.default_rng(1)
+    some = ["a", "b", "B", "Aab", "é", "A12", "ab2"]
+    corpora = [
+        corpus_of([[tuple(rng.choice(some, 2).tolist()) for _ in range(n)] for n in rng.integers(1, 4, 3)])
+        for _ in range(30)
+    ]
+    for templates in (TEMPLATES, SHARING, MACROS):
+        index = AttributeIndex.fit(corpora[0], templates)
+        expected = [AttributeIndex.from_arrays(templates, index.to_arrays()).transform(each) for each in corpora]
+        with ThreadPoolExecutor(4) as pool:
+            for got, want in zip(pool.map(index.transform, corpora), expected, strict=True):
+                np.testing.assert_array_equal(got, want)
+        again = pickle.loads(pickle.dumps(index))
+        np.testing.assert_array_equal(again.transform(corpora[1]), expected[1])
 
 
 @pytest.mark.data

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import re
 import sys
 import textwrap
 import unicodedata
@@ -16,6 +17,7 @@ from hypothesis import strategies as st
 
 from sparsezo.errors import UsageError
 from sparsezo.storage import limits
+from sparsezo.tasks.chunking.io import segmentation
 from sparsezo.tasks.chunking.io.segmentation import SPLITS, Segments, documents_of, looks_wrapped, segment
 
 
@@ -343,6 +345,21 @@ def _check_shape(text: str, found: Segments) -> None:
     inside = {i for a, b in zip(starts, ends, strict=True) for i in range(a, b)}
     assert not any(text[i].isspace() for i in inside)
     assert not [c for i, c in enumerate(text) if i not in inside and not c.isspace() and not _is_unseen(c)]
+
+
+RUNS = ["Aa.", "A.", "B,", "Ph.D", "S.p.A.", "'98", "-.5", "(.5", "a\xad", "\xad", "x.y", "-", "z" * 60, "don't", "€5"]
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(st.sampled_from([*RUNS, *ODD, " ", "\n", "  "]), max_size=20))
+def test_what_is_known_of_runs_does_not_matter(parts: list[str]) -> None:
+    """Tokens are found run by run, and those of short runs are kept; in one go they are the same."""
+    text = "".join(parts)
+    with pytest.MonkeyPatch.context() as patch:
+        found = segment(text, language="")
+        patch.setattr(segmentation, "_RUNS", re.compile(r"(?s:.*)"))
+        for each, whole in zip(found, segment(text, language=""), strict=True):
+            np.testing.assert_array_equal(each, whole)
 
 
 @settings(max_examples=400, deadline=None)

@@ -2,7 +2,8 @@
 
 No string is built for a token. Each column, and each macro's view of one, has a vocabulary (``Observed``); a token is
 its value's code, and a template's attribute is its parts' codes read as the digits of one integer, which are ranked by
-sorting. Unlike strings, (a/b, c) and (a, b/c) stay different attributes.
+sorting. Unlike strings, (a/b, c) and (a, b/c) stay different attributes. An index that is there looks them up
+(lookup.py).
 
     index, bigrams = make_indices(corpus, templates=None, features="chunking", order=1, ...)
     index.rows(corpus)                                      # the rows of C, sparse
@@ -17,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import InitVar, dataclass, field
+from functools import cached_property, partial
 from itertools import pairwise, repeat
 from typing import NamedTuple
 
@@ -27,7 +29,10 @@ from sparsezo.errors import DataError, UsageError
 from sparsezo.tasks import hashing
 from sparsezo.tasks.base import AnyArray, Arrays, Json
 from sparsezo.tasks.chunking.features.columns import NONE, Columns, of_prefix
+from sparsezo.tasks.chunking.features.lookup import Tables, WordCodes, look_up, with_tags
 from sparsezo.tasks.chunking.features.templates import (
+    CLUSTER,
+    LIST,
     Part,
     Source,
     Template,
@@ -73,6 +78,11 @@ def order_1(
                                templates have such attributes. A first token comes after ``start`` alone.
     """
     sentences = len(offsets) - 1
+    if bigrams is None and tokens.values is None:
+        lengths = np.insert(tokens.lengths, np.repeat(offsets[1:], n_tags), 1)
+        columns = np.empty(len(tokens.columns) + sentences * n_tags, np.int32)
+        with_tags(tokens.columns, tokens.row_ptr()[offsets], n_attributes, n_tags, columns)
+        return Rows(columns, lengths, None), offsets + n_tags * np.arange(sentences + 1)
     of_token = np.repeat(np.arange(sentences), np.diff(offsets))
     after = np.tile(np.arange(n_attributes, n_attributes + n_tags, dtype=np.int32), sentences)
     blocks = [tokens, Rows(after, np.ones(len(after), np.int64), None)]
@@ -275,18 +285,28 @@ class AttributeIndex:
 
     def transform(self, corpus: Corpus) -> NDArray[np.int32]:
         """Attribute numbers of each token, (tokens, templates); -1 where training did not have the attribute."""
-        shifted = Shifted(corpus, self.layout, self.vocabularies, Observed(corpus, self.columns))
-        positions = (
-            _find(table.keys, _combine([self.templates[t] for t in group], shifted, table.ranks)[1])
-            for group, table in zip(self.layout.groups, self.tables, strict=True)
-        )
-        return self._numbers_at(positions, corpus.n_tokens)
+        result = np.empty((corpus.n_tokens, len(self.templates)), np.int32)
+        self._lookup.into(result, corpus)
+        ranked = [each for each in zip(self.layout.groups, self.tables, strict=True) if each[1].ranks]
+        if ranked:
+            shifted = Shifted(corpus, self.layout, self.vocabularies, Observed(corpus, self.columns))
+            for group, table in ranked:
+                keys = _combine([self.templates[t] for t in group], shifted, table.ranks)[1]
+                result[:, group] = _numbers(table, group, _find(table.keys, keys))
+        return result
+
+    @cached_property
+    def _lookup(self) -> _Lookup:
+        return _Lookup(self)
+
+    def __getstate__(self) -> Json:
+        return {name: each for name, each in self.__dict__.items() if name != "_lookup"}
 
     def _numbers_at(self, positions: Iterable[AnyArray], n_tokens: int) -> NDArray[np.int32]:
         """What ``transform`` gives, from positions in each group's table, template after template; -1 stays -1."""
         result = np.empty((n_tokens, len(self.templates)), np.int32)
         for group, table, position in zip(self.layout.groups, self.tables, positions, strict=True):
-            result[:, group] = np.append(table.numbers, np.int32(-1))[position].reshape(len(group), -1).T
+            result[:, group] = _numbers(table, group, position)
         return result
 
     def rows(self, corpus: Corpus) -> Rows:
@@ -300,8 +320,12 @@ class AttributeIndex:
     def n_columns(self) -> int:
         return len(self.vocabularies) - len(derived_sources(self.templates))
 
-    def __len__(self) -> int:
+    @cached_property
+    def _size(self) -> int:
         return sum(len(table.keys) for table in self.tables)
+
+    def __len__(self) -> int:
+        return self._size
 
     def names(self) -> list[str]:
         """Every attribute spelt out as CRF++ does, in the order of their numbers: 'U05:the/dog'."""
@@ -365,6 +389,77 @@ class AttributeIndex:
         if used != len(numbers) or not np.array_equal(np.sort(numbers), np.arange(used)):
             raise ValueError("the attributes' numbers are not one each")
         return cls(templates, layout, vocabularies, tuple(tables), columns)
+
+
+class _Lookup:
+    """What ``AttributeIndex.transform`` looks at, but for groups with ranks: there each attribute is none."""
+
+    def __init__(self, index: AttributeIndex) -> None:
+        layout = index.layout
+        self._columns, self._reach = index.columns, layout.reach
+        by_column: dict[int | str, list[Source]] = {}
+        for source in layout.sources:
+            if source in layout.read:  # the words tell the clusters
+                by_column.setdefault(0 if source.column == CLUSTER else source.column, []).append(source)
+        self._words: dict[int | str, WordCodes] = {}
+        place: dict[Source, int] = {}
+        for column, sources in by_column.items():
+            vocabularies = [index.vocabularies[layout.vocabulary_of(source)] for source in sources]
+            self._words[column] = WordCodes(len(sources), partial(self._coded, sources, vocabularies))
+            place |= {source: len(place) + k for k, source in enumerate(sources)}
+        parts: list[tuple[int, int, int, int]] = []
+        stops, of_group, tables = [], np.zeros(len(index.templates), np.int64), []
+        for g, (group, table) in enumerate(zip(layout.groups, index.tables, strict=True)):
+            of_group[group] = g
+            tables.append(_looked_up(index, group, table))
+        for template in index.templates:
+            for part in template.parts:
+                size = layout.values_from + len(index.vocabularies[layout.vocabulary_of(part.source)])
+                parts.append((place[part.source], part.row, part.absolute, size))
+            stops.append(len(parts))
+        self._parts, self._stops = np.array(parts, np.int64).reshape(-1, 4), np.array(stops, np.int64)
+        self._tables = Tables(tables)
+        self._start, self._mask = self._tables.start[of_group], self._tables.mask[of_group]
+
+    def _coded(
+        self, sources: Sequence[Source], vocabularies: Sequence[dict[str, int]], words: list[str]
+    ) -> NDArray[np.int32]:
+        codes = np.empty((len(words), len(sources)), np.int32)
+        paths: list[str] | None = None
+        for k, (source, vocabulary) in enumerate(zip(sources, vocabularies, strict=True)):
+            seen = words
+            if source.column == CLUSTER and self._columns.clusters is not None:
+                seen = paths = self._columns.clusters.paths_of(words) if paths is None else paths
+            values = map(values_of(source.macro, source.pattern), seen)
+            codes[:, k] = np.fromiter(map(vocabulary.get, values, repeat(0)), np.int32, len(words))
+        return codes
+
+    def into(self, result: NDArray[np.int32], corpus: Corpus) -> None:
+        """tokens x templates."""
+        codes = [np.zeros((corpus.n_tokens, 0), np.int32)]
+        for column, words in self._words.items():
+            if isinstance(column, int):
+                codes.append(words.of(corpus.columns[column]))
+            elif column == LIST and self._columns.gazetteer is not None:
+                codes.append(words.of(self._columns.gazetteer.column(corpus)))
+        where = (self._parts, self._reach, self._start, self._mask, self._tables.keys, self._tables.numbers)
+        look_up(np.concatenate(codes, axis=1), corpus.offsets, self._stops, *where, result)
+
+
+def _looked_up(index: AttributeIndex, group: list[int], table: _Keys) -> tuple[Ints, NDArray[np.int32], int | None]:
+    """A group's keys, their numbers, and how many keys there can be where these are few."""
+    if table.ranks:
+        return table.keys[:0], table.numbers[:0], None
+    radix = 1
+    for part in index.templates[group[0]].parts:
+        radix *= index.layout.values_from + len(index.vocabularies[index.layout.vocabulary_of(part.source)])
+    few = len(index.templates[group[0]].parts) < 2 or radix < 4 * len(table.keys)
+    return table.keys, table.numbers, radix if few else None
+
+
+def _numbers(table: _Keys, group: list[int], position: AnyArray) -> NDArray[np.int32]:
+    """The numbers at positions in a group's table, template after template: tokens x templates; -1 stays -1."""
+    return np.append(table.numbers, np.int32(-1))[position].reshape(len(group), -1).T
 
 
 def words_to_bytes(words: Iterable[str], what: str) -> NDArray[np.uint8]:

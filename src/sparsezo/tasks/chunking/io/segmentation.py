@@ -25,11 +25,12 @@ In texts without capitals (more than half of the sentences would begin with a sm
 
 from __future__ import annotations
 
+import itertools
 import re
 import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterable
-from functools import cache
+from functools import cache, lru_cache
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -230,6 +231,8 @@ _PIECES = re.compile(
     | [^ \nz][~j]*""",
     re.VERBOSE,
 )
+_RUNS = re.compile(r"[^ \n]*[ \n]?")  # up to white space, and one character of it
+_USUAL = 40  # characters of a run that may come again
 _NO_SPACE = re.compile(r"\S+")
 _ADDRESS = re.compile(r"(?:\b[a-zA-Z][a-zA-Z+.-]{1,15}://|\bwww\.)[^\s<>\"«»“”„]*[^\s<>\"«»“”„.,;:!?…'’)\]}]")
 _AT = re.compile(r"@[\w-]+(?:\.[\w-]+)+")
@@ -257,12 +260,24 @@ def _tokens(text: str, kinds: Kinds) -> tuple[Ints, Ints, Kinds]:
         kinds = kinds.copy()
         for start, end in words:
             kinds[start:end] = ord("x")
-    # findall, and lengths of what it finds: half the time of match objects.
-    pieces = _PIECES.findall(kinds.tobytes().decode("ascii"))
-    ends = np.cumsum(np.fromiter(map(len, pieces), np.int64, len(pieces)))
+    first, *others = _RUNS.findall(kinds.tobytes().decode("ascii"))
+    lengths = [*map(len, _PIECES.findall(first)), *itertools.chain.from_iterable(map(_lengths, others))]
+    ends = np.cumsum(np.array(lengths, np.int64))
     starts = np.concatenate([_ZERO, ends[:-1]]) if len(ends) else ends
     tokens = ~_among(_GAPS)[kinds[starts]]
     return starts[tokens], ends[tokens], kinds
+
+
+@lru_cache(2**16)
+def _of_usual_run(run: str) -> tuple[int, ...]:
+    first, *others = map(len, _PIECES.findall(" " + run))  # what stands before it: white space
+    return (first - 1, *others) if first > 1 else tuple(others)
+
+
+def _lengths(run: str) -> tuple[int, ...]:
+    """Of the pieces of a run of classes behind white space. No piece reaches over that, nor looks further than at it,
+    and the same few runs come again in every text."""
+    return _of_usual_run(run) if len(run) <= _USUAL else _of_usual_run.__wrapped__(run)
 
 
 def _cut(starts: Ints, ends: Ints, places: Ints) -> tuple[Ints, Ints]:
@@ -304,8 +319,10 @@ def _apostrophes(text: str, speech: Callable[[], str]) -> Ints:
 def _language(text: str, starts: Ints, ends: Ints) -> str:
     """The one whose little words are most frequent among the first 2,000 tokens; "" if there are not even two."""
     votes: Counter[str] = Counter()
-    for start, end in zip(starts[:2000].tolist(), ends[:2000].tolist(), strict=True):
-        votes.update(_LITTLE_WORDS.get(text[start:end].lower(), ()))
+    words = Counter(text[a:b].lower() for a, b in zip(starts[:2000].tolist(), ends[:2000].tolist(), strict=True))
+    for word in words.keys() & _LITTLE_WORDS.keys():
+        for code in _LITTLE_WORDS[word]:
+            votes[code] += words[word]
     (best, most), (_, next_) = [*votes.most_common(2), ("", 0), ("", 0)][:2]
     return best if most >= 2 and most > next_ else ""
 

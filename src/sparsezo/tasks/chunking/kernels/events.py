@@ -41,11 +41,9 @@ def shown_pairs(kind: NDArray[np.int8], chunk_type: NDArray[np.int32], n_tags: i
     shown = np.tile(np.arange(n_tags, dtype=np.int16), (n_tags, 1))
     if chunks:
         begins = {int(chunk_type[b]): b for b in range(n_tags) if kind[b] == 1}
-        for a in range(n_tags):
-            for b in range(n_tags):
-                goes_on = kind[a] != 0 and chunk_type[a] == chunk_type[b]
-                if kind[b] == 2 and not goes_on:
-                    shown[a, b] = begins.get(int(chunk_type[b]), b)
+        for b in np.flatnonzero(kind[:n_tags] == 2).tolist():
+            goes_on = (kind[:n_tags] != 0) & (chunk_type[:n_tags] == chunk_type[b])
+            shown[~goes_on, b] = begins.get(int(chunk_type[b]), b)
     return shown.reshape(-1)
 
 

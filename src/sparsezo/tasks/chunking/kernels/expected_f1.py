@@ -18,6 +18,7 @@ sums before token i, kept from the pass forward, times what a pass backward says
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -42,13 +43,16 @@ def nodes_for(degree: Any) -> Any:
     return (enough + LANES - 1) // LANES * LANES
 
 
+_gauss = cache(np.polynomial.legendre.leggauss)  # a task is made for each batch of texts
+
+
 def node_table(most: int) -> tuple[NDArray[np.float32], NDArray[np.float64]]:
     """(nodes, weights) on [0, 1], one row a number of nodes: LANES, 2 LANES, ...; for sentences of up to ``most``."""
     rows = nodes_for(2 * most) // LANES
     nodes, weights = np.zeros((rows, rows * LANES), np.float32), np.zeros((rows, rows * LANES))
     for k in range(rows):
         size = (k + 1) * LANES
-        at, weight = np.polynomial.legendre.leggauss(size)
+        at, weight = _gauss(size)
         nodes[k, :size], weights[k, :size] = (at + 1) / 2, weight / 2
     return nodes, weights
 

@@ -40,7 +40,7 @@ from sparsezo.tasks.chunking.io.formats.spans import (
 )
 
 _HALF = re.compile(r"\\u[dD][89a-fA-F]")
-_ESCAPED = str.maketrans({c: f"\\u{ord(c):04x}" for c in "\x85\u2028\u2029"})  # for readers that split lines at them
+_ESCAPED = {c: f"\\u{ord(c):04x}" for c in "\x85\u2028\u2029"}  # for readers that split lines at them
 _LOOKED_AT = 1 << 12  # bytes in which a list begins
 
 
@@ -79,8 +79,8 @@ def json_line(found: Json) -> bytes:
         text = json.dumps(found, ensure_ascii=False)
     except (TypeError, ValueError, RecursionError) as error:
         raise DataError("a document's `meta`", f"cannot be written as JSON ({error}); keep what JSON has") from None
-    if not text.isascii():
-        text = text.translate(_ESCAPED)
+    for character, escaped in () if text.isascii() else _ESCAPED.items():
+        text = text.replace(character, escaped)
     try:
         return text.encode("utf-8") + b"\n"
     except UnicodeEncodeError:

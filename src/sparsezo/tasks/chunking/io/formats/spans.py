@@ -18,6 +18,7 @@ spaCy's and Prodigy's tokens have every character of the text in one, or as the 
 from __future__ import annotations
 
 import itertools
+import operator
 import re
 from bisect import bisect_left, bisect_right
 from collections import Counter
@@ -186,7 +187,7 @@ def _from_code_units(places: list[tuple[int, int]], text: str) -> list[tuple[int
 def check_tokens(tokens: Offsets | None, sentences: tuple[int, ...] | None, text: str, where: str) -> None:
     """Tokens in order, within the text, none empty, none over another; sentences from the first to the last of them."""
     behind = 0
-    for start, end in tokens or ():
+    for start, end in () if tokens is None or _in_order(tokens, len(text)) else tokens:
         if not behind <= start < end <= len(text):
             raise DataError(
                 where,
@@ -195,11 +196,20 @@ def check_tokens(tokens: Offsets | None, sentences: tuple[int, ...] | None, text
         behind = end
     if sentences is not None:
         count = 0 if tokens is None else len(tokens)
-        rising = all(a < b for a, b in itertools.pairwise(sentences))
+        rising = all(map(operator.lt, sentences, sentences[1:]))
         if not sentences or sentences[0] != 0 or sentences[-1] != count or not rising:
             raise DataError(
                 where, f"sentences {shown(list(sentences))}: they are numbers of tokens, rising from 0 to {count}"
             )
+
+
+def _in_order(tokens: Offsets, n: int) -> bool:
+    """Whether all is as ``check_tokens`` wants it, which a collection's many tokens are asked without a loop."""
+    if not tokens:
+        return True
+    starts, ends = zip(*tokens, strict=True)
+    rising = all(map(operator.lt, starts, ends)) and all(map(operator.le, (0, *ends), starts))
+    return rising and bool(ends[-1] <= n)
 
 
 def check_document(document: Document, where: str) -> None:
@@ -211,7 +221,7 @@ def check_document(document: Document, where: str) -> None:
         if not _fits(span.start, span.end, document.text, each, exactly):
             raise DataError(where, _misfit(each, document.text))
         strings.append(span.label)
-    for string in strings:
+    for string in dict.fromkeys(strings):
         check_text(string, where)
     check_tokens(document.tokens, document.sentences, document.text, where)
 
