@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import multiprocessing
 import os
@@ -78,11 +79,16 @@ def test_what_is_not_along_the_weights():
     assert F(result.x) < 0.02 * F(np.zeros(N))
 
 
+@functools.cache
+def rare_class(n):
+    rng = np.random.default_rng(2)
+    X = rng.standard_normal((400, n - 1))
+    return X, X @ rng.standard_normal(n - 1) > 1.3 * math.sqrt(n)
+
+
 def f1_loss(w):
     """1 - F1 of a rare class by a linear model, of which w is all weights and the last one a bias."""
-    rng = np.random.default_rng(2)
-    X = rng.standard_normal((400, w.size - 1))
-    rare = X @ rng.standard_normal(w.size - 1) > 1.3 * math.sqrt(w.size)
+    X, rare = rare_class(w.size)
     said = X @ w[:-1] + w[-1] > 0
     return 1 - 2 * float((said & rare).sum()) / max(float(said.sum() + rare.sum()), 1.0)
 
