@@ -1,6 +1,7 @@
 """``minimize`` and ``Optimizer`` beside their peers, defaults only. pip install nevergrad noisyopt cma cmaes torchzero
 
     python benchmarks/black_boxes.py compare [--seeds 5] [--peers-seeds 1]    # functions of 1,000 weights
+    python benchmarks/black_boxes.py steps [--seeds 3] [--sizes 10 100]       # exact functions made of steps
     python benchmarks/black_boxes.py price                                    # 1.5M weights with 3,750 active
     python benchmarks/black_boxes.py f1 DATA/text                             # F1 of a rare class, 20 Newsgroups
 
@@ -93,7 +94,7 @@ def functions(seed):
 def ours(box):
     from sparsezo import minimize
 
-    result = minimize(box, np.zeros(N), box.budget, box.seed, callback=lambda result: box.look(result.x))
+    result = minimize(box, np.zeros(box.n), box.budget, box.seed, callback=lambda result: box.look(result.x))
     box.look(result.x)
 
 
@@ -121,10 +122,10 @@ def noisyopt(box):
     box.look(found.x)
 
 
-def pycma(box):
+def pycma(box, diagonal=True):
     import cma
 
-    es = cma.CMAEvolutionStrategy(np.zeros(box.n), 0.5, {"CMA_diagonal": True, "seed": box.seed + 1, "verbose": -9})
+    es = cma.CMAEvolutionStrategy(np.zeros(box.n), 0.5, {"CMA_diagonal": diagonal, "seed": box.seed + 1, "verbose": -9})
     while box.calls + es.popsize <= box.budget:
         asked = es.ask()
         es.tell(asked, [box(w) for w in asked])
@@ -182,6 +183,94 @@ def one(name, function, budget, seed):
     except (Enough, ValueError, FloatingPointError, OverflowError):
         pass
     return box.hit or np.inf, box.last
+
+
+# Exact functions made of steps
+
+
+def made_of_steps(n, seed):
+    """name: F of n weights."""
+    rng = np.random.default_rng(9_000 + seed)
+    rows = 400 + 2 * n
+    X = rng.standard_normal((rows, n))
+    X[:, 0] = 1
+    score = X @ rng.standard_normal(n) / np.sqrt(n)
+    rare, wrong = score > np.quantile(score, 0.9), score + rng.standard_normal(rows) / 3 > 0
+    ten = rng.standard_normal((100, 10, n))
+    right = (ten @ rng.standard_normal(n) + np.sqrt(n) / 3 * rng.standard_normal((100, 10))).argmax(1)
+    flat, each = ten.reshape(1_000, n), np.arange(100)
+
+    def f1(w):
+        said = X @ w > 0
+        return 1 - 2 * float((said & rare).sum()) / float(said.sum() + rare.sum())
+
+    def rank(w):
+        found = (flat @ w).reshape(100, 10)
+        return 1 - float((1 / (found >= found[each, right][:, None]).sum(1)).mean())
+
+    return {
+        "1 - F1, one in ten": f1,
+        "errors, noisy labels": lambda w: float(((X @ w > 0) != wrong).mean()),
+        "1 - mean reciprocal rank of 10": rank,
+    }
+
+
+class BestOf(Box):
+    """The least value seen, whatever an optimizer returns."""
+
+    def __init__(self, f, n, budget, seed):
+        self.f, self.n, self.noise, self.budget, self.seed = f, n, 0.0, budget, seed
+        self.calls, self.least = 0, np.inf
+
+    def __call__(self, w, *_):
+        if self.calls >= self.budget:
+            raise Enough
+        self.calls += 1
+        value = self.f(np.asarray(w))
+        self.least = min(self.least, value)
+        return value
+
+    def look(self, w):
+        pass
+
+
+def evolution(box):
+    from scipy.optimize import differential_evolution
+
+    differential_evolution(box, [(-3, 3)] * box.n, x0=np.zeros(box.n), rng=box.seed, maxiter=10**6, polish=False, tol=0)
+
+
+def nelder_mead(box):
+    from scipy.optimize import minimize
+
+    minimize(box, np.zeros(box.n), method="Nelder-Mead", options={"maxfev": box.budget})
+
+
+def pycma_full(box):
+    pycma(box, diagonal=False)
+
+
+OF_STEPS = {"SciPy differential evolution": evolution, "SciPy Nelder-Mead": nelder_mead, "pycma": pycma_full}
+
+
+def steps(seeds, sizes, only):
+    """Means of the least value seen."""
+    names = {**OPTIMIZERS, **OF_STEPS, "Nevergrad NGOpt": nevergrad("NGOpt")}
+    names = {name: run for name, run in names.items() if "SPSA" not in name and (not only or name in only)}
+    print(f"The least F seen, defaults only; the mean of {seeds} seeds, each another function.\n")
+    print("| F |", " | ".join(names), "|\n|---|" + "---|" * len(names))
+    for n in sizes:
+        budget = min(200 * n, 20_000)
+        for function in made_of_steps(n, 0):
+            cells = []
+            for run in names.values():
+                boxes = [BestOf(made_of_steps(n, seed)[function], n, budget, seed) for seed in range(seeds)]
+                for box in boxes:
+                    with np.errstate(all="ignore"), warnings.catch_warnings(), contextlib.suppress(Enough, ValueError):
+                        warnings.simplefilter("ignore")
+                        run(box)
+                cells.append(f"{np.mean([box.least for box in boxes]):.3f}")
+            print(f"| {function}, {n:,} weights, {budget:,} |", " | ".join(cells), "|", flush=True)
 
 
 # What ask and tell cost
@@ -427,15 +516,18 @@ class TextBox:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=["compare", "price", "f1"])
+    parser.add_argument("what", choices=["compare", "steps", "price", "f1"])
     parser.add_argument("folder", nargs="?", type=Path, help="f1: where 20news4.train.tsv.gz is")
     parser.add_argument("--budget", type=int, default=40_000)
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--peers-seeds", type=int, default=1)
+    parser.add_argument("--sizes", type=int, nargs="*", default=[10, 100])
     parser.add_argument("--only", nargs="*", help="names of optimizers")
     given = parser.parse_args()
     if given.what == "price":
         price()
+    elif given.what == "steps":
+        steps(given.seeds, given.sizes, given.only)
     elif given.what == "f1":
         f1(given.folder, given.budget, given.seeds)
     else:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import multiprocessing
 import os
@@ -76,6 +77,55 @@ def test_what_is_not_along_the_weights():
     F = lambda w: float(np.abs(across @ w - 10) * 100 + np.abs(w - WANTED).max())  # noqa: E731
     result = minimize(F, np.zeros(N), 8_000)
     assert F(result.x) < 0.02 * F(np.zeros(N))
+
+
+@functools.cache
+def rare_class(n):
+    rng = np.random.default_rng(2)
+    X = rng.standard_normal((400, n - 1))
+    return X, X @ rng.standard_normal(n - 1) > 1.3 * math.sqrt(n)
+
+
+def f1_loss(w):
+    """1 - F1 of a rare class by a linear model, of which w is all weights and the last one a bias."""
+    X, rare = rare_class(w.size)
+    said = X @ w[:-1] + w[-1] > 0
+    return 1 - 2 * float((said & rare).sum()) / max(float(said.sum() + rare.sum()), 1.0)
+
+
+def stairs(w):
+    return float(np.floor(STEEP[-w.size :] * np.abs(w - WANTED[-w.size :])).sum())
+
+
+@pytest.mark.parametrize(("F", "n", "left"), [(f1_loss, 20, 0.05), (stairs, 1, 0.0), (stairs, 50, 0.02)])
+@pytest.mark.parametrize("scale", [1.0, 1e-8])
+def test_functions_made_of_steps(F, n, left, scale):
+    for start in (np.zeros(n), np.full(n, 0.5)):
+        result = minimize(lambda w: scale * F(w), start, 4_000, seed=3)
+        assert result.fun == scale * F(result.x)
+        assert F(result.x) <= left * F(np.zeros(n))
+        assert result.success
+
+
+def test_steps_beside_what_is_smooth():
+    """Errors and a penalty: slopes next to a point are those of the penalty, and mislead."""
+    result = minimize(lambda w: f1_loss(w) + 1e-4 * float(w @ w), np.zeros(20), 4_000)
+    assert f1_loss(result.x) < 0.1
+
+
+def test_steps_by_ranks_against_their_equations():
+    """The first move of the mean, ties sharing their weights; and a monotone function of F changes nothing."""
+    coarse, seen = lambda w: float(stairs(w) // 20), []
+    minimize(lambda w: seen.append(w.copy()) or coarse(w), np.zeros(10), 18 + 2 * 21)
+    drawn, mean = np.array(seen[18:38]), seen[59]
+    assert (seen[38] == 0).all()  # the mean itself comes last
+    losses = np.array([coarse(w) for w in drawn])
+    assert len(set(losses)) < 15
+    weights = np.maximum(math.log(10.5) - np.log(np.arange(1, 21)), 0)
+    ranks = [[weights[np.sum(losses < a) : np.sum(losses <= a)].mean()] for a in losses]
+    np.testing.assert_allclose(mean, (np.array(ranks) * drawn).sum(0) / weights.sum())
+    by_rank = minimize(lambda w: math.exp(0.1 * coarse(w)), np.zeros(10), 600)
+    assert (by_rank.x == minimize(coarse, np.zeros(10), 600).x).all()
 
 
 @pytest.mark.parametrize(
@@ -192,6 +242,8 @@ def test_a_run_that_learned_nothing_says_so():
     result = run(lambda w: rng.standard_normal(), np.zeros(N), 5_000)
     assert "learned nothing" in result.message
     assert "learned nothing" in run(lambda a, b: False, N, 500, rule="comparison").message
+    chance = lambda w: float(np.random.default_rng(np.abs(np.floor(w * 1e3)).astype(int)).integers(10))  # noqa: E731
+    assert "F at the last 100 points is not lower than at the first" in run(chance, np.zeros(20), 3_000).message
 
 
 # SciPy, workers, ask and tell

@@ -29,7 +29,7 @@ def keyword_scorer(out: str) -> None:
 
 
 def own_function(out: str) -> None:
-    assert figures(r"1 - F1 is ([\d.]+)", out)[0] < 0.8  # from 0.835, which says yes to all
+    assert figures(r"1 - F1 is ([\d.]+)", out)[0] < 0.1  # from 0.835, which says yes to all
 
 
 def own_rule(out: str) -> None:

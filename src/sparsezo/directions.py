@@ -1,9 +1,9 @@
-"""How ``minimize`` walks where nobody gives h and mu: two ways of finding the length of a step by itself.
+"""How ``minimize`` walks where nobody gives h and mu: three ways of finding the length of a step by itself.
 
-Both are generators. They yield a ``Batch`` of points whose losses they want, are sent these, and never see F; whoever
+All are generators. They yield a ``Batch`` of points whose losses they want, are sent these, and never see F; whoever
 drives them decides where the points are evaluated and when it is enough.
 
-``line_searches``, for an F(w) without noise, smooth or not: along one weight after the other in random order, or along
+``line_searches``, for an F(w) without noise and with slopes: along one weight after the other in random order, or along
 dense Gaussian directions, or, up to 2,000 weights, along quasi-Newton directions (L-BFGS of slopes along all weights,
 each from one value, freed of the curvature that searches along the weight have shown): whichever has lowered F more
 for an evaluation lately; and along the moves of the last rounds. A search has three values, a parabola's lowest point
@@ -16,6 +16,10 @@ where they curve upward, and takes the best it has seen.
 kappa: the mean of (F(w + mu u) - 2 F(w) + F(w - mu u)) / mu^2, which a step in five pays for; s^2: the noise, from
 repeated values; the last factor is the share of d^2 that is no noise, so that steps get shorter as noise is all that is
 left. mu moves by 2% a step to where d stands ten times above the noise, and is at most the distance gone by a weight.
+
+``ranked_steps``, for an F(w) without noise that is made of steps (counts of errors, 1 - F1), where slopes are 0 and
+ties many: evolution by ranks alone (CMA-ES with a variance for each weight, Ros and Hansen 2008). Points that tie share
+their weights, and steps get longer where a quarter of the points or more tie for the best.
 """
 
 from __future__ import annotations
@@ -47,6 +51,9 @@ _CURVED, _REPEATED = 5, 20  # a step in so many also asks for F(w); for F(w) aga
 _MEMORY = 0.02  # least weight of the newest value in means of curvature and noise, half of it for d^2
 _ABOVE = 100.0  # mean d^2 over the noise's, which mu is moved to
 _LONGEST = 3.0  # a step, in mu u
+_PROBES, _TINY, _STEEP = 4, 1e-5, 0.03  # pairs of points so far apart; slopes beside differences: less, and F is steps
+_WIDE = 5.0  # how wide points by ranks are drawn at first, times a first step
+_LONGER = 0.2  # and by how much wider, in logarithms, where they tie
 
 
 class Point(NamedTuple):
@@ -284,3 +291,65 @@ def noisy_steps(w: Vector, repeated: list[float], seed: int, ahead: int) -> Walk
         w = w + moved
         cap = max(cap, float(np.linalg.norm(w - start)) / math.sqrt(n))
         mu = min(mu, cap)
+
+
+def probes(w: Vector, seed: int) -> list[Point]:
+    """Pairs of points whose losses say whether F is made of steps: two of a pair are next to each other."""
+    u, v = generator(seed).standard_normal((2, _PROBES, w.size)) * first_step(w)
+    return [Point(None, point) for i in range(_PROBES) for point in (w + u[i], w + u[i] + _TINY * v[i])]
+
+
+def made_of_steps(losses: list[float]) -> bool:
+    """Whether F differs from place to place, and next to a place not: the losses of ``probes``."""
+    here, near = np.array(losses[::2]), np.array(losses[1::2])
+    if not np.isfinite(losses).all():
+        return False
+    return float(np.median(np.abs(near - here))) <= _STEEP * _TINY * float(here.std())
+
+
+def ranked_steps(w: Vector, seed: int) -> Walk:
+    """A walk from w by the ranks of a population's losses; the mean of the population is looked at, too."""
+    rng, n = generator(seed), w.size
+    size = 2 * (4 + int(3 * math.log(n)))  # twice the usual: fewer generations, and better ones
+    raw = math.log((size + 1) / 2) - np.log(np.arange(1, size + 1))
+    good, bad = np.maximum(raw, 0.0), np.minimum(raw, 0.0)
+    many, many_bad = (float(each.sum() ** 2 / (each**2).sum()) for each in (good, bad))
+    good /= good.sum()
+    c_path, c_length = (4 + many / n) / (n + 4 + 2 * many / n), (many + 2) / (n + many + 5)
+    faster = 2 * (n + 2) / 3  # than with covariances
+    c_one = min(0.5, faster / ((n + 1.3) ** 2 + many))
+    c_many = min(1 - c_one, faster * (many - 2 + 1 / many) / ((n + 2) ** 2 + many))
+    most_bad = min(1 + c_one / c_many, 1 + 2 * many_bad / (many_bad + 2), (1 - c_one - c_many) / c_many)
+    signed = good - most_bad * bad / bad.sum()
+    damped = 1 + 2 * max(0.0, math.sqrt((many - 1) / (n + 1)) - 1) + c_length
+    usual = math.sqrt(n) * (1 - 1 / (4 * n) + 1 / (21 * n * n))  # the mean length of n normals
+    length, variance = _WIDE * first_step(w), np.ones(n)
+    path, path_length = np.zeros(n), np.zeros(n)
+    for nit in range(2**62):
+        spread = np.sqrt(variance)
+        z = rng.standard_normal((size, n))
+        points = [Point(None, w + length * spread * each) for each in z]
+        values = np.array((yield Batch([*points, Point(None, w)], w, nit))[:size])
+        order = np.argsort(values, kind="stable")
+        values, z = values[order], z[order]
+        mine, both = _shared(values, good), _shared(values, signed)
+        to = mine @ z
+        w = w + length * spread * to
+        path_length += -c_length * path_length + math.sqrt(c_length * (2 - c_length) * many) * to
+        gone = float(np.linalg.norm(path_length))
+        calm = gone / math.sqrt(1 - (1 - c_length) ** (2 * (nit + 1))) < (1.4 + 2 / (n + 1)) * usual
+        path += -c_path * path + calm * math.sqrt(c_path * (2 - c_path) * many) * spread * to
+        squares = z**2
+        both = np.where(both < 0, both * n / squares.sum(1), both)
+        kept = 1 - c_one - c_many * float(signed.sum()) + (not calm) * c_one * c_path * (2 - c_path)
+        new = variance * (kept + c_many * (both @ squares)) + c_one * path**2
+        variance = np.maximum(new, variance / _FLAT)
+        longer = c_length / damped * (gone / usual - 1) + (_LONGER if values[0] == values[size // 4] else 0.0)
+        length *= math.exp(min(1.0, longer))
+
+
+def _shared(values: Vector, weights: Vector) -> Vector:
+    """Weights by rank, the mean of these where losses, which ascend, are equal."""
+    _, which, count = np.unique(values, return_inverse=True, return_counts=True)
+    shared: Vector = (np.bincount(which, weights) / count)[which]
+    return shared

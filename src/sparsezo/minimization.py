@@ -5,8 +5,9 @@
 >>> bool(result.fun < 1e-6), result.nfev <= 2_000
 (True, True)
 
-How it walks depends on what F is, which ten values at w0 tell where nobody says: line searches where F has no noise,
-steps by differences and curvature where it has (``directions``), distance-over-gradients steps where F is of inputs,
+How it walks depends on what F is, which ten values at w0 and eight around it tell where nobody says: line searches
+where F has no noise, evolution by ranks where it is made of steps as well, steps by differences and curvature where it
+has noise (``directions``), distance-over-gradients steps where F is of inputs,
 F(w, x), one in five where it compares (``automatic``), and Algorithm 1 where ``h`` and ``mu`` are given.
 ``scipy_method`` is the same for ``scipy.optimize.minimize``.
 """
@@ -32,7 +33,16 @@ from scipy.optimize import Bounds, OptimizeResult
 from scipy.sparse import issparse
 
 from sparsezo import algorithm, validation
-from sparsezo.directions import Point, Vector, Walk, line_searches, noisy_steps
+from sparsezo.directions import (
+    Point,
+    Vector,
+    Walk,
+    line_searches,
+    made_of_steps,
+    noisy_steps,
+    probes,
+    ranked_steps,
+)
 from sparsezo.errors import SparsezoError, UsageError, shown
 from sparsezo.optimizer import Optimizer, whole
 from sparsezo.questions import Proposal
@@ -220,6 +230,8 @@ class _Run:
     start_w: Vector = field(default_factory=lambda: np.zeros(0))
     diverged: bool = False
     improved: bool = False  # a comparison was won
+    steps: bool = False  # exact, and F is made of steps
+    ends: list[Vector] = field(default_factory=list)  # its first window, and its last
     window: list[float] = field(default_factory=list)
     values: set[float] = field(default_factory=set)  # two of them at most: whether any value differs
     started: float = field(default_factory=time.monotonic)
@@ -278,6 +290,7 @@ class _Run:
     def look(self) -> None:
         """At the end of a window of values: the curve, divergence, the best mean; callback and progress."""
         window, self.window = np.array(self.window), []
+        self.ends = [*self.ends[:1], window] if self.steps else []
         if not self.exact:
             mean, error = float(window.mean()), float(window.std() / math.sqrt(window.size))
             self.last = mean, error
@@ -427,6 +440,9 @@ def _result(run: _Run, ended: _Ended, compares: bool) -> OptimizeResult:
         start = run.start if run.exact else start
         if run.exact and not fun < start:
             success, message = False, f"learned nothing: no point is below F(w0), {start:g}; {message}"
+        elif len(run.ends) == 2 and not _lower(run.ends[1], run.ends[0]):
+            why = f"F at the last {_WINDOW} points is not lower than at the first; start elsewhere"
+            success, message = False, f"learned nothing: {why}; {message}"
         elif not run.exact and not math.isnan(fun) and not fun < start - 2 * math.hypot(error, run.last[1]):
             remedy = run.flat if run.fault == "a smaller h" else "F may be too noisy for this budget, or w0 the best"
             success, message = False, f"learned nothing: F is {fun:.4g} and was {start:.4g}; {remedy}; {message}"
@@ -435,6 +451,12 @@ def _result(run: _Run, ended: _Ended, compares: bool) -> OptimizeResult:
     if not success:
         warnings.warn(f"minimize: {message}", RuntimeWarning, stacklevel=4)
     return run.result(success, message)
+
+
+def _lower(these: Vector, those: Vector) -> bool:
+    """Whether one of these is likely to be below one of those: 2.4 standard errors above one half for 100 each."""
+    pairs = these[:, None] - those
+    return float((pairs < 0).mean() + 0.5 * (pairs == 0).mean()) > 0.6
 
 
 def _by_walk(run: _Run, w: Vector, seed: int, ahead: int, noisy: bool | None) -> None:
@@ -446,7 +468,16 @@ def _by_walk(run: _Run, w: Vector, seed: int, ahead: int, noisy: bool | None) ->
         raise SparsezoError(f"F(w0) is {repeated[0]}; start where F is finite")
     run.see(w, repeated[:1] if run.exact else repeated, repeated, [w])
     run.start = repeated[0] if run.exact else math.fsum(repeated) / len(repeated)
-    walk: Walk = line_searches(w, repeated[0], seed, ahead) if run.exact else noisy_steps(w, repeated, seed, ahead)
+    walk: Walk
+    if not run.exact:
+        walk = noisy_steps(w, repeated, seed, ahead)
+    else:
+        around = probes(w, seed)
+        points = [point.values for point in around]
+        losses = [_loss(value, 0) for value in run.evaluate([(each,) for each in points], [()] * len(points))]
+        run.see(w, losses, losses, points)
+        run.steps = made_of_steps(losses)
+        walk = ranked_steps(w, seed) if run.steps else line_searches(w, repeated[0], seed, ahead)
     batch = next(walk)
     while True:
         points = [_at(batch.w, point) for point in batch.points]
