@@ -209,19 +209,20 @@ def test_a_run_that_was_stopped_goes_on_bit_for_bit(data, tmp_path, monkeypatch)
 # Rules that perturb nothing: by the size of the inputs
 
 
-@pytest.mark.parametrize("rule", [*FIRST, "supervised", "part", "review"])
+@pytest.mark.parametrize("rule", [*FIRST, "supervised", "part", "span", "review"])
 def test_h_is_by_the_size_of_the_inputs(data, rule):
     task, train = data
     problem = task.problem(train, asks=True)
     entries = problem.inputs.columns.size  # of value 1
     size = entries / int(train.offsets[-1])
     assert problem.sizes == pytest.approx((size, size))
-    K = {"first-order": 2.0, "pairwise": 0.5, "cross-entropy": 0.5, "supervised": 2.0}.get(rule, 8.0)
+    K = {"first-order": 2.0, "pairwise": 0.5, "cross-entropy": 0.5, "supervised": 2.0}
+    K = K.get(rule, 3.0 if rule in ("span", "review") else 8.0)
     values = np.full(entries, -2, np.float32)
     larger = replace(problem, inputs=problem.inputs._replace(values=values))
     one, two = (make_learner(each, auto(rule, step="adagrad"))._params.h for each in (problem, larger))
     assert (one, two) == pytest.approx((K / size, K / size / 2))
-    if rule in ("part", "review"):
+    if rule in ("part", "span", "review"):
         with pytest.raises(
             UsageError, match=r"^`h` auto of rule \w+ is for Adagrad's steps: leave out `step`, or give"
         ):
@@ -287,11 +288,9 @@ def test_it_is_the_default_where_it_was_measured_to_be_as_good():
         made = Settings.complete({"rule": rule}, *task_spec("text").usual)
         assert (made.h, made.mu, made.step) == ("auto", 1.0, "adagrad")
         assert Settings.complete({"rule": rule, "perturb": "active"}, *task_spec("text").usual).h == 0.3
-    assert [task_spec("text").defaults(rule, "adagrad", None)[0] for rule in ("pair", "rate", "part")] == [
-        "auto",
-        "auto",
-        1.0,
-    ]
+    for task, rules in (("text", ("pair", "rate")), ("chunking", ("label",))):
+        spec = task_spec(task)
+        assert tuple(rule for rule in spec.asks if spec.defaults(rule, "adagrad", None)[0] == "auto") == rules
 
 
 def test_a_small_number_is_for_constant_steps_where_auto_is_the_default():

@@ -33,6 +33,7 @@ _LENGTH = {"constant": 0.6, "adagrad": AUTO_ADAGRAD}  # k: of a step, in perturb
 _CHOSEN = 1.2  # k of constant steps by comparison, which moves only where the candidate was better
 _DAMPING = {"constant": 1.0, "adagrad": 1 / 8}  # of A
 _ANSWER = 8.0  # K of rules that learn from answers
+_ANSWER_ABOUT_MANY = {"span": 3.0, "review": 3.0}  # ... where one speaks of several parts, and moves them all
 _REACH = {  # K of the others: of Adagrad's steps, of constant ones
     "first-order": (2.0, 0.2),
     "pairwise": (0.5, 0.05),
@@ -41,13 +42,13 @@ _REACH = {  # K of the others: of Adagrad's steps, of constant ones
 }
 
 
-def from_size(size: float) -> float:
+def from_size(size: float, rule: str = "part") -> float:
     """h of Adagrad's steps from answers, where the inputs are of this size, mean |x|_1.
 
-    >>> from_size(40.0)
-    0.2
+    >>> from_size(40.0), from_size(40.0, "review")
+    (0.2, 0.075)
     """
-    return _over(_ANSWER, size)
+    return _over(_ANSWER_ABOUT_MANY.get(rule, _ANSWER), size)
 
 
 def _over(reach: float, size: float) -> float:
@@ -65,6 +66,6 @@ def automatic(settings: Settings, problem: Problem) -> tuple[float, float]:
         return k * float(settings.mu or 0), 1 / math.sqrt(_DAMPING[settings.step] * max(A, 1.0))
     absolute, square = problem.sizes
     if rule.asks:
-        return from_size(absolute), 0.0
+        return from_size(absolute, rule.name), 0.0
     K, K_constant = _REACH[settings.rule]
     return (_over(K, absolute) if settings.step == "adagrad" else _over(K_constant, square)), 1.0
