@@ -44,6 +44,8 @@ class AutomaticStep:
         self.mu = self.first
         self.factor = 1.0  # of mu, where F is made of steps
         self.open: dict[int, tuple[float, int, int]] = {}  # open proposals: mu, dim(x), weights that had not moved
+        self._moves = 0  # of the weights, here; and how many there were when a proposal was made
+        self._moves_at: dict[int, int] = {}
 
     def length(self, step: int, active: NDArray[np.int64], w: Array, dim: int) -> float:
         """The mu of a proposal about the active weights, which are w; its u has so many dimensions."""
@@ -52,6 +54,7 @@ class AutomaticStep:
             awake = max(self.woken + asleep, 1)
             self.mu = self._distance(awake) * min(self.factor / math.sqrt(awake), 1.0)
         self.open[step] = self.mu, dim, asleep
+        self._moves_at[step] = self._moves
         return self.mu
 
     def _asleep(self, active: NDArray[np.int64], w: Array) -> int:
@@ -64,6 +67,7 @@ class AutomaticStep:
     def coefficient(self, step: int, active: NDArray[np.int64], F_plus: float, F_incumbent: float) -> float:
         """c of the step; and mu, N and the sum of squares as they are after it."""
         mu, dim, asleep = self.open.pop(step)
+        alone = self._moves_at.pop(step, None) == self._moves  # else others may have moved its weights since
         if self.chooses:
             better = F_plus < F_incumbent
             self.mu *= math.exp((better - SUCCESS) / math.sqrt(max(dim, 1)))
@@ -72,19 +76,21 @@ class AutomaticStep:
         self.factor = min(max(self.factor * math.exp(_FASTER * (_HEARD - (g != 0))), 1.0), math.sqrt(self.start.size))
         if g == 0:
             return 0.0
-        if asleep:  # others that were asked before it may have moved them since
-            self.woken += self._asleep(active, self.w[active])
+        if asleep:
+            self.woken += asleep if alone else self._asleep(active, self.w[active])
         self.squares += g * g * dim
         return -g * self._distance(max(self.woken, 1)) / math.sqrt(self.squares)
 
     def moved(self, active: NDArray[np.int64], before: Array, move: Array) -> None:
         """Keep the distance from the start, by the weights that moved, from where and by how much."""
+        self._moves += 1
         off = before - self.start[active] if self.elsewhere else before
         self.gone = max(0.0, self.gone + float(move @ move + 2 * (off @ move)))
         self.farthest = max(self.farthest, math.sqrt(self.gone))
 
     def put_elsewhere(self) -> None:
         """All weights have been set anew."""
+        self._moves += 1
         off = self.w - self.start
         self.gone, self.woken = float(off @ off), int(np.count_nonzero(off))
         self.farthest = max(self.farthest, math.sqrt(self.gone))
