@@ -8,6 +8,7 @@ give the same weights bit for bit.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,7 +22,6 @@ from sparsezo.kernels.codes import (
     BASELINE,
     CROSS_ENTROPY,
     EXACT,
-    MAP,
     PAIRWISE,
     REVIEW,
     SCORE,
@@ -434,6 +434,7 @@ def pass_over(state: Any) -> None:
 # The loops of each way. What is known when one is compiled is left out: Numba prunes branches on constants.
 
 
+@cache
 def _run_of(way: int, criterion: int) -> Callable[..., bool]:
     @kernel
     def run(
@@ -483,6 +484,7 @@ def _run_of(way: int, criterion: int) -> Callable[..., bool]:
     return run
 
 
+@cache
 def _seek_of(way: int) -> Callable[..., tuple[int, float]]:
     @kernel
     def seek(inputs: Any, task: Any, params: Any, N: Any, x: Any, most: Any, state: Any, work: Any) -> Any:
@@ -502,6 +504,7 @@ def _seek_of(way: int) -> Callable[..., tuple[int, float]]:
     return seek
 
 
+@cache
 def _answer_of(way: int) -> Callable[..., float]:
     @kernel
     def answer(
@@ -527,11 +530,6 @@ def _answer_of(way: int) -> Callable[..., float]:
     return answer
 
 
-_WAYS = (SEEN, WHOLE, DRAWS, CLIMBS)
-_RUNS = {(way, criterion): _run_of(way, criterion) for way in _WAYS for criterion in (MAP, ANNEALED)}
-_SEEKS, _ANSWERS = ({way: make(way) for way in (SEEN, WHOLE, DRAWS)} for make in (_seek_of, _answer_of))
-
-
 def run(
     inputs: Any, task: Any, gold: Any, params: StepParams, N: int, stop: int, answers: int, state: State, work: Any
 ) -> bool:
@@ -539,8 +537,7 @@ def run(
 
     False: the scores or losses of the step reached are not finite.
     """
-    compiled = _RUNS[way_of(params), params.criterion]
-    return compiled(inputs, task, gold, params, N, stop, answers, state, work)
+    return _run_of(way_of(params), params.criterion)(inputs, task, gold, params, N, stop, answers, state, work)
 
 
 def seek(
@@ -550,7 +547,7 @@ def seek(
 
     x: the input that it is about, or -1 for any, in the run's own order. A step with two equal outputs is done at that.
     """
-    return _SEEKS[way_of(params)](inputs, task, params, N, x, most, state, work)
+    return _seek_of(way_of(params))(inputs, task, params, N, x, most, state, work)
 
 
 def answer(
@@ -570,4 +567,4 @@ def answer(
 
     then: their ``log_chance`` when they were drawn; 0 for other rules. Returns c as it was applied.
     """
-    return _ANSWERS[way_of(params)](inputs, task, params, x, step, y, other, then, c, state, work)
+    return _answer_of(way_of(params))(inputs, task, params, x, step, y, other, then, c, state, work)
