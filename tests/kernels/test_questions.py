@@ -31,7 +31,7 @@ Q = np.zeros(4, np.int32)
 
 @kernel
 def simulated(task, params, x, step, right, q):
-    return answering.said(params.rule, task, params, x, step, right, q)
+    return answering.said(task, params, x, step, right, q)
 
 
 def made(tags, order, R, seed, size=1.5):

@@ -63,7 +63,7 @@ _LEAST_LIKELY = 1e-3  # of a thumb down on what the model is sure of: no step is
 
 
 @inlined_kernel
-def look(rule: Any, inputs: Any, task: Any, params: Any, N: Any, x: Any, step: Any, state: Any, work: Any) -> Any:
+def look(inputs: Any, task: Any, params: Any, N: Any, x: Any, step: Any, state: Any, work: Any) -> Any:
     """A question about x in work.q (a pair in work.y and work.incumbent) and its probability; 0: passed over."""
     protocol.scores(inputs, x, state.W, work.S)
     asked = state.counts[QUESTIONS]
@@ -72,31 +72,41 @@ def look(rule: Any, inputs: Any, task: Any, params: Any, N: Any, x: Any, step: A
     if params.ask == AT_RANDOM or uniform(params.keys[MODE], asked, 0) < RANDOM_SHARE or passed >= PATIENCE * N:
         mode = AT_RANDOM
     about, key = params.about, params.keys[CHOICE]
-    if rule == REVIEW and about == ABOUT_EITHER and state.counts[ANSWERS] < WHOLE_FIRST:
+    if params.rule == REVIEW and about == ABOUT_EITHER and state.counts[ANSWERS] < WHOLE_FIRST:
         about = ABOUT_TOKEN
-    q, y, other = work.q, work.y, work.incumbent  # one by one: in a tuple the rule would not be known
-    chance = protocol.look(task, x, work.S, rule, about, mode, params.seconds, key, step, q, y, other)
-    if rule == PAIR and chance > 0 and differing(work.y, work.incumbent, protocol.outputs(task, x)) == 0:
+    args = (params.rule, about, mode, params.seconds, key, step, work.q, work.y, work.incumbent)
+    chance = protocol.look(task, x, work.S, *args)
+    if chance > 0 and params.rule == PAIR and differing(work.y, work.incumbent, protocol.outputs(task, x)) == 0:
         return 0.0  # nobody needs to be asked which of two equal outputs is better
     return np.float64(chance)
 
 
+@kernel
+def likelihood(inputs: Any, task: Any, params: Any, x: Any, answer: Any, state: Any, work: Any) -> Any:
+    """Of an answer, under the present weights, and its logarithm's gradient in work.D; nothing is learned."""
+    return likelihood_of(inputs, task, params, x, answer, params.e0, params.e1, state, work)
+
+
 @inlined_kernel
 def likelihood_of(
-    rule: Any, inputs: Any, task: Any, params: Any, x: Any, answer: Any, e0: Any, e1: Any, state: Any, work: Any
+    inputs: Any, task: Any, params: Any, x: Any, answer: Any, e0: Any, e1: Any, state: Any, work: Any
 ) -> Any:
-    """Of an answer by somebody who errs so often, and its logarithm's gradient in work.D; nothing is learned."""
+    """Likewise, of somebody who errs so often."""
     protocol.scores(inputs, x, state.W, work.S)
-    q, y, other = work.q, work.y, work.incumbent
-    return np.float64(protocol.evidence(task, x, work.S, rule, params.about, q, y, other, answer, e0, e1, work.D))
+    args = (params.rule, params.about, work.q, work.y, work.incumbent, answer, e0, e1, work.D)
+    return np.float64(protocol.evidence(task, x, work.S, *args))
+
+
+@inlined_kernel
+def learn(inputs: Any, task: Any, params: Any, x: Any, answer: Any, state: Any, work: Any) -> Any:
+    """Climb: the question is in work.q, work.y, work.incumbent. Returns the answer's likelihood, or nan."""
+    return learn_of(inputs, task, params, x, answer, params.e0, params.e1, state, work)
 
 
 @kernel
-def learn_of(
-    rule: Any, inputs: Any, task: Any, params: Any, x: Any, answer: Any, e0: Any, e1: Any, state: Any, work: Any
-) -> Any:
-    """Climb: the question is in work.q, work.y, work.incumbent. Returns the answer's likelihood, or nan."""
-    found = likelihood_of(rule, inputs, task, params, x, answer, e0, e1, state, work)
+def learn_of(inputs: Any, task: Any, params: Any, x: Any, answer: Any, e0: Any, e1: Any, state: Any, work: Any) -> Any:
+    """Likewise, from somebody who errs so often."""
+    found = likelihood_of(inputs, task, params, x, answer, e0, e1, state, work)
     if found > 0:
         protocol.move(inputs, x, params.h, params.h, work.D, work.U, False, state.W, state.q)
         state.counts[UPDATES] += 1
@@ -172,42 +182,43 @@ def recall(task: Any, rule: Any, at: Any, state: Any, work: Any) -> Any:
     return x
 
 
-@inlined_kernel
-def answered_by(
-    rule: Any,
-    inputs: Any,
-    task: Any,
-    params: Any,
-    x: Any,
-    answer: Any,
-    looked: Any,
-    corrections: Any,
-    state: Any,
-    work: Any,
+@kernel
+def answered(
+    inputs: Any, task: Any, params: Any, x: Any, answer: Any, looked: Any, corrections: Any, state: Any, work: Any
 ) -> Any:
     """All that follows from one answer. False: what was computed is not finite.
 
     looked, corrections: parts of x that whoever answered was to look at, and those that they set by hand.
     """
     remember(task, params, x, answer, state, work)
-    e0, e1 = params.e0, params.e1
-    if not np.isfinite(learn_of(rule, inputs, task, params, x, answer, e0, e1, state, work)):
+    if not np.isfinite(learn(inputs, task, params, x, answer, state, work)):
         return False
     count_answer(task, params, x, looked, corrections, state)
     known = min(state.counts[ANSWERS], state.said.size)
     for k in range(params.rehearse if known > 1 else 0):
         at = below(params.keys[REHEARSAL], state.counts[ANSWERS] * params.rehearse + k, known)
-        if not learn_again(rule, inputs, task, params, at, state, work):
+        if not learn_again(inputs, task, params, at, state, work):
             return False
     return True
 
 
-@inlined_kernel
-def learn_again(rule: Any, inputs: Any, task: Any, params: Any, at: Any, state: Any, work: Any) -> Any:
+@kernel
+def learn_again(inputs: Any, task: Any, params: Any, at: Any, state: Any, work: Any) -> Any:
     """From the answer number ``at``. False: what was computed is not finite."""
     x = recall(task, params.rule, at, state, work)
     e0, e1 = state.errors[at, 0], state.errors[at, 1]
-    return bool(np.isfinite(learn_of(rule, inputs, task, params, x, state.said[at], e0, e1, state, work)))
+    return bool(np.isfinite(learn_of(inputs, task, params, x, state.said[at], e0, e1, state, work)))
+
+
+@kernel
+def go_over_all(inputs: Any, task: Any, params: Any, turn: Any, state: Any, work: Any) -> Any:
+    """Learn once more from each answer that is remembered, in the order of this turn. False: it is not finite."""
+    known = min(state.counts[ANSWERS], state.said.size)
+    for k in range(known):
+        at = permuted(params.keys[REHEARSAL], turn * known + k, known)
+        if not learn_again(inputs, task, params, at, state, work):
+            return False
+    return True
 
 
 @kernel
@@ -220,7 +231,7 @@ def agrees(task: Any, x: Any, state: Any, work: Any) -> Any:
 
 
 @kernel
-def seek_review(rule: Any, inputs: Any, task: Any, params: Any, N: Any, x: Any, state: Any, work: Any) -> Any:
+def seek_review(inputs: Any, task: Any, params: Any, N: Any, x: Any, state: Any, work: Any) -> Any:
     """(input, 1) of the next review, which is in work: of the next LOOKED inputs the one with the most gain by the
     second. An input that was reviewed does not come again while the model agrees. -1 where the model agrees with all.
     """
@@ -231,7 +242,7 @@ def seek_review(rule: Any, inputs: Any, task: Any, params: Any, N: Any, x: Any, 
         if k > 0:
             pass_over(state)  # the one before
         at = permuted(params.keys[INPUTS], first + k, N)
-        gain = look(rule, inputs, task, params, N, at, first, state, work)
+        gain = look(inputs, task, params, N, at, first, state, work)
         if np.isnan(gain):
             return at, gain
         if agrees(task, at, state, work):
@@ -241,16 +252,16 @@ def seek_review(rule: Any, inputs: Any, task: Any, params: Any, N: Any, x: Any, 
         if at_random and best >= 0:
             break
     if best >= 0:
-        most = look(rule, inputs, task, params, N, best, first, state, work)
+        most = look(inputs, task, params, N, best, first, state, work)
     return best, most if np.isnan(most) else 1.0
 
 
-@inlined_kernel
-def truth_of(rule: Any, gold: Any, task: Any, params: Any, x: Any, work: Any) -> Any:
+@kernel
+def truth(gold: Any, task: Any, params: Any, x: Any, work: Any) -> Any:
     """What somebody who knows says to the question in work."""
-    if rule == RATE:
+    if params.rule == RATE:
         return np.float64(protocol.delta(gold, task, x, work.y))
-    return np.float64(protocol.truth(gold, task, x, rule, params.about, work.q, work.y, work.incumbent))
+    return np.float64(protocol.truth(gold, task, x, params.rule, params.about, work.q, work.y, work.incumbent))
 
 
 @inlined_kernel
@@ -260,19 +271,19 @@ def span_code(first: Any, last: Any, tag: Any) -> Any:
 
 
 @inlined_kernel
-def said(rule: Any, task: Any, params: Any, x: Any, step: Any, right: Any, q: Any) -> Any:
+def said(task: Any, params: Any, x: Any, step: Any, right: Any, q: Any) -> Any:
     """The answer of a rater who errs: another one, any of them as likely; to span, one of those at hand."""
     key = params.keys[FEEDBACK]
-    if rule == RATE:
+    if params.rule == RATE:
         return perceived(params.feedback, params.noise, params.bias, params.levels, key, step, right, 0)
     noise = params.noise
-    if rule == SPAN:  # one at hand is the right one by chance, so that of those at hand `noise` are wrong
-        n = protocol.options(task, x, rule, params.about)
+    if params.rule == SPAN:  # one at hand is the right one by chance, so that of those at hand `noise` are wrong
+        n = protocol.options(task, x, params.rule, params.about)
         noise *= n / (n - 1)
     if params.feedback != FLIP or uniform(key, step, 5) >= noise:
         return right
-    args = (task, x, rule, params.about)
-    if rule == SPAN:  # the types with the ends shown, and none: right may be none of these
+    args = (task, x, params.rule, params.about)
+    if params.rule == SPAN:  # the types with the ends shown, and none: right may be none of these
         n = protocol.options(*args)
         k = int(uniform(key, step, 6) * n)
         return np.float64(NO_SPAN) if k == n - 1 else span_code(q[0], q[2], 2 * k)
@@ -282,15 +293,15 @@ def said(rule: Any, task: Any, params: Any, x: Any, step: Any, right: Any, q: An
 
 
 @inlined_kernel
-def true_loss(rule: Any, gold: Any, task: Any, params: Any, x: Any, right: Any, work: Any) -> Any:
+def true_loss(gold: Any, task: Any, params: Any, x: Any, right: Any, work: Any) -> Any:
     """Of what was shown, in [0, 1]."""
-    if rule == PART:
+    if params.rule == PART:
         return 0.0 if right == YES else 1.0
-    if rule == LABEL:
+    if params.rule == LABEL:
         return 0.0 if right == work.q[1] else 1.0
-    if rule == SPAN:
+    if params.rule == SPAN:
         return 0.0 if right == span_code(work.q[0], work.q[2], work.q[1]) else 1.0
-    if rule == BEST:
+    if params.rule == BEST:
         return np.float64(protocol.delta(gold, task, x, work.y[work.q[1] :]))  # of the model's own best
     return np.float64(protocol.delta(gold, task, x, work.y))
 
@@ -306,9 +317,9 @@ def reviewed(inputs: Any, task: Any, gold: Any, params: Any, x: Any, step: Any, 
 
 
 @kernel
-def review_next(rule: Any, inputs: Any, task: Any, gold: Any, params: Any, N: Any, state: Any, work: Any) -> Any:
+def review_next(inputs: Any, task: Any, gold: Any, params: Any, N: Any, state: Any, work: Any) -> Any:
     """One review; False: the scores are not finite."""
-    x, chance = seek_review(rule, inputs, task, params, N, np.int64(-1), state, work)  # no literal, for the same reason
+    x, chance = seek_review(inputs, task, params, N, np.int64(-1), state, work)  # no literal, for the same reason
     if not np.isfinite(chance):
         return False
     step = state.counts[ASKED]
@@ -322,42 +333,41 @@ def review_next(rule: Any, inputs: Any, task: Any, gold: Any, params: Any, N: An
         looked += work.incumbent[i] != NOT_SAID
     corrections = reviewed(inputs, task, gold, params, x, step, state, work)
     answer = np.float64(YES if corrections == 0 else NO)
-    return answered_by(rule, inputs, task, params, x, answer, looked, corrections, state, work)
+    return answered(inputs, task, params, x, answer, looked, corrections, state, work)
 
 
-# The loops of each rule. What is known when one is compiled is left out: Numba prunes branches on constants.
+# Two loops, of reviews and of other questions: each is compiled without what the other needs (loop.py).
 
 
 @cache
-def _run_of(rule: int) -> Callable[..., bool]:
+def _run_of(reviews: bool) -> Callable[..., bool]:
     @kernel
     def run(
         inputs: Any, task: Any, gold: Any, params: Any, N: Any, stop: Any, answers: Any, state: Any, work: Any
     ) -> Any:
         while state.counts[STEP] < stop and state.counts[ANSWERS] < answers:
-            if rule == REVIEW:
-                if not review_next(rule, inputs, task, gold, params, N, state, work):
+            if reviews:
+                if not review_next(inputs, task, gold, params, N, state, work):
                     return False
             else:
                 step = state.counts[ASKED]
                 key = params.keys[INPUTS]
                 x = permuted(key, step, N)
                 protocol.prefetch(inputs, permuted(key, step + 1, N), permuted(key, step + 2, N), state.W)
-                chance = look(rule, inputs, task, params, N, x, step, state, work)
+                chance = look(inputs, task, params, N, x, step, state, work)
                 if not np.isfinite(chance):
                     return False
                 pass_over(state)
                 if chance <= 0:
                     continue
                 count_question(state)
-                right = truth_of(rule, gold, task, params, x, work)
-                state.sums[LOSS] += true_loss(rule, gold, task, params, x, right, work)
-                answer = said(rule, task, params, x, step, right, work.q)
+                right = truth(gold, task, params, x, work)
+                state.sums[LOSS] += true_loss(gold, task, params, x, right, work)
+                answer = said(task, params, x, step, right, work.q)
                 corrections = 0
-                if rule == SPAN and answer != NO_SPAN:  # another span, or another type
+                if params.rule == SPAN and answer != NO_SPAN:  # another span, or another type
                     corrections = int(answer != span_code(work.q[0], work.q[2], work.q[1]))
-                looked = np.int64(1)
-                if not answered_by(rule, inputs, task, params, x, answer, looked, corrections, state, work):
+                if not answered(inputs, task, params, x, answer, np.int64(1), corrections, state, work):
                     return False
         return True
 
@@ -365,18 +375,18 @@ def _run_of(rule: int) -> Callable[..., bool]:
 
 
 @cache
-def _seek_of(rule: int) -> Callable[..., tuple[int, float]]:
+def _seek_of(reviews: bool) -> Callable[..., tuple[int, float]]:
     @kernel
     def seek(inputs: Any, task: Any, params: Any, N: Any, x: Any, most: Any, state: Any, work: Any) -> Any:
-        for _ in range((most + LOOKED - 1) // LOOKED if rule == REVIEW else most):
+        for _ in range((most + LOOKED - 1) // LOOKED if reviews else most):
             step = state.counts[ASKED]
-            if rule == REVIEW:
-                at, chance = seek_review(rule, inputs, task, params, N, x, state, work)
+            if reviews:
+                at, chance = seek_review(inputs, task, params, N, x, state, work)
                 if at >= 0:
                     return at, chance
             else:
                 at = x if x >= 0 else permuted(params.keys[INPUTS], step, N)
-                chance = look(rule, inputs, task, params, N, at, step, state, work)
+                chance = look(inputs, task, params, N, at, step, state, work)
                 if not chance <= 0:
                     return at, chance
             pass_over(state)
@@ -385,63 +395,11 @@ def _seek_of(rule: int) -> Callable[..., tuple[int, float]]:
     return seek
 
 
-@cache
-def _answered_of(rule: int) -> Callable[..., bool]:
-    @kernel
-    def answered(
-        inputs: Any, task: Any, params: Any, x: Any, answer: Any, looked: Any, corrections: Any, state: Any, work: Any
-    ) -> Any:
-        return answered_by(rule, inputs, task, params, x, answer, looked, corrections, state, work)
-
-    return answered
-
-
-@cache
-def _learn_of(rule: int) -> Callable[..., float]:
-    @kernel
-    def learn(inputs: Any, task: Any, params: Any, x: Any, answer: Any, state: Any, work: Any) -> Any:
-        return learn_of(rule, inputs, task, params, x, answer, params.e0, params.e1, state, work)
-
-    return learn
-
-
-@cache
-def _likelihood_of(rule: int) -> Callable[..., float]:
-    @kernel
-    def likelihood(inputs: Any, task: Any, params: Any, x: Any, answer: Any, state: Any, work: Any) -> Any:
-        return likelihood_of(rule, inputs, task, params, x, answer, params.e0, params.e1, state, work)
-
-    return likelihood
-
-
-@cache
-def _go_over_all_of(rule: int) -> Callable[..., bool]:
-    @kernel
-    def go_over_all(inputs: Any, task: Any, params: Any, turn: Any, state: Any, work: Any) -> Any:
-        known = min(state.counts[ANSWERS], state.said.size)
-        for k in range(known):
-            at = permuted(params.keys[REHEARSAL], turn * known + k, known)
-            if not learn_again(rule, inputs, task, params, at, state, work):
-                return False
-        return True
-
-    return go_over_all
-
-
-@cache
-def _truth_of(rule: int) -> Callable[..., float]:
-    @kernel
-    def truth(gold: Any, task: Any, params: Any, x: Any, work: Any) -> Any:
-        return truth_of(rule, gold, task, params, x, work)
-
-    return truth
-
-
 def run(
     inputs: Any, task: Any, gold: Any, params: StepParams, N: int, stop: int, answers: int, state: State, work: Any
 ) -> bool:
     """Looks until so many are done, or so many answers given. False: the scores are not finite."""
-    return _run_of(params.rule)(inputs, task, gold, params, N, stop, answers, state, work)
+    return _run_of(params.rule == REVIEW)(inputs, task, gold, params, N, stop, answers, state, work)
 
 
 def seek(
@@ -451,39 +409,4 @@ def seek(
 
     x: the input that it is about, or -1 for any, in the run's own order.
     """
-    return _seek_of(params.rule)(inputs, task, params, N, x, most, state, work)
-
-
-def answered(
-    inputs: Any,
-    task: Any,
-    params: StepParams,
-    x: int,
-    answer: float,
-    looked: int,
-    corrections: int,
-    state: State,
-    work: Any,
-) -> bool:
-    """``answered_by`` the learner's rule."""
-    return _answered_of(params.rule)(inputs, task, params, x, answer, looked, corrections, state, work)
-
-
-def learn(inputs: Any, task: Any, params: StepParams, x: int, answer: float, state: State, work: Any) -> float:
-    """Climb: the question is in work.q, work.y, work.incumbent. Returns the answer's likelihood, or nan."""
-    return _learn_of(params.rule)(inputs, task, params, x, answer, state, work)
-
-
-def likelihood(inputs: Any, task: Any, params: StepParams, x: int, answer: float, state: State, work: Any) -> float:
-    """Of an answer, under the present weights, and its logarithm's gradient in work.D; nothing is learned."""
-    return _likelihood_of(params.rule)(inputs, task, params, x, answer, state, work)
-
-
-def go_over_all(inputs: Any, task: Any, params: StepParams, turn: int, state: State, work: Any) -> bool:
-    """Learn once more from each answer that is remembered, in the order of this turn. False: it is not finite."""
-    return _go_over_all_of(params.rule)(inputs, task, params, turn, state, work)
-
-
-def truth(gold: Any, task: Any, params: StepParams, x: int, work: Any) -> float:
-    """What somebody who knows says to the question in work."""
-    return _truth_of(params.rule)(gold, task, params, x, work)
+    return _seek_of(params.rule == REVIEW)(inputs, task, params, N, x, most, state, work)

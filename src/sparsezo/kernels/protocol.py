@@ -119,8 +119,7 @@ def implements(operation: Callable[..., Any], data: type) -> Callable[[Callable[
         include(Path(function.__code__.co_filename))
         _IMPLEMENTED.add((operation.__name__, data))
 
-        # a number that is known, such as the rule, is known in there, too
-        @overload(operation, strict=False, jit_options=OPTIONS, prefer_literal=True)
+        @overload(operation, strict=False, jit_options=OPTIONS)
         def choose(first: Any, *_rest: Any) -> Callable[..., Any] | None:
             return function if getattr(first, "instance_class", None) is data else None
 
