@@ -324,7 +324,7 @@ def test_a_late_answer_is_weighed_by_how_likely_its_output_was(problem, rule):
     full = prompt.tell(prompt.ask(3), answer).c
     drift = np.random.default_rng(1).normal(0, 0.05, W.shape)
     late.state.W[...] += drift.astype(W.dtype)  # others have answered
-    loop.perturb(late._inputs, late._params, 3, proposal.step, late.state, late.workspace)
+    loop.perturb(loop.way_of(late._params), late._inputs, late._params, 3, proposal.step, late.state, late.workspace)
     now = late._drawn(3, proposal.step, proposal.candidate.copy(), (proposal.outputs[-1]).copy())
     info = late.tell(proposal, answer)
     assert info.c / full == pytest.approx(np.exp(now - proposal.log_chance))

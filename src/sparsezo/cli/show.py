@@ -50,7 +50,7 @@ def note_compiling() -> None:
     """Say why nothing moves, where the loop has to be compiled first."""
     from sparsezo.kernels.jit import CACHE
 
-    if not any(CACHE.rglob("loop.run-*.nbi")):
+    if not any(CACHE.rglob("loop.*run-*.nbi")):
         note("compiling the training loop: about half a minute, once on this machine")
 
 

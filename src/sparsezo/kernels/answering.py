@@ -6,6 +6,8 @@ one, so both give the same weights bit for bit.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -42,6 +44,7 @@ from sparsezo.kernels.loop import (
     STEP,
     UPDATES,
     State,
+    StepParams,
     count_answer,
     count_question,
     differing,
@@ -254,28 +257,6 @@ def seek_review(inputs: Any, task: Any, params: Any, N: Any, x: Any, state: Any,
 
 
 @kernel
-def seek(inputs: Any, task: Any, params: Any, N: Any, x: Any, most: Any, state: Any, work: Any) -> Any:
-    """(input, chance) of the next question, which is in work; -1 where none comes in so many looks.
-
-    x: the input that it is about, or -1 for any, in the run's own order.
-    """
-    for _ in range((most + LOOKED - 1) // LOOKED if params.rule == REVIEW else most):
-        step = state.counts[ASKED]
-        if params.rule == REVIEW:
-            at, chance = seek_review(inputs, task, params, N, x, state, work)
-            if at >= 0:
-                return at, chance
-            pass_over(state)
-            continue
-        at = x if x >= 0 else permuted(params.keys[INPUTS], step, N)
-        chance = look(inputs, task, params, N, at, step, state, work)
-        if not chance <= 0:
-            return at, chance
-        pass_over(state)
-    return -1, 0.0
-
-
-@kernel
 def truth(gold: Any, task: Any, params: Any, x: Any, work: Any) -> Any:
     """What somebody who knows says to the question in work."""
     if params.rule == RATE:
@@ -355,31 +336,77 @@ def review_next(inputs: Any, task: Any, gold: Any, params: Any, N: Any, state: A
     return answered(inputs, task, params, x, answer, looked, corrections, state, work)
 
 
-@kernel
-def run(inputs: Any, task: Any, gold: Any, params: Any, N: Any, stop: Any, answers: Any, state: Any, work: Any) -> Any:
+# Two loops, of reviews and of other questions: each is compiled without what the other needs (loop.py).
+
+
+@cache
+def _run_of(reviews: bool) -> Callable[..., bool]:
+    @kernel
+    def run(
+        inputs: Any, task: Any, gold: Any, params: Any, N: Any, stop: Any, answers: Any, state: Any, work: Any
+    ) -> Any:
+        while state.counts[STEP] < stop and state.counts[ANSWERS] < answers:
+            if reviews:
+                if not review_next(inputs, task, gold, params, N, state, work):
+                    return False
+            else:
+                step = state.counts[ASKED]
+                key = params.keys[INPUTS]
+                x = permuted(key, step, N)
+                protocol.prefetch(inputs, permuted(key, step + 1, N), permuted(key, step + 2, N), state.W)
+                chance = look(inputs, task, params, N, x, step, state, work)
+                if not np.isfinite(chance):
+                    return False
+                pass_over(state)
+                if chance <= 0:
+                    continue
+                count_question(state)
+                right = truth(gold, task, params, x, work)
+                state.sums[LOSS] += true_loss(gold, task, params, x, right, work)
+                answer = said(task, params, x, step, right, work.q)
+                corrections = 0
+                if params.rule == SPAN and answer != NO_SPAN:  # another span, or another type
+                    corrections = int(answer != span_code(work.q[0], work.q[2], work.q[1]))
+                if not answered(inputs, task, params, x, answer, np.int64(1), corrections, state, work):
+                    return False
+        return True
+
+    return run
+
+
+@cache
+def _seek_of(reviews: bool) -> Callable[..., tuple[int, float]]:
+    @kernel
+    def seek(inputs: Any, task: Any, params: Any, N: Any, x: Any, most: Any, state: Any, work: Any) -> Any:
+        for _ in range((most + LOOKED - 1) // LOOKED if reviews else most):
+            step = state.counts[ASKED]
+            if reviews:
+                at, chance = seek_review(inputs, task, params, N, x, state, work)
+                if at >= 0:
+                    return at, chance
+            else:
+                at = x if x >= 0 else permuted(params.keys[INPUTS], step, N)
+                chance = look(inputs, task, params, N, at, step, state, work)
+                if not chance <= 0:
+                    return at, chance
+            pass_over(state)
+        return -1, 0.0
+
+    return seek
+
+
+def run(
+    inputs: Any, task: Any, gold: Any, params: StepParams, N: int, stop: int, answers: int, state: State, work: Any
+) -> bool:
     """Looks until so many are done, or so many answers given. False: the scores are not finite."""
-    while state.counts[STEP] < stop and state.counts[ANSWERS] < answers:
-        if params.rule == REVIEW:
-            if not review_next(inputs, task, gold, params, N, state, work):
-                return False
-            continue
-        step = state.counts[ASKED]
-        key = params.keys[INPUTS]
-        x = permuted(key, step, N)
-        protocol.prefetch(inputs, permuted(key, step + 1, N), permuted(key, step + 2, N), state.W)
-        chance = look(inputs, task, params, N, x, step, state, work)
-        if not np.isfinite(chance):
-            return False
-        pass_over(state)
-        if chance <= 0:
-            continue
-        count_question(state)
-        right = truth(gold, task, params, x, work)
-        state.sums[LOSS] += true_loss(gold, task, params, x, right, work)
-        answer = said(task, params, x, step, right, work.q)
-        corrections = 0
-        if params.rule == SPAN and answer != NO_SPAN:  # another span, or another type
-            corrections = int(answer != span_code(work.q[0], work.q[2], work.q[1]))
-        if not answered(inputs, task, params, x, answer, np.int64(1), corrections, state, work):
-            return False
-    return True
+    return _run_of(params.rule == REVIEW)(inputs, task, gold, params, N, stop, answers, state, work)
+
+
+def seek(
+    inputs: Any, task: Any, params: StepParams, N: int, x: int, most: int, state: State, work: Any
+) -> tuple[int, float]:
+    """(input, chance) of the next question, which is in work; -1 where none comes in so many looks.
+
+    x: the input that it is about, or -1 for any, in the run's own order.
+    """
+    return _seek_of(params.rule == REVIEW)(inputs, task, params, N, x, most, state, work)

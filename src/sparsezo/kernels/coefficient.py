@@ -27,12 +27,6 @@ MOST_LATE = 10.0  # times a prompt answer's step that a late answer's may be
 
 
 @inlined_kernel
-def perturbs(params: Any) -> Any:
-    """Whether the rule is zeroth-order: it learns from what perturbed weights do."""
-    return params.points.size > 0
-
-
-@inlined_kernel
 def compares(params: Any) -> Any:
     """Whether the rule asks about two outputs, the candidate and the incumbent, or more."""
     return params.points.size > 1 or params.rule == PAIRWISE

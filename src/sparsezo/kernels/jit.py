@@ -15,12 +15,14 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import gc
 import hashlib
 import importlib
 import os
 import shutil
 import stat
 import tempfile
+import threading
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -137,7 +139,7 @@ CACHE = _cache_folder(_UNIT, _sources())
 # short step went to counting the views of arrays that live through the whole run. A kernel that allocates after all is
 # refused when it is compiled.
 # _nrt is private to Numba; without it all works, more slowly.
-_ALLOCATING: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
+_ALLOCATING: dict[str, Any] = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
 OPTIONS = _ALLOCATING if PLAIN or not hasattr(DefaultOptions, "_nrt") else {**_ALLOCATING, "_nrt": False}
 
 
@@ -251,8 +253,29 @@ class _Unbroken(event.Listener):  # type: ignore[misc]
         self._signals.end()
 
 
+class _Uncollected(event.Listener):  # type: ignore[misc]
+    """No garbage collection while a function is compiled: it would go through all that Numba makes, again and again."""
+
+    def __init__(self) -> None:
+        self._lock, self._within, self._collects = threading.Lock(), 0, False
+
+    def on_start(self, _locked: event.Event) -> None:
+        with self._lock:
+            if self._within == 0:
+                self._collects = gc.isenabled()
+                gc.disable()
+            self._within += 1
+
+    def on_end(self, _locked: event.Event) -> None:
+        with self._lock:
+            self._within -= 1
+            if self._within == 0 and self._collects:
+                gc.enable()
+
+
 event.register("numba:compile", _Introduction())
 event.register("numba:compiler_lock", _Unbroken())
+event.register("numba:compiler_lock", _Uncollected())
 
 
 def _compile(function: F, options: dict[str, Any], folder: Path | None = None) -> F:

@@ -8,6 +8,7 @@ give the same weights bit for bit.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,7 +27,7 @@ from sparsezo.kernels.codes import (
     SCORE,
     SUPERVISED,
 )
-from sparsezo.kernels.coefficient import LEAST_PROBABILITY, coefficient, compares, late_factor, perturbs
+from sparsezo.kernels.coefficient import LEAST_PROBABILITY, coefficient, compares, late_factor
 from sparsezo.kernels.jit import OPTIONS, inlined_kernel, kernel
 from sparsezo.kernels.own import OwnFunction, OwnType, call
 from sparsezo.kernels.random import COMPLEMENT, DEBT, FEEDBACK, INPUTS, OPPOSITE, OUTPUT, PERTURBATION, input_at
@@ -41,6 +42,9 @@ TOKENS, LOOKED, CORRECTIONS, WHOLE = range(9, 13)
 N_COUNTS = 13
 LOSS, TOLD, Q_TOTAL, MAP_LOSS, SQUARES = range(5)
 N_SUMS = 5
+
+# What a step does, the way its loop is compiled for: a run compiles what its own rule needs, and nothing else.
+SEEN, WHOLE, DRAWS, CLIMBS = range(4)  # perturbs by score; by active or all; draws outputs; is supervised
 
 
 class StepParams(NamedTuple):
@@ -116,14 +120,22 @@ def shift(S: Any, V: Any, mu: Any, R: Any, T: Any) -> None:
             t[j] = s[j] + factor * v[j]
 
 
+def way_of(params: StepParams) -> int:
+    """Which of the ways a step goes."""
+    if params.rule == SUPERVISED:
+        return CLIMBS
+    if not params.points.size:
+        return DRAWS
+    return SEEN if params.perturbation == SCORE else WHOLE
+
+
 @inlined_kernel
-def perturb(inputs: Any, params: Any, x: Any, step: Any, state: Any, work: Any) -> None:
+def perturb(way: Any, inputs: Any, params: Any, x: Any, step: Any, state: Any, work: Any) -> None:
     """S = C W, and for the zeroth-order rules Z and V = C u."""
-    if params.perturbation == ALL and state.Q_row.size > 0:
-        state.counts[SETTLEMENTS] = protocol.settle(
-            inputs, x, params.keys[DEBT], state.counts[SETTLEMENTS], state.sums[Q_TOTAL], state.Q_row, work.U, state.W
-        )
-    if perturbs(params):
+    if way == WHOLE and params.perturbation == ALL and state.Q_row.size > 0:
+        owed = (state.counts[SETTLEMENTS], state.sums[Q_TOTAL], state.Q_row)
+        state.counts[SETTLEMENTS] = protocol.settle(inputs, x, params.keys[DEBT], *owed, work.U, state.W)
+    if way <= WHOLE:
         protocol.draw(inputs, x, params.keys[PERTURBATION], step, work.Z)
         protocol.scores_with(inputs, x, state.W, work.Z, work.S, work.V)
     else:
@@ -160,13 +172,13 @@ def sampled_gradient(task: Any, params: Any, x: Any, step: Any, R: Any, y: Any, 
 
 
 @inlined_kernel
-def propose(inputs: Any, task: Any, params: Any, x: Any, step: Any, state: Any, work: Any) -> Any:
-    """The candidate output in work.y and its incumbent in work.incumbent; returns the candidate's score."""
-    perturb(inputs, params, x, step, state, work)
+def propose(way: Any, inputs: Any, task: Any, params: Any, x: Any, step: Any, work: Any) -> Any:
+    """The candidate output in work.y and its incumbent in work.incumbent, after ``perturb``; returns the candidate's
+    score."""
     R = protocol.rows(inputs, x)
-    if params.rule == SUPERVISED:
+    if way == CLIMBS:
         return protocol.decode(task, x, work.S, work.y)
-    if not perturbs(params):
+    if way == DRAWS:
         if params.rule == PAIRWISE:
             sample_opposite(task, params, x, step, R, work)
         return protocol.sample(task, x, work.S, params.keys[OUTPUT], step, work.y)
@@ -181,18 +193,15 @@ def propose(inputs: Any, task: Any, params: Any, x: Any, step: Any, state: Any, 
 
 
 @inlined_kernel
-def apply(inputs: Any, params: Any, x: Any, step: Any, c: Any, state: Any, work: Any) -> None:
+def apply(way: Any, inputs: Any, params: Any, x: Any, step: Any, c: Any, state: Any, work: Any) -> None:
     """W += c * direction, once work.Z (zeroth-order) or work.D (the others) holds the step's own."""
-    whole = False
-    if perturbs(params):
-        if params.perturbation == SCORE:
-            protocol.project(inputs, x, work.Z, work.D)
-        else:
-            protocol.draw_complement(inputs, x, params.keys[COMPLEMENT], step, work.Z, work.D, work.U, work.row)
-            whole = True
-    protocol.move(inputs, x, c, params.h, work.D, work.U, whole, state.W, state.q)
+    if way == SEEN:
+        protocol.project(inputs, x, work.Z, work.D)
+    if way == WHOLE:
+        protocol.draw_complement(inputs, x, params.keys[COMPLEMENT], step, work.Z, work.D, work.U, work.row)
+    protocol.move(inputs, x, c, params.h, work.D, work.U, way == WHOLE, state.W, state.q)
     state.counts[UPDATES] += 1
-    if params.perturbation == ALL and state.Q_row.size > 0:
+    if way == WHOLE and params.perturbation == ALL and state.Q_row.size > 0:
         state.sums[Q_TOTAL] += c * c
         protocol.mark_settled(inputs, x, state.sums[Q_TOTAL], state.Q_row)
 
@@ -209,22 +218,6 @@ def log_chance(inputs: Any, task: Any, params: Any, x: Any, step: Any, y: Any, o
         chance += protocol.log_probability(task, x, work.T, other)
     protocol.sample(task, x, work.S, params.keys[OUTPUT], step, work.y)
     return chance + protocol.log_probability(task, x, work.S, y)
-
-
-@kernel
-def answer(
-    inputs: Any, task: Any, params: Any, x: Any, step: Any, y: Any, other: Any, then: Any, c: Any, state: Any, work: Any
-) -> Any:
-    """Move the weights for outputs y and other, no part of work; what was drawn is drawn again, by step and input.
-
-    then: their ``log_chance`` when they were drawn; 0 for other rules. Returns c as it was applied.
-    """
-    perturb(inputs, params, x, step, state, work)
-    if not perturbs(params):
-        c *= late_factor(log_chance(inputs, task, params, x, step, y, other, work), then)
-        sampled_gradient(task, params, x, step, protocol.rows(inputs, x), y, other, work)
-    apply(inputs, params, x, step, c, state, work)
-    return c
 
 
 @kernel
@@ -288,9 +281,9 @@ def loss(gold: Any, task: Any, x: Any, y: Any) -> Any:
 
 
 @kernel
-def annealed(inputs: Any, task: Any, gold: Any, params: Any, x: Any, step: Any, state: Any, work: Any) -> Any:
-    """(F_plus, F_incumbent) under eq. (annealed), and the loss of the best output at w + mu u, as under eq. (map)."""
-    perturb(inputs, params, x, step, state, work)
+def annealed(inputs: Any, task: Any, gold: Any, params: Any, x: Any, work: Any) -> Any:
+    """(F_plus, F_incumbent) under eq. (annealed), after ``perturb``; and the loss of the best output at w + mu u, as
+    under eq. (map)."""
     R = protocol.rows(inputs, x)
     shift(work.S, work.V, params.first * params.mu, R, work.T)
     F_plus = protocol.risk(gold, task, x, work.T, params.gamma)
@@ -414,12 +407,6 @@ def automatic_coefficient(params: Any, d: Any, state: Any) -> Any:
 
 
 @inlined_kernel
-def asks(params: Any) -> Any:
-    """Whether a person could be asked: not for gold itself, nor for expected losses."""
-    return params.rule != SUPERVISED and params.criterion != ANNEALED
-
-
-@inlined_kernel
 def count_question(state: Any) -> None:
     state.counts[QUESTIONS] += 1
     state.counts[PASSED] = 0
@@ -444,74 +431,140 @@ def pass_over(state: Any) -> None:
     state.counts[PASSED] += 1
 
 
-@kernel
-def seek(inputs: Any, task: Any, params: Any, N: Any, x: Any, most: Any, state: Any, work: Any) -> Any:
-    """(input, score) of the next proposal with two outputs that differ; -1 where none comes in so many steps.
-
-    x: the input that it is about, or -1 for any, in the run's own order. A step with two equal outputs is done at that.
-    """
-    for _ in range(most):
-        step = state.counts[ASKED]
-        at = x if x >= 0 else input_at(params.keys[INPUTS], params.shift, step, N)
-        score = np.float64(propose(inputs, task, params, at, step, state, work))
-        compared = compares(params)
-        alike = compared and differing(work.y, work.incumbent, protocol.outputs(task, at)) == 0
-        if not (alike and params.points.size <= 2 and np.isfinite(score)):
-            return at, score
-        pass_over(state)
-        state.counts[SILENT] += 1
-    return -1, 0.0
+# The loops of each way. What is known when one is compiled is left out: Numba prunes branches on constants.
 
 
-@inlined_kernel
-def observe(inputs: Any, task: Any, gold: Any, params: Any, x: Any, step: Any, state: Any, work: Any) -> Any:
-    """(score, F_plus, F_incumbent, whether both outputs are the same, annealed: the best output's loss), by gold."""
-    score, F_incumbent, same, best = 0.0, 0.0, False, 0.0
-    if params.criterion == ANNEALED and perturbs(params):
-        F_plus, F_incumbent, best = annealed(inputs, task, gold, params, x, step, state, work)
-    else:
-        score = np.float64(propose(inputs, task, params, x, step, state, work))
-        F_plus = protocol.delta(gold, task, x, work.y)
-        if compares(params):
-            same = differing(work.y, work.incumbent, protocol.outputs(task, x)) == 0
-            F_incumbent = F_plus if same else protocol.delta(gold, task, x, work.incumbent)
-        if params.criterion == ANNEALED and params.rule == SUPERVISED:  # minimum risk
-            best, F_plus = F_plus, protocol.risk_gradient(gold, task, x, work.S, params.gamma, work.D)
-    return score, F_plus, F_incumbent, same, best
+@cache
+def _run_of(way: int, criterion: int) -> Callable[..., bool]:
+    @kernel
+    def run(
+        inputs: Any, task: Any, gold: Any, params: Any, N: Any, stop: Any, answers: Any, state: Any, work: Any
+    ) -> Any:
+        while state.counts[STEP] < stop and state.counts[ANSWERS] < answers:
+            step = state.counts[ASKED]
+            at = (params.keys[INPUTS], params.shift)
+            x = input_at(*at, step, N)
+            protocol.prefetch(inputs, input_at(*at, step + 1, N), input_at(*at, step + 2, N), state.W)
+            score, F_incumbent, same, best = 0.0, 0.0, False, 0.0
+            perturb(way, inputs, params, x, step, state, work)
+            if criterion == ANNEALED and way <= WHOLE:
+                F_plus, F_incumbent, best = annealed(inputs, task, gold, params, x, work)
+            else:
+                score = np.float64(propose(way, inputs, task, params, x, step, work))
+                F_plus = protocol.delta(gold, task, x, work.y)
+                if compares(params):
+                    same = differing(work.y, work.incumbent, protocol.outputs(task, x)) == 0
+                    F_incumbent = F_plus if same else protocol.delta(gold, task, x, work.incumbent)
+                if criterion == ANNEALED:  # supervised: minimum risk
+                    best, F_plus = F_plus, protocol.risk_gradient(gold, task, x, work.S, params.gamma, work.D)
+            further = further_losses(params.own, inputs, task, gold, params, x, work)
+            if not np.isfinite(score + F_plus + F_incumbent + further):
+                return False
+            state.counts[ASKED] += 1
+            state.counts[PASSED] += 1
+            asks = way != CLIMBS and criterion != ANNEALED  # nobody could be, for gold itself or expected losses
+            if asks and not (same and params.points.size <= 2):
+                count_question(state)
+                count_answer(task, params, x, 1, 0, state)
+            loss = F_plus
+            state.sums[MAP_LOSS] += best
+            if way != CLIMBS and params.feedback != EXACT:
+                F_plus, F_incumbent = told(params, step, F_plus, F_incumbent, same)
+            mean = count_step(params, loss, F_plus, state)
+            c = coefficient_of(params.own, task, params, x, step, F_plus, F_incumbent, mean, state, work)
+            if c != 0:
+                if way == CLIMBS and criterion != ANNEALED:
+                    protocol.supervise(gold, task, x, work.S, work.D)
+                if way == DRAWS:
+                    R = protocol.rows(inputs, x)
+                    sampled_gradient(task, params, x, step, R, work.y, work.incumbent, work)
+                apply(way, inputs, params, x, step, c, state, work)
+        return True
+
+    return run
 
 
-@kernel
-def run(inputs: Any, task: Any, gold: Any, params: Any, N: Any, stop: Any, answers: Any, state: Any, work: Any) -> Any:
+@cache
+def _seek_of(way: int) -> Callable[..., tuple[int, float]]:
+    @kernel
+    def seek(inputs: Any, task: Any, params: Any, N: Any, x: Any, most: Any, state: Any, work: Any) -> Any:
+        for _ in range(most):
+            step = state.counts[ASKED]
+            at = x if x >= 0 else input_at(params.keys[INPUTS], params.shift, step, N)
+            perturb(way, inputs, params, at, step, state, work)
+            score = np.float64(propose(way, inputs, task, params, at, step, work))
+            compared = compares(params)
+            alike = compared and differing(work.y, work.incumbent, protocol.outputs(task, at)) == 0
+            if not (alike and params.points.size <= 2 and np.isfinite(score)):
+                return at, score
+            pass_over(state)
+            state.counts[SILENT] += 1
+        return -1, 0.0
+
+    return seek
+
+
+@cache
+def _answer_of(way: int) -> Callable[..., float]:
+    @kernel
+    def answer(
+        inputs: Any,
+        task: Any,
+        params: Any,
+        x: Any,
+        step: Any,
+        y: Any,
+        other: Any,
+        then: Any,
+        c: Any,
+        state: Any,
+        work: Any,
+    ) -> Any:
+        perturb(way, inputs, params, x, step, state, work)
+        if way == DRAWS:
+            c *= late_factor(log_chance(inputs, task, params, x, step, y, other, work), then)
+            sampled_gradient(task, params, x, step, protocol.rows(inputs, x), y, other, work)
+        apply(way, inputs, params, x, step, c, state, work)
+        return c
+
+    return answer
+
+
+def run(
+    inputs: Any, task: Any, gold: Any, params: StepParams, N: int, stop: int, answers: int, state: State, work: Any
+) -> bool:
     """Steps until so many are done, or so many answers given: only where two outputs differ does anybody need asking.
 
     False: the scores or losses of the step reached are not finite.
     """
-    while state.counts[STEP] < stop and state.counts[ANSWERS] < answers:
-        step = state.counts[ASKED]
-        at = (params.keys[INPUTS], params.shift)
-        x = input_at(*at, step, N)
-        protocol.prefetch(inputs, input_at(*at, step + 1, N), input_at(*at, step + 2, N), state.W)
-        score, F_plus, F_incumbent, same, best = observe(inputs, task, gold, params, x, step, state, work)
-        further = further_losses(params.own, inputs, task, gold, params, x, work)
-        if not np.isfinite(score + F_plus + F_incumbent + further):
-            return False
-        state.counts[ASKED] += 1
-        state.counts[PASSED] += 1
-        if asks(params) and not (same and params.points.size <= 2):
-            count_question(state)
-            count_answer(task, params, x, 1, 0, state)
-        loss = F_plus
-        state.sums[MAP_LOSS] += best
-        if params.feedback != EXACT and params.rule != SUPERVISED:
-            F_plus, F_incumbent = told(params, step, F_plus, F_incumbent, same)
-        mean = count_step(params, loss, F_plus, state)
-        c = coefficient_of(params.own, task, params, x, step, F_plus, F_incumbent, mean, state, work)
-        if c != 0:
-            if params.rule == SUPERVISED:
-                if params.criterion != ANNEALED:
-                    protocol.supervise(gold, task, x, work.S, work.D)
-            elif not perturbs(params):
-                R = protocol.rows(inputs, x)
-                sampled_gradient(task, params, x, step, R, work.y, work.incumbent, work)
-            apply(inputs, params, x, step, c, state, work)
-    return True
+    return _run_of(way_of(params), params.criterion)(inputs, task, gold, params, N, stop, answers, state, work)
+
+
+def seek(
+    inputs: Any, task: Any, params: StepParams, N: int, x: int, most: int, state: State, work: Any
+) -> tuple[int, float]:
+    """(input, score) of the next proposal with two outputs that differ; -1 where none comes in so many steps.
+
+    x: the input that it is about, or -1 for any, in the run's own order. A step with two equal outputs is done at that.
+    """
+    return _seek_of(way_of(params))(inputs, task, params, N, x, most, state, work)
+
+
+def answer(
+    inputs: Any,
+    task: Any,
+    params: StepParams,
+    x: int,
+    step: int,
+    y: Any,
+    other: Any,
+    then: float,
+    c: float,
+    state: State,
+    work: Any,
+) -> float:
+    """Move the weights for outputs y and other, no part of work; what was drawn is drawn again, by step and input.
+
+    then: their ``log_chance`` when they were drawn; 0 for other rules. Returns c as it was applied.
+    """
+    return _answer_of(way_of(params))(inputs, task, params, x, step, y, other, then, c, state, work)

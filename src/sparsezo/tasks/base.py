@@ -84,7 +84,8 @@ class Problem:
 def _own_scratch(part: Compiled) -> Compiled:
     if not hasattr(part, "scratch"):
         return part
-    return part._replace(scratch=type(part.scratch)(*(np.zeros_like(array) for array in part.scratch)))
+    rooms = (None if array is None else np.zeros_like(array) for array in part.scratch)
+    return part._replace(scratch=type(part.scratch)(*rooms))
 
 
 @dataclass(frozen=True)

@@ -40,6 +40,7 @@ from sparsezo.kernels.simd import prefetch_element
 
 FACTORED_ROWS = 512  # about where drawing u costs less than multiplying by K
 _ONE, _ZERO = np.float32(1), np.float32(0)
+_FIRST = np.int64(0)  # slot; no literal, for which the products would be compiled once more
 
 
 class SparseInputs(NamedTuple):
@@ -128,7 +129,7 @@ def _draw(inputs: Any, x: Any, key: Any, step: Any, Z: Any) -> None:
 def _scores_with(inputs: Any, x: Any, W: Any, Z: Any, S: Any, V: Any) -> None:
     protocol.scores(inputs, x, W, S)
     if not _is_factored(inputs, x):
-        gather(inputs, x, inputs.slots, 0, Z, V)  # V = C u
+        gather(inputs, x, inputs.slots, _FIRST, Z, V)  # V = C u
         return
     lower_triangle(inputs.chol, inputs.chol_start[x], protocol.rows(inputs, x), Z, V)  # V = K Z
 
@@ -136,7 +137,7 @@ def _scores_with(inputs: Any, x: Any, W: Any, Z: Any, S: Any, V: Any) -> None:
 @implements(protocol.project, SparseInputs)
 def _project(inputs: Any, x: Any, Z: Any, D: Any) -> None:
     if not _is_factored(inputs, x):
-        project_onto_rows(inputs, x, Z, D)
+        project_onto_rows(inputs.scratch.residual, inputs, x, Z, D)
         return
     upper_triangle(inputs.inverse, inputs.chol_start[x], protocol.rows(inputs, x), Z, D)  # D = K^-T Z
 
@@ -152,7 +153,7 @@ def _draw_complement(inputs: Any, x: Any, key: Any, step: Any, Z: Any, D: Any, U
         D[: protocol.rows(inputs, x)] = 0
         return
     fill_normals(key, step, U.reshape(-1)[: (inputs.col_start[x + 1] - inputs.col_start[x]) * L])
-    gather(inputs, x, inputs.slots, 0, U, D)
+    gather(inputs, x, inputs.slots, _FIRST, U, D)
     first = inputs.chol_start[x]
     for i in range(protocol.rows(inputs, x)):
         pivot = inputs.chol[first + i]
@@ -182,7 +183,9 @@ def _move(inputs: Any, x: Any, c: Any, h: Any, D: Any, U: Any, whole: Any, W: An
         prefetch_element(q, np.int64(inputs.cols[m]) * L + L - 1)
     if not whole:
         U[: end - begin] = 0
-    scatter(inputs, x, inputs.slots, 0, _ONE, D, U)  # Adagrad squares the whole direction of a weight, so sum it first
+    scatter(
+        inputs, x, inputs.slots, _FIRST, _ONE, D, U
+    )  # Adagrad squares the whole direction of a weight, so sum it first
     adagrad_rows(c, h, U, inputs.cols, begin, end, W, q)
 
 
@@ -373,8 +376,9 @@ def sparse_inputs(
     if learn:
         chol, inverse = factor(row_start, row_ptr, slots, values, dense, dense_start, col_start, chol_start)
         rows, wide = int(R[long].max(initial=0)), int(np.diff(col_start)[long].max(initial=0))
-    sizes = (n_labels, (wide, n_labels), (wide, n_labels), (rows, n_labels), (rows, n_labels))
-    scratch = SparseScratch(*(np.zeros(size, np.float32) for size in sizes))
+    sizes = ((wide, n_labels), (wide, n_labels), (rows, n_labels), (rows, n_labels))
+    room = (np.zeros(size, np.float32) if rows else None for size in sizes)
+    scratch = SparseScratch(np.zeros(n_labels, np.float32), *room)
     entries = (row_start, row_ptr, columns, slots, values, col_start, cols, chol_start, chol, inverse)
     return SparseInputs(*entries, dense, dense_start, dense_column, scratch)
 
