@@ -113,6 +113,7 @@ def test_a_bench_measures_and_shows(program, monkeypatch):
 
     fields = {
         "bench": "rerank",
+        "vector_bits": 256,
         "data": "60 generated lists",
         "candidates": 5000.0,
         "features": 14,
@@ -131,6 +132,7 @@ def test_a_bench_measures_and_shows(program, monkeypatch):
     assert err == "60 generated lists: 5,000 candidates a list, 14 features\n"
     assert ["two-point", "active", "12.35", "0.617"] in [line.replace("│", " ").split() for line in out.splitlines()]
     assert "to NumPy's 20.0 us" in out
+    assert "256 bits" in out
     assert seen == [(None, 3), (Path("D"), 5)]
 
 

@@ -18,8 +18,8 @@ def key_of(seed, stream):
     return np.uint64(random.stream_key(seed, stream))
 
 
-def normals(key, step, n):
-    out = np.full(n, np.nan, np.float32)
+def normals(key, step, n, dtype=np.float32):
+    out = np.full(n, np.nan, dtype)
     random.fill_normals(key, step, out)
     return out
 
@@ -53,6 +53,7 @@ def test_normals_equal_their_twin(n):
     for step in [0, 1, 12345678]:
         # float32 of values up to 6.7 and polynomials good to 2e-7 of the value
         np.testing.assert_allclose(normals(KEY, step, n), twins.normals(int(KEY), step, n), rtol=0, atol=3e-6)
+        np.testing.assert_array_equal(normals(KEY, step, n, np.float64), normals(KEY, step, n))
 
 
 @pytest.mark.parametrize("a", [0, 1, 2**30, 2**31 - 1, 2**31 - 2, 0x55555555])

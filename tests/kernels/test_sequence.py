@@ -93,6 +93,24 @@ def test_marginals(R, K, size, atol):
         np.testing.assert_allclose(marginals(P, R, K, start), enumerated_marginals(P, R, K, start), atol=atol)
 
 
+@pytest.mark.parametrize("K", [2, 3, 4, 5, 7, 8, 9, 16, 19])
+def test_marginals_are_summed_in_one_order(K):
+    """Bit for bit, however many sums go side by side: over the tags b of a token, one after the other."""
+    rng, R, start, weight = np.random.default_rng(K), 5, K // 2, np.float32(-0.7)
+    E = rng.random((R + 1, K * K)).astype(np.float32)
+    D = rng.standard_normal((R, K * K)).astype(np.float32)
+    expected, p = D.copy(), E[R, :K]
+    for i in range(R - 1, 0, -1):
+        both = p * E[i].reshape(K, K)
+        expected[i] += weight * both.ravel()
+        p = np.zeros(K, np.float32)
+        for b in range(K):
+            p += both[:, b]
+    expected[0, start * K : start * K + K] += weight * p
+    sequence.add_marginals(E, R, K, start, np.full((2, K), np.nan, np.float32), weight, D)
+    np.testing.assert_array_equal(D, expected)
+
+
 @pytest.mark.parametrize(("R", "K"), SHAPES)
 @pytest.mark.parametrize("size", [500, 10_000])
 def test_marginals_of_extreme_potentials(R, K, size):

@@ -324,14 +324,15 @@ def _add_demo(app: typer.Typer) -> None:
 def _add_bench(app: typer.Typer) -> None:
     data = "Folder with conll2000/ and smt/; without it, generated data."
     params = [
-        argument("what", str, "chunking, text or rerank.", "WHAT"),
+        argument("what", str, "chunking, text, rerank or limit.", "WHAT"),
         flag("data", Path | None, data, envvar="SPARSEZO_DATA"),
         flag("rounds", int, "Interleaved rounds; the best of each counts.", 5, min=1),
         flag("quick", bool, "Of reproduce scaling alone.", False, hidden=True),
         json_parameter(),
     ]
     about = (
-        "What a step costs, as a ratio to a yardstick in the same run: NumPy's normals, Vowpal Wabbit, features @ w."
+        "What a step costs, as a ratio to a yardstick in the same run: NumPy's normals, Vowpal Wabbit, features @ w; "
+        "limit: what this machine needs at least."
     )
     command(app, "bench", _later("demo.run_bench"), params, about)
 

@@ -29,7 +29,7 @@ _SENTENCES = {"train": (2000, 1), "dev": (500, 2), "test": (1000, 3)}  # how man
 _REPORT_SETTINGS = {"chunking": (0.003, 0.1), "smt": (0.001, 0.1)}  # h and mu for runs this short
 _LONGEST = 1e6  # seconds
 _STEPS_PER_SECOND = 4_000  # of the whole demo's time, for each learner: what two cores of 2022 manage
-_BENCHES = ("chunking", "text", "rerank")
+_BENCHES = ("chunking", "text", "rerank", "limit")
 
 
 def run_bench(what: str, data: Path | None, rounds: int, quick: bool, json: bool) -> None:
@@ -40,9 +40,9 @@ def run_bench(what: str, data: Path | None, rounds: int, quick: bool, json: bool
         raise UsageError(f"bench {what}: choose from {', '.join(_BENCHES)}")
     if quick:
         raise UsageError("--quick belongs to reproduce scaling; use fewer --rounds")
-    from sparsezo.study import bench
+    from sparsezo.study import bench, limit
 
-    measure, table = bench.BENCHES[what]
+    measure, table = {**bench.BENCHES, "limit": (limit.measure_limit, limit.limit_table)}[what]
     fields = measure(data, rounds)
     if json:
         show.result(fields, as_json=True)

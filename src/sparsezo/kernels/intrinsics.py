@@ -209,7 +209,8 @@ def best_two(
 ) -> Any:
     """best[row + 1, b] = the largest of best[row, a] + P[place + a K + b] over a, and back[row + 1, b] that a.
 
-    For the labels b of both vectors. The last a wins a tie. P is counted flat; best and back have K columns.
+    For the labels b of both vectors. The last a wins a tie. P is counted flat; best and back have K columns. back None:
+    nobody asks for the a.
     """
     if not isinstance(width, types.IntegerLiteral):
         return None
@@ -220,7 +221,8 @@ def best_two(
     def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
         data = partial(_data, context, builder, sig, args)
         place, K, ends, row = args[2], args[3], args[4:6], args[8]
-        cell = context.get_value_type(sig.args[7].dtype)
+        asked = sig.args[7] != types.none
+        cell = context.get_value_type(sig.args[7].dtype) if asked else ir.IntType(16)
         places = ir.VectorType(cell, lanes) if lanes > 1 else cell
         here = builder.mul(row, K)
 
@@ -240,7 +242,7 @@ def best_two(
                 builder.store(builder.select(wins, label, builder.load(arg)), arg)
         there = builder.add(here, K)
         _write(builder, [builder.load(top) for top in tops], _cells(builder, data(6), there, ends, kind))
-        for arg, end in zip(args_, ends, strict=True):
+        for arg, end in zip(args_, ends if asked else (), strict=asked):
             to = _as(builder, builder.gep(data(7), [builder.add(there, end)]), places)
             builder.store(builder.load(arg), to, align=sig.args[7].dtype.bitwidth // 8)
         return context.get_dummy_value()

@@ -11,11 +11,14 @@ becomes vector code, and the numbers are the same on every machine.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from numba.core import types
+from numba.extending import overload
 
-from sparsezo.kernels.jit import kernel
+from sparsezo.kernels.jit import OPTIONS, kernel
 
 # Streams. A number, once given, keeps its meaning: saved runs and feedback logs rely on it.
 INPUTS = 0  # which input a step looks at
@@ -109,10 +112,15 @@ def input_at(key: Any, shift: Any, step: Any, n: Any) -> Any:
 
 
 @kernel
-def normal_pair(word: Any) -> Any:
-    """Two independent N(0, 1) from 64 random bits, by Box-Muller: sqrt(-2 ln a) * (cos t, sin t)."""
-    a = _F(_I(word >> np.uint64(33))) * _F(2.0**-31) + _F(2.0**-32)  # in (0, 1], fine near 0
-    bits = _I(word & np.uint64(0xFFFFFFFF))
+def _halves(word: Any) -> Any:
+    """(31 bits, 32 bits) of a word."""
+    return _I(word >> np.uint64(33)), _I(word & np.uint64(0xFFFFFFFF))
+
+
+@kernel
+def _box_muller(high: Any, bits: Any) -> Any:
+    """Two independent N(0, 1) from 31 and 32 random bits: sqrt(-2 ln a) * (cos t, sin t)."""
+    a = _F(high) * _F(2.0**-31) + _F(2.0**-32)  # in (0, 1], fine near 0
     # ln a = exponent * ln 2 + log1p(f), f in [-1/3, 1/3]
     i = np.float32(a).view(np.int32)
     e = _I((i - _I(0x3F2AAAAB)) & _I(-8388608))
@@ -139,15 +147,39 @@ def normal_pair(word: Any) -> Any:
 
 
 @kernel
+def normal_pair(word: Any) -> Any:
+    """Two independent N(0, 1) from 64 random bits."""
+    return _box_muller(*_halves(word))
+
+
+@kernel
 def fill_normals(key: Any, step: Any, out: Any) -> None:
     """out[:] ~ N(0, 1): word j of the step gives out[j] and out[half + j]."""
-    n = out.size
-    half = n // 2
-    start = place(key, step)
-    lower, upper = out[:half], out[half : 2 * half]
-    for j in range(half):
-        x, y = normal_pair(mix(start + np.uint64(j) * GAMMA))
-        lower[j] = x
-        upper[j] = y
-    if n % 2:
-        out[n - 1] = normal_pair(mix(start + np.uint64(half) * GAMMA))[0]
+    _fill(key, step, out)
+
+
+def _fill(key: Any, step: Any, out: Any) -> None:
+    raise NotImplementedError("called from compiled code only")
+
+
+@overload(_fill, strict=False, jit_options=OPTIONS)
+def _fill_by_type(_key: Any, _step: Any, out: Any) -> Callable[..., None]:
+    """``fill_normals`` in two loops, of which the second has 32 bits a number throughout: with 64-bit words beside them
+    its registers would be half empty. Between the two the halves of the words stand in ``out``."""
+    kind = np.int32 if out.dtype == types.float32 else np.int64
+
+    def fill(key: Any, step: Any, out: Any) -> None:
+        n = out.size
+        half = n // 2
+        lower, upper = out[:half], out[half : 2 * half]
+        high, low = lower.view(kind), upper.view(kind)
+        word = place(key, step)
+        for j in range(half):
+            high[j], low[j] = _halves(mix(word))
+            word += GAMMA
+        for j in range(half):
+            lower[j], upper[j] = _box_muller(_I(high[j]), _I(low[j]))
+        if n % 2:
+            out[n - 1] = normal_pair(mix(word))[0]
+
+    return fill

@@ -107,7 +107,8 @@ def plain_add_two(width: Any, A: Any, a: Any, B: Any, b: Any, low: Any, high: An
 def plain_best_two(width: Any, P: Any, place: Any, K: Any, low: Any, high: Any, best: Any, back: Any, row: Any) -> None:
     """best[row + 1, b] = the largest of best[row, a] + P[place + a K + b] over a, and back[row + 1, b] that a.
 
-    For low <= b < high + width. The last a wins a tie. P is counted flat; best and back have K columns.
+    For low <= b < high + width. The last a wins a tie. P is counted flat; best and back have K columns. back None:
+    nobody asks for the a.
     """
     scores = P.reshape(-1)[place:]
     for b in range(low, high + width):
@@ -116,7 +117,9 @@ def plain_best_two(width: Any, P: Any, place: Any, K: Any, low: Any, high: Any, 
             score = best[row, a] + scores[a * K + b]
             if score >= top:
                 top, arg = score, a
-        best[row + 1, b], back[row + 1, b] = top, arg
+        best[row + 1, b] = top
+        if back is not None:
+            back[row + 1, b] = arg
 
 
 @kernel
@@ -238,6 +241,7 @@ def _fast() -> bool:
             intrinsics.adagrad_two(2, table[0, 0], table[0, 0], table, 0, 0, 2, table, table, 0)
             intrinsics.add_two(2, table, 0, table, 0, 0, 0, table, 0)
             intrinsics.best_two(2, table, 0, 2, 0, 0, table, back, 0)
+            intrinsics.best_two(2, table, 0, 2, 0, 0, table, None, 0)
             intrinsics.forward_two(2, table, 0, 2, 0, 0, table, 0)
             intrinsics.prefetch_element(table, 0)
             intrinsics.dot_eights(table, 0, 0, w, S)

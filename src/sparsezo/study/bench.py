@@ -20,6 +20,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import numpy as np
+from llvmlite import binding
+from numba.core import config
 from numpy.typing import NDArray
 from rich.console import Group
 from rich.table import Table
@@ -61,11 +63,21 @@ def best_of(rounds: int, work: Mapping[str, Callable[[], float]]) -> dict[str, f
     return best
 
 
-def _a_step(learner: Learner, gold: object, steps: int) -> Callable[[], float]:
+def vector_bits() -> int:
+    """Of the widest vectors that code is compiled for here: the CPU's own, or by NUMBA_CPU_FEATURES.
+
+    NUMBA_CPU_NAME alone leaves the CPU's own features on.
+    """
+    given = config.CPU_FEATURES
+    features = binding.get_host_cpu_features().flatten() if given is None else given
+    return 512 if "+avx512f" in features else 256 if "+avx" in features else 128
+
+
+def a_step(learner: Learner, gold: object, steps: int) -> Callable[[], float]:
     return lambda: seconds(lambda: learner.run(gold, steps)) / steps
 
 
-def _table(
+def table(
     first: str, rows: Json, columns: Mapping[str, tuple[str, str]], title: str | None = None, caption: str | None = None
 ) -> Table:
     """``columns``: what each is called -> (its key in a row, how it is written)."""
@@ -84,7 +96,7 @@ def _table(
 _COLD, _WARM, _TIMED = 20_000, 500_000, 20_000  # steps
 _LITERAL = 5  # steps of literal ALL a round
 _SENTENCES = 4_000  # where there is no real data
-_CHUNKING = {
+CHUNKING = {
     "two-point active": Settings("two-point", "active", 0.001, 0.1),
     "two-point score": Settings("two-point", "score", 0.001, 0.1),
     "two-point score annealed": Settings("two-point", "score", 0.001, 0.1, criterion="annealed"),
@@ -94,7 +106,7 @@ _CHUNKING = {
     "symmetric score adagrad": Settings("symmetric", "score", 0.05, 0.2, step="adagrad"),
     "supervised": Settings("supervised", None, 0.01, None),
 }
-_ASKING = Settings("part", None, 0.2, None, step="adagrad")
+ASKING = Settings("part", None, 0.2, None, step="adagrad")
 
 
 def _measure_chunking(data: Path | None, rounds: int) -> Json:
@@ -103,15 +115,15 @@ def _measure_chunking(data: Path | None, rounds: int) -> Json:
     problem, gold = task.problem(corpus, risk=True), task.gold(corpus)
     learners: dict[str, Learner] = {}
     cold: dict[str, float] = {}
-    for title, settings in _CHUNKING.items():
+    for title, settings in CHUNKING.items():
         messages.say(f"{title}: learning for {_WARM:,} steps")
         learner = learners[title] = Learner(problem, settings)
         learner.run(gold, 0)  # compiles, the first time on a machine
-        cold[title] = _a_step(learner, gold, _COLD)()
+        cold[title] = a_step(learner, gold, _COLD)()
         learner.run(gold, _WARM)
     literal = _LiteralAll(problem, gold)
     work: Work = {"numpy": _numpy_draws(problem)}
-    work |= {title: _a_step(learner, gold, _TIMED) for title, learner in learners.items()}
+    work |= {title: a_step(learner, gold, _TIMED) for title, learner in learners.items()}
     work["two-point all, literal"] = lambda: seconds(lambda: literal.run(_LITERAL)) / _LITERAL
     before = {title: learner.updates for title, learner in learners.items()}
     best = best_of(rounds, work)
@@ -128,13 +140,14 @@ def _measure_chunking(data: Path | None, rounds: int) -> Json:
     }
     return {
         "bench": "chunking",
+        "vector_bits": vector_bits(),
         "data": name,
         "n": problem.n_features * problem.n_labels,
         "n_active": float(problem.n_active.mean()),
         "n_score": float(problem.n_score.mean()),
         "numpy_us": 1e6 * best["numpy"],
         "learners": rows,
-        "answers": measure_answers(task.problem(corpus, asks=True), gold, _ASKING, rounds),
+        "answers": measure_answers(task.problem(corpus, asks=True), gold, ASKING, rounds),
     }
 
 
@@ -188,7 +201,10 @@ def _chunking_table(fields: Json) -> Group:
         f"{fields['bench']}: {fields['data']}; n {fields['n']:,}, active {fields['n_active']:,.0f}, "
         f"scores {fields['n_score']:,.0f}"
     )
-    caption = f"ratio: to the {fields['numpy_us']:.1f} us that NumPy takes to draw an input's active normals"
+    caption = (
+        f"ratio: to the {fields['numpy_us']:.1f} us that NumPy takes to draw an input's active normals; "
+        f"vectors of {fields['vector_bits']} bits"
+    )
     columns = {
         "us a step": ("us", ",.2f"),
         "ratio": ("ratio", ",.3f"),
@@ -196,7 +212,7 @@ def _chunking_table(fields: Json) -> Group:
         "steps that move": ("update_fraction", ".1%"),
     }
     return Group(
-        _table("learner", fields["learners"], columns, title, caption),
+        table("learner", fields["learners"], columns, title, caption),
         answers_table(fields["answers"]),
     )
 
@@ -254,7 +270,7 @@ def answers_table(fields: Json) -> Table:
     caption = f"{fields['answers']:,} simulated answers in {fields['run_seconds']:.1f} s"
     rows = {f"{int(stage):,}": row for stage, row in fields["stages"].items()}
     columns = {"ms": ("ms", ".3f"), "worst ms": ("ms_worst", ".3f"), "inputs looked at": ("looks", ".1f")}
-    return _table("after so many answers", rows, columns, title, caption)
+    return table("after so many answers", rows, columns, title, caption)
 
 
 # text
@@ -308,7 +324,14 @@ def _measure_text(_data: Path | None, rounds: int) -> Json:
         for title, took in best.items()
     }
     words = float(problem.n_active.mean() / problem.n_labels)
-    return {"bench": "text", "documents": _DOCUMENTS, "words": words, "n": task.n_features * 4, "learners": rows}
+    return {
+        "bench": "text",
+        "vector_bits": vector_bits(),
+        "documents": _DOCUMENTS,
+        "words": words,
+        "n": task.n_features * 4,
+        "learners": rows,
+    }
 
 
 def _wabbit_cache(generated: GeneratedText, folder: Path) -> Path:
@@ -329,13 +352,14 @@ def _wabbit(cache: Path, *options: str) -> str:
 
 def _text_table(fields: Json) -> Table:
     title = f"text: {fields['documents']:,} generated documents, {fields['words']:.0f} words, one pass from cold"
+    caption = f"vectors of {fields['vector_bits']} bits"
     columns = {
         "examples/s": ("examples_per_second", ",.0f"),
         "us each": ("us", ".3f"),
         "times vw": ("times_vw", ".2f"),
         "average loss": ("average_loss", ".4f"),
     }
-    return _table("learner", fields["learners"], columns, title)
+    return table("learner", fields["learners"], columns, title, caption)
 
 
 # rerank
@@ -365,13 +389,14 @@ def _measure_rerank(data: Path | None, rounds: int) -> Json:
     for title, settings in _RERANK.items():
         learner = Learner(problem, settings)
         learner.run(gold, _STEPS)
-        work[title] = _a_step(learner, gold, _STEPS)
+        work[title] = a_step(learner, gold, _STEPS)
     best = best_of(10 * rounds, work)
     rows = {
         title: {"us": 1e6 * took, "ratio": took / best["numpy"]} for title, took in best.items() if title != "numpy"
     }
     return {
         "bench": "rerank",
+        "vector_bits": vector_bits(),
         "data": name,
         "candidates": float(np.diff(offsets).mean()),
         "features": features.shape[1],
@@ -411,9 +436,12 @@ def _lists(data: Path | None) -> tuple[Problem, RankGold, str]:
 
 def _rerank_table(fields: Json) -> Table:
     messages.say(f"{fields['data']}: {fields['candidates']:,.0f} candidates a list, {fields['features']} features")
-    caption = f"ratio: to NumPy's {fields['numpy_us']:.1f} us for one features @ w on the same lists"
+    caption = (
+        f"ratio: to NumPy's {fields['numpy_us']:.1f} us for one features @ w on the same lists; "
+        f"vectors of {fields['vector_bits']} bits"
+    )
     columns = {"us a step": ("us", ".2f"), "ratio": ("ratio", ".3f")}
-    return _table("learner", fields["learners"], columns, caption=caption)
+    return table("learner", fields["learners"], columns, caption=caption)
 
 
 BENCHES: dict[str, tuple[Callable[[Path | None, int], Json], Callable[[Json], Table | Group]]] = {

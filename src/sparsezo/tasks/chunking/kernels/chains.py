@@ -48,7 +48,8 @@ def viterbi(P: Any, R: Any, K: Any, start: Any, best: Any, back: Any, y: Any) ->
 
 @inlined_kernel
 def _best(width: Any, low: Any, high: Any, args: Any) -> None:
-    """best[i] = the score of the best path up to token i for each of its tags, back[i] = the tag before it there."""
+    """best[i] = the score of the best path up to token i for each of its tags, back[i] = the tag before it there, where
+    that is asked for."""
     P, K, best, back, i = args
     best_two(width, P, i * K * K, K, low, high, best, back, i - 1)
 
@@ -90,14 +91,13 @@ def _best_of_3(s0: Any, s1: Any, s2: Any) -> Any:
 @kernel
 def relative(P: Any, R: Any, K: Any, start: Any, best: Any, E: Any) -> None:
     """E[i, a * K + b] = p(tag a at i - 1, given tag b at i and the tokens up to i); E[R] = p(tag b at R - 1)."""
+    if K == 3:
+        _relative3(P, R, start, E)
+        return
     for b in range(K):
         best[0, b] = P[0, start * K + b]
     for i in range(1, R):
-        for b in range(K):
-            top = best[i - 1, 0] + P[i, b]
-            for a in range(1, K):
-                top = max(top, best[i - 1, a] + P[i, a * K + b])
-            best[i, b] = top
+        by_width(_best, K, (P, K, best, None, i))
         for a in range(K):
             for b in range(K):
                 E[i, a * K + b] = best[i - 1, a] + P[i, a * K + b] - best[i, b]
@@ -129,6 +129,43 @@ def relative(P: Any, R: Any, K: Any, start: Any, best: Any, E: Any) -> None:
 
 
 @kernel
+def _relative3(P: Any, R: Any, start: Any, E: Any) -> None:
+    """``relative`` for three tags (B, I, O), whose sums stay in registers; the same bits."""
+    m0, m1, m2 = P[0, start * 3], P[0, start * 3 + 1], P[0, start * 3 + 2]
+    for i in range(1, R):
+        p, e = P[i], E[i]
+        s0, s3, s6 = m0 + p[0], m1 + p[3], m2 + p[6]
+        s1, s4, s7 = m0 + p[1], m1 + p[4], m2 + p[7]
+        s2, s5, s8 = m0 + p[2], m1 + p[5], m2 + p[8]
+        m0, m1, m2 = max(max(s0, s3), s6), max(max(s1, s4), s7), max(max(s2, s5), s8)
+        e[0], e[3], e[6] = s0 - m0, s3 - m0, s6 - m0
+        e[1], e[4], e[7] = s1 - m1, s4 - m1, s7 - m1
+        e[2], e[5], e[8] = s2 - m2, s5 - m2, s8 - m2
+    top = max(max(m0, m1), m2)
+    E[R, 0], E[R, 1], E[R, 2] = m0 - top, m1 - top, m2 - top
+    flat = E.reshape(-1)[9 : R * 9 + 3]
+    for j in range(flat.size):
+        flat[j] = exp_nonpositive(flat[j])
+    one = _F(1)
+    m0, m1, m2 = one, one, one
+    for i in range(1, R):
+        e = E[i]
+        s0, s3, s6 = e[0] * m0, e[3] * m1, e[6] * m2
+        s1, s4, s7 = e[1] * m0, e[4] * m1, e[7] * m2
+        s2, s5, s8 = e[2] * m0, e[5] * m1, e[8] * m2
+        m0, m1, m2 = s0 + s3 + s6, s1 + s4 + s7, s2 + s5 + s8
+        v0, v1, v2 = one / m0, one / m1, one / m2
+        e[0], e[3], e[6] = s0 * v0, s3 * v0, s6 * v0
+        e[1], e[4], e[7] = s1 * v1, s4 * v1, s7 * v1
+        e[2], e[5], e[8] = s2 * v2, s5 * v2, s8 * v2
+        inverse = one / max(max(m0, m1), m2)
+        m0, m1, m2 = m0 * inverse, m1 * inverse, m2 * inverse
+    p0, p1, p2 = E[R, 0] * m0, E[R, 1] * m1, E[R, 2] * m2
+    total = p0 + p1 + p2
+    E[R, 0], E[R, 1], E[R, 2] = p0 / total, p1 / total, p2 / total
+
+
+@kernel
 def subtract_marginals(E: Any, R: Any, K: Any, start: Any, p: Any, D: Any) -> None:
     """D[i, a * K + b] -= p(a at i - 1, b at i), from what ``relative`` left in E. p: 2 x K room."""
     add_marginals(E, R, K, start, p, _F(-1), D)
@@ -141,15 +178,41 @@ def add_marginals(E: Any, R: Any, K: Any, start: Any, p: Any, weight: Any, D: An
     for b in range(K):
         p[here, b] = E[R, b]
     for i in range(R - 1, 0, -1):
-        for a in range(K):
-            p[before, a] = 0
-            for b in range(K):
-                both = p[here, b] * E[i, a * K + b]
-                D[i, a * K + b] += weight * both
-                p[before, a] += both
+        if K < 4:
+            _pair_by_pair(E, i, 0, K, p, here, before, weight, D)
+        else:
+            _four_by_four(E, i, K // 4 * 4, K, p, here, before, weight, D)
+            _pair_by_pair(E, i, K // 4 * 4, K, p, here, before, weight, D)
         here, before = before, here
     for b in range(K):
         D[0, start * K + b] += weight * p[here, b]
+
+
+@inlined_kernel
+def _pair_by_pair(E: Any, i: Any, first: Any, K: Any, p: Any, here: Any, before: Any, weight: Any, D: Any) -> None:
+    """D[i] += weight * the marginals of token i's pairs, p[before] = their sums, for the tags before from first on."""
+    for a in range(first, K):
+        p[before, a] = 0
+        for b in range(K):
+            both = p[here, b] * E[i, a * K + b]
+            D[i, a * K + b] += weight * both
+            p[before, a] += both
+
+
+@inlined_kernel
+def _four_by_four(E: Any, i: Any, last: Any, K: Any, p: Any, here: Any, before: Any, weight: Any, D: Any) -> None:
+    """Likewise for the tags before last, a multiple of 4: four sums side by side, each in its own order."""
+    for a in range(last):
+        for b in range(K):
+            D[i, a * K + b] += weight * (p[here, b] * E[i, a * K + b])
+    for a in range(0, last, 4):
+        s, t, u, v = _F(0), _F(0), _F(0), _F(0)
+        for b in range(K):
+            s += p[here, b] * E[i, a * K + b]
+            t += p[here, b] * E[i, (a + 1) * K + b]
+            u += p[here, b] * E[i, (a + 2) * K + b]
+            v += p[here, b] * E[i, (a + 3) * K + b]
+        p[before, a], p[before, a + 1], p[before, a + 2], p[before, a + 3] = s, t, u, v
 
 
 @kernel
