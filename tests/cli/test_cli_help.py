@@ -79,7 +79,7 @@ def test_a_flag_is_a_flag(commands, shown, words):
             "0.0001 for all; 0.01 for first-order, supervised; "
             "0.1 for first-order adagrad, supervised adagrad, review; "
             "0.003 for pairwise; 0.02 for pairwise adagrad; 0.03 for cross-entropy adagrad; "
-            "0.2 for part, span, pair; auto for label; 0.5 for rate",
+            "0.2 for part, label, span, pair; 0.5 for rate",
         ),
         ("chunking", "mu", "0.1 for score, active, all; 0.2 for score adagrad, active adagrad"),
         ("text", "mu", "1"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sparsezo.settings import AUTO, Rate
+from sparsezo.settings import Rate
 from sparsezo.tasks.chunking.options import ChunkingOptions, PredictOptions, ReadingOptions
 from sparsezo.tasks.spec import TaskSpec
 
@@ -13,7 +13,7 @@ _SAMPLED = {"pairwise": {"adagrad": 0.02, "constant": 0.003}, "cross-entropy": {
 def defaults(rule: str, step: str, perturb: str | None) -> tuple[Rate, float]:
     """The more weights move, the smaller their steps (docs/results)."""
     if rule in ASKS:
-        return {"label": AUTO, "rate": 0.5, "review": 0.1}.get(rule, 0.2), 0.1
+        return {"rate": 0.5, "review": 0.1}.get(rule, 0.2), 0.1
     if perturb is None:
         return _SAMPLED.get(rule, {"adagrad": 0.1, "constant": 0.01})[step], 0.1
     return (0.05, 0.2) if step == "adagrad" else ({"all": 1e-4, "active": 3e-4}.get(perturb, 1e-3), 0.1)
