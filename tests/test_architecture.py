@@ -19,7 +19,7 @@ LAYERS = (  # each may import what stands above it, and its own; docs/design.md,
     ("tasks",),  # what all tasks share: the folders of tasks/ are below
     ("steps", "learner", "query_learner", "algorithm", "minimization"),
     ("tasks.chunking", "tasks.own", "tasks.rerank", "tasks.text"),
-    ("datasets", "diagnosis", "logged", "model", "scorers", "sklearn", "torch", "training"),
+    ("datasets", "diagnosis", "logged", "model", "perturbing", "scorers", "sklearn", "torch", "training"),
     ("study",),
     ("serve",),
     ("cli",),
@@ -83,7 +83,24 @@ def test_every_section_that_is_cited_exists():
     assert set(cited) <= sections, {number: name for number, name in cited.items() if number not in sections}
 
 
+def lines_of_kernels(tree: ast.Module) -> set[int]:
+    """Those of compiled functions, which stand beside what they serve where they are no part of the loop."""
+    found: set[int] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef):
+            marks = {getattr(mark, "id", "") for mark in node.decorator_list}
+            if any(mark.endswith("kernel") or mark == "intrinsic" for mark in marks):
+                found.update(range(node.lineno, (node.end_lineno or node.lineno) + 1))
+    return found
+
+
 def test_values_of_any_type_are_rare_outside_of_compiled_code():
-    sources = [path for path in SOURCES.rglob("*.py") if "kernels" not in path.parts]
-    lines = [line for path in sources for line in path.read_text("utf-8").splitlines()]
-    assert sum(bool(re.search(r"\bAny\b", line)) for line in lines) <= 60
+    count = 0
+    for path in SOURCES.rglob("*.py"):
+        if "kernels" not in path.parts:
+            text = path.read_text("utf-8")
+            compiled = lines_of_kernels(ast.parse(text))
+            lines = enumerate(text.splitlines(), start=1)
+            others = (line for number, line in lines if number not in compiled and " import " not in line)
+            count += sum(bool(re.search(r"\bAny\b", line)) for line in others)
+    assert count <= 38

@@ -44,7 +44,7 @@ LOSS, TOLD, Q_TOTAL, MAP_LOSS, SQUARES = range(5)
 N_SUMS = 5
 
 # What a step does, the way its loop is compiled for: a run compiles what its own rule needs, and nothing else.
-SEEN, WHOLE, DRAWS, CLIMBS = range(4)  # perturbs by score; by active or all; draws outputs; is supervised
+IN_SCORES, IN_WEIGHTS, DRAWS, CLIMBS = range(4)  # perturbs by score; by active or all; draws outputs; is supervised
 
 
 class StepParams(NamedTuple):
@@ -126,16 +126,16 @@ def way_of(params: StepParams) -> int:
         return CLIMBS
     if not params.points.size:
         return DRAWS
-    return SEEN if params.perturbation == SCORE else WHOLE
+    return IN_SCORES if params.perturbation == SCORE else IN_WEIGHTS
 
 
 @inlined_kernel
 def perturb(way: Any, inputs: Any, params: Any, x: Any, step: Any, state: Any, work: Any) -> None:
     """S = C W, and for the zeroth-order rules Z and V = C u."""
-    if way == WHOLE and params.perturbation == ALL and state.Q_row.size > 0:
+    if way == IN_WEIGHTS and params.perturbation == ALL and state.Q_row.size > 0:
         owed = (state.counts[SETTLEMENTS], state.sums[Q_TOTAL], state.Q_row)
         state.counts[SETTLEMENTS] = protocol.settle(inputs, x, params.keys[DEBT], *owed, work.U, state.W)
-    if way <= WHOLE:
+    if way <= IN_WEIGHTS:
         protocol.draw(inputs, x, params.keys[PERTURBATION], step, work.Z)
         protocol.scores_with(inputs, x, state.W, work.Z, work.S, work.V)
     else:
@@ -195,13 +195,13 @@ def propose(way: Any, inputs: Any, task: Any, params: Any, x: Any, step: Any, wo
 @inlined_kernel
 def apply(way: Any, inputs: Any, params: Any, x: Any, step: Any, c: Any, state: Any, work: Any) -> None:
     """W += c * direction, once work.Z (zeroth-order) or work.D (the others) holds the step's own."""
-    if way == SEEN:
+    if way == IN_SCORES:
         protocol.project(inputs, x, work.Z, work.D)
-    if way == WHOLE:
+    if way == IN_WEIGHTS:
         protocol.draw_complement(inputs, x, params.keys[COMPLEMENT], step, work.Z, work.D, work.U, work.row)
-    protocol.move(inputs, x, c, params.h, work.D, work.U, way == WHOLE, state.W, state.q)
+    protocol.move(inputs, x, c, params.h, work.D, work.U, way == IN_WEIGHTS, state.W, state.q)
     state.counts[UPDATES] += 1
-    if way == WHOLE and params.perturbation == ALL and state.Q_row.size > 0:
+    if way == IN_WEIGHTS and params.perturbation == ALL and state.Q_row.size > 0:
         state.sums[Q_TOTAL] += c * c
         protocol.mark_settled(inputs, x, state.sums[Q_TOTAL], state.Q_row)
 
@@ -447,7 +447,7 @@ def _run_of(way: int, criterion: int) -> Callable[..., bool]:
             protocol.prefetch(inputs, input_at(*at, step + 1, N), input_at(*at, step + 2, N), state.W)
             score, F_incumbent, same, best = 0.0, 0.0, False, 0.0
             perturb(way, inputs, params, x, step, state, work)
-            if criterion == ANNEALED and way <= WHOLE:
+            if criterion == ANNEALED and way <= IN_WEIGHTS:
                 F_plus, F_incumbent, best = annealed(inputs, task, gold, params, x, work)
             else:
                 score = np.float64(propose(way, inputs, task, params, x, step, work))
@@ -455,7 +455,7 @@ def _run_of(way: int, criterion: int) -> Callable[..., bool]:
                 if compares(params):
                     same = differing(work.y, work.incumbent, protocol.outputs(task, x)) == 0
                     F_incumbent = F_plus if same else protocol.delta(gold, task, x, work.incumbent)
-                if criterion == ANNEALED:  # supervised: minimum risk
+                if criterion == ANNEALED and way == CLIMBS:  # minimum risk
                     best, F_plus = F_plus, protocol.risk_gradient(gold, task, x, work.S, params.gamma, work.D)
             further = further_losses(params.own, inputs, task, gold, params, x, work)
             if not np.isfinite(score + F_plus + F_incumbent + further):

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from rich.table import Table
 
 from sparsezo import messages
@@ -27,7 +28,7 @@ from sparsezo.learner import Learner
 from sparsezo.query_learner import QueryLearner
 from sparsezo.settings import Settings
 from sparsezo.study import bench
-from sparsezo.tasks.base import Json
+from sparsezo.tasks.base import Json, Problem
 from sparsezo.tasks.chunking.task import Chunking
 
 _WARM, _TIMED, _ANSWERS = 200_000, 20_000, 2_000  # steps, steps a round, answers
@@ -98,7 +99,7 @@ def measure_limit(data: Path | None, rounds: int) -> Json:
     }
 
 
-def _machine(problem: Any, W: Any) -> bench.Work:
+def _machine(problem: Problem, W: NDArray[np.float32]) -> bench.Work:
     """Seconds for one row read, one row moved, one byte, one normal."""
     inputs = problem.inputs
     order = np.random.default_rng(0).integers(0, len(problem), 4_000)
@@ -121,7 +122,7 @@ def _seconds_each(kernel: Callable[[], object], n: float) -> float:
     return bench.seconds(kernel) / n
 
 
-def _touched(problem: Any, settings: Settings, moved: float) -> dict[str, float]:
+def _touched(problem: Problem, settings: Settings, moved: float) -> dict[str, float]:
     """What a step touches at least: rows of W read and moved, bytes of the input, normals. ``moved``: of its steps."""
     inputs, L = problem.inputs, problem.n_labels
     rows, entries = float(np.diff(inputs.col_start).mean()), inputs.columns.size / len(problem)
@@ -139,7 +140,7 @@ def _touched(problem: Any, settings: Settings, moved: float) -> dict[str, float]
     }
 
 
-def _an_answer(learner: QueryLearner, problem: Any, gold: object, best: dict[str, float]) -> Json:
+def _an_answer(learner: QueryLearner, problem: Problem, gold: object, best: dict[str, float]) -> Json:
     """An answer: the inputs looked at for its question, and the one that it is about and earlier ones, learned from."""
     step = learner.step
     took = bench.seconds(lambda: learner.run(gold, answers=2 * _ANSWERS)) / _ANSWERS
