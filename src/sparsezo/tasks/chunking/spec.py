@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from sparsezo.settings import Rate
+from sparsezo.settings import AUTO, Rate
 from sparsezo.tasks.chunking.options import ChunkingOptions, PredictOptions, ReadingOptions
 from sparsezo.tasks.spec import TaskSpec
 
 ASKS = ("part", "label", "span", "review", "pair", "rate")  # by the service
+_AUTOMATIC = ("comparison", "preference", "baseline")  # with score: as good or better than numbers (docs/steps.md)
 _SAMPLED = {"pairwise": {"adagrad": 0.02, "constant": 0.003}, "cross-entropy": {"adagrad": 0.03, "constant": 0.001}}
 
 
@@ -16,7 +17,9 @@ def defaults(rule: str, step: str, perturb: str | None) -> tuple[Rate, float]:
         return {"rate": 0.5, "review": 0.1}.get(rule, 0.2), 0.1
     if perturb is None:
         return _SAMPLED.get(rule, {"adagrad": 0.1, "constant": 0.01})[step], 0.1
-    return (0.05, 0.2) if step == "adagrad" else ({"all": 1e-4, "active": 3e-4}.get(perturb, 1e-3), 0.1)
+    if step == "adagrad":
+        return (AUTO if perturb == "score" and rule in _AUTOMATIC else 0.05), 0.2
+    return {"all": 1e-4, "active": 3e-4}.get(perturb, 1e-3), 0.1
 
 
 SPEC = TaskSpec(
