@@ -374,6 +374,18 @@ def test_the_automatic_step_against_its_equations():
         np.testing.assert_allclose(optimizer.weights(), w, rtol=1e-9, atol=1e-12)
 
 
+def test_a_weight_that_two_open_proposals_wake_has_moved_once():
+    """mu = r / sqrt(N), N the weights that have moved or would."""
+    optimizer, r = Optimizer(N), 0.0
+    for _ in range(100):
+        for proposal in optimizer.ask_many([range(10), range(10)]):
+            optimizer.tell(proposal, [-float(values.sum()) for values in proposal.outputs])
+            r = max(r, float(np.linalg.norm(optimizer.weights())))
+    assert r > 0.01 * math.sqrt(20)
+    optimizer.ask(range(10, 20))
+    assert optimizer.mu == pytest.approx(r / math.sqrt(20))
+
+
 def test_telling_what_was_not_asked():
     optimizer = Optimizer(N)
     assert optimizer.tell_known(WANTED, 0.0)
