@@ -75,8 +75,7 @@ def run_doctor(json: bool) -> None:
     else:
         versions = ", ".join(f"{name} {version}" for name, version in libraries.items())
         show.line(f"Python {fields['python']}, {versions}")
-        vectors = f"vectors of {cpu['vector_bits']} bits" if cpu["vector_bits"] else "no vectors known"
-        show.line(f"CPU {cpu['name']}, {cpu['cores']} cores, {vectors}")
+        show.line(f"CPU {cpu['name']}, {cpu['cores']} cores, vectors of {cpu['vector_bits']} bits")
         show.line(f"compiled code in {code['folder']}: {code['functions']:,} functions, {code['bytes'] / 1e6:,.0f} MB")
         show.output.print(_table(extras))
         for name, found in collections.items():
@@ -112,14 +111,10 @@ def processor() -> Cpu:
     import llvmlite.binding as llvm
     import numba
 
-    given = numba.config.CPU_NAME or ""
-    name = given or llvm.get_host_cpu_name()
-    bits = 0
-    if not given:
-        features = llvm.get_host_cpu_features()
-        widths = {"avx512f": 512, "avx2": 256, "avx": 256, "sse2": 128, "neon": 128}
-        bits = max((width for feature, width in widths.items() if features.get(feature)), default=0)
-    return {"name": name, "cores": os.cpu_count() or 1, "vector_bits": bits}
+    from sparsezo.study.bench import vector_bits
+
+    name = numba.config.CPU_NAME or llvm.get_host_cpu_name()
+    return {"name": name, "cores": os.cpu_count() or 1, "vector_bits": vector_bits()}
 
 
 def _compiled_code() -> tuple[Compiled, list[str]]:
