@@ -7,19 +7,21 @@ from sparsezo.tasks.chunking.options import ChunkingOptions, PredictOptions, Rea
 from sparsezo.tasks.spec import TaskSpec
 
 ASKS = ("part", "label", "span", "review", "pair", "rate")  # by the service
-_AUTOMATIC = ("comparison", "preference", "baseline")  # with score: as good or better than numbers (docs/steps.md)
+_AUTOMATIC = {  # where auto was measured to be as good as a tuned h, or better (docs/steps.md)
+    ("score", "adagrad"): ("comparison", "preference", "baseline"),
+    ("active", "constant"): ("two-point", "symmetric"),
+}
 _SAMPLED = {"pairwise": {"adagrad": 0.02, "constant": 0.003}, "cross-entropy": {"adagrad": 0.03, "constant": 0.001}}
 
 
 def defaults(rule: str, step: str, perturb: str | None) -> tuple[Rate, float]:
     """The more weights move, the smaller their steps (docs/results)."""
     if rule in ASKS:
-        return {"rate": 0.5, "review": 0.1}.get(rule, 0.2), 0.1
+        return {"part": 0.2, "label": 0.2, "review": 0.1}.get(rule, AUTO), 0.1
     if perturb is None:
         return _SAMPLED.get(rule, {"adagrad": 0.1, "constant": 0.01})[step], 0.1
-    if step == "adagrad":
-        return (AUTO if perturb == "score" and rule in _AUTOMATIC else 0.05), 0.2
-    return {"all": 1e-4, "active": 3e-4}.get(perturb, 1e-3), 0.1
+    h: Rate = 0.05 if step == "adagrad" else {"all": 1e-4, "active": 3e-4}.get(perturb, 1e-3)
+    return (AUTO if rule in _AUTOMATIC.get((perturb, step), ()) else h), 0.2 if step == "adagrad" else 0.1
 
 
 SPEC = TaskSpec(

@@ -71,7 +71,7 @@ def defaults(rule: str, step: str, perturb: str | None) -> tuple[Rate, float]:
     if perturb is None:
         return (0.3 if rule == "pairwise" else 1.0), 1.0
     if step == "adagrad":
-        return (AUTO if perturb == "score" else 0.3), 1.0
+        return (AUTO if perturb in ("score", "active") else 0.3), 1.0
     return {"all": 1e-3, "active": 0.01}.get(perturb, 0.1), 1.0
 
 
