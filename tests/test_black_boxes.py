@@ -232,6 +232,15 @@ def test_a_plateau_is_named_and_ends_the_run():
     assert result.nfev < 1_100
 
 
+def test_an_F_without_lower_bound_ends_the_run_and_a_bound_helps():
+    result = run(lambda w: -float((w**2).sum()), np.ones(20), 40_000)
+    assert "no lower bound; `bounds`" in result.message
+    assert result.nfev < 10_000
+    assert minimize(lambda w: -float((w**2).sum()), np.ones(20), 2_000, bounds=[(-2, 2)]).fun == -80
+    with pytest.raises(UsageError, match="for each of 20 weights, or one pair in a list"):
+        minimize(lambda w: 0.0, np.ones(20), bounds=(-2, 2))
+
+
 def test_a_mu_that_cannot_work_is_named():
     result = run(lambda w: float((w > 0.5).sum()), np.zeros(N), h=0.1, mu=1e-9)
     assert "mu 1e-09 may be too small" in result.message

@@ -56,6 +56,7 @@ _WINDOW = 100  # values whose mean is looked at
 _NOISY_WINDOW = 25  # of values at w, which a step in five has
 _LOOKED = 5
 _FAR = 10.0  # times the start's: it diverges
+_DEEP = 1e20  # below 0, times the start's: F has no lower bound
 _UNCHANGED = 1_000  # values that are all the same: a plateau
 _SPEAKS = 5.0  # seconds between two lines of progress
 
@@ -265,6 +266,12 @@ class _Run:
             raise _Ended(False, f"a plateau: no perturbation changed F in {self.nfev:,} evaluations; {self.flat}")
         if self.best <= self.target:
             raise _Ended(True, f"F is {self.best:g}, at most the target of {self.target:g}")
+        if self.exact and self.best < -_DEEP * max(1.0, abs(self.start)):
+            raise _Ended(
+                False,
+                f"F is {self.best:.3g} after {self.nfev:,} evaluations and falls on: it seems to have no lower bound; "
+                "`bounds` keep the weights in a range",
+            )
         if len(self.window) >= (_WINDOW if self.exact else _NOISY_WINDOW):
             self.look()
         if self.nfev - self.better_at > self.stall:
@@ -644,9 +651,13 @@ def _set_bounds(space: _Space, bounds: Given, n: int) -> None:
     if isinstance(bounds, Bounds):
         lower, upper = bounds.lb, bounds.ub
     else:
-        lower, upper = zip(
-            *((-math.inf if a is None else a, math.inf if b is None else b) for a, b in bounds), strict=True
-        )
+        try:
+            pairs = [(-math.inf if a is None else float(a), math.inf if b is None else float(b)) for a, b in bounds]
+        except (TypeError, ValueError):
+            pairs = []
+        if len(pairs) not in (1, n):
+            raise UsageError(f"bounds: give (lower, upper) for each of {n:,} weights, or one pair in a list for all")
+        lower, upper = zip(*pairs, strict=True)
     space.lower, space.upper = (np.broadcast_to(np.asarray(each, np.float64), n) for each in (lower, upper))
     if (space.lower > space.upper).any():
         raise UsageError("bounds: a lower one is above its upper one")
