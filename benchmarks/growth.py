@@ -33,6 +33,13 @@ AXES: dict[str, tuple[int, ...]] = {
     "labels": (4, 9, 16, 25, 36, 49, 64),  # squares: of order 2
     "corpus": (100, 1_000, 10_000, 100_000, 1_000_000),
 }
+SHOWN = {  # in the table
+    "n": (10_000, 1_000_000, 100_000_000, 1_000_000_000),
+    "features": (2, 16, 64),
+    "tokens": (6, 24, 96, 384, 1_024, 4_096),
+    "labels": (4, 9, 25, 64),
+    "corpus": (100, 10_000, 1_000_000),
+}
 TITLES = {
     "n": "all weights n",
     "features": "features of a token",
@@ -49,7 +56,7 @@ LEARNERS = {
 }
 ROUND = 0.1  # seconds of a round
 WARM, LONGEST = 50_000, 60.0  # steps before, and seconds that they may take
-MOST_ENTRIES = 30_000_000  # of a corpus; long sentences are fewer
+MOST_ENTRIES = 30_000_000  # where sentences are long there are fewer
 
 
 def problem_of(size: Mapping[str, int], seed: int = 0) -> tuple[Problem, ChunkGold]:
@@ -57,7 +64,9 @@ def problem_of(size: Mapping[str, int], seed: int = 0) -> tuple[Problem, ChunkGo
     rng = np.random.default_rng(seed)
     tokens, L, M = size["tokens"], size["labels"], size["features"]
     K, rows_of_W = math.isqrt(L), max(size["n"] // L, 4 * M)
-    N = max(2, min(size["corpus"], MOST_ENTRIES // (tokens * M)))
+    N = size["corpus"]
+    if tokens > USUAL["tokens"]:
+        N = min(N, MOST_ENTRIES // (tokens * M))
     count = N * tokens
     # one feature from each of M equal parts of the rows, so that a token's are distinct; within it by Zipf's law
     part = rows_of_W // M
@@ -119,6 +128,16 @@ def short(value: int) -> str:
         if value >= size:
             return f"{value / size:.3g}{name}"
     return str(value)
+
+
+def table(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Microseconds a step at some values of each axis, for docs/speed.md."""
+    lines = [f"| | {' | '.join(LEARNERS)} |", "|---" * (1 + len(LEARNERS)) + "|"]
+    for axis, values in SHOWN.items():
+        for value in values:
+            found = [float(row["us"]) for row in rows if row["axis"] == axis and int(row["value"]) == value]
+            lines.append(f"| {TITLES[axis]}: {value:,} | {' | '.join(f'{us:,.{int(us < 99)}f}' for us in found)} |")
+    return "\n".join(lines)
 
 
 def draw(rows: Sequence[Mapping[str, Any]], folder: Path) -> None:
@@ -184,6 +203,7 @@ def main() -> None:
         writer.writeheader()
         writer.writerows(rows)
     draw([{name: str(value) for name, value in row.items()} for row in rows], args.output)
+    print(table(rows))
 
 
 if __name__ == "__main__":

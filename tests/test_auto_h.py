@@ -287,11 +287,12 @@ def test_it_is_the_default_where_it_was_measured_to_be_as_good():
     for rule in ZEROTH:
         made = Settings.complete({"rule": rule}, *task_spec("text").usual)
         assert (made.h, made.mu, made.step) == ("auto", 1.0, "adagrad")
-        assert Settings.complete({"rule": rule, "perturb": "active"}, *task_spec("text").usual).h == 0.3
+        assert Settings.complete({"rule": rule, "perturb": "active"}, *task_spec("text").usual).h == "auto"
         made = Settings.complete({"rule": rule}, *task_spec("chunking").usual)
         assert (made.h, made.mu) == (0.05 if rule in ("two-point", "symmetric") else "auto", 0.2)
-        assert Settings.complete({"rule": rule, "perturb": "active"}, *task_spec("chunking").usual).h == 0.0003
-    for task, rules in (("text", ("pair", "rate")), ("chunking", ())):
+        made = Settings.complete({"rule": rule, "perturb": "active"}, *task_spec("chunking").usual)
+        assert (made.h, made.mu, made.step) == ("auto" if rule in ("two-point", "symmetric") else 3e-4, 0.1, "constant")
+    for task, rules in (("text", ("pair", "rate")), ("chunking", ("span",))):
         spec = task_spec(task)
         assert tuple(rule for rule in spec.asks if spec.defaults(rule, "adagrad", None)[0] == "auto") == rules
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -83,6 +84,8 @@ def test_demo_runs_every_rule_with_every_perturbation(program, quick):
     zeroth_order = ("two-point", "symmetric", "comparison", "preference", "baseline")
     h = {"all": 1e-4, "active": 3e-4, "score": 1e-3}
     expected = [Settings(rule, perturb, h[perturb], 0.1) for rule in zeroth_order for perturb in h]
+    automatic = [each.perturb == "active" and each.rule in ("two-point", "symmetric") for each in expected]
+    expected = [replace(each, h="auto") if auto else each for each, auto in zip(expected, automatic, strict=True)]
     sampled = {"first-order": 0.01, "pairwise": 0.003, "cross-entropy": 0.001, "supervised": 0.01}
     expected += [Settings(rule, None, h, None) for rule, h in sampled.items()]
     assert [settings for settings, *_ in quick] == expected

@@ -75,12 +75,12 @@ def test_a_flag_is_a_flag(commands, shown, words):
         (
             "chunking",
             "h",
-            "0.001 for score, cross-entropy; 0.05 for score adagrad, active adagrad; 0.0003 for active; "
-            "0.0001 for all; auto for comparison score adagrad, preference score adagrad, baseline score adagrad; "
-            "0.01 for first-order, supervised; "
+            "0.001 for score, cross-entropy; 0.05 for score adagrad, active adagrad; auto for active, "
+            "comparison score adagrad, preference score adagrad, baseline score adagrad, span; 0.0001 for all; "
+            "0.0003 for comparison active, preference active, baseline active; 0.01 for first-order, supervised; "
             "0.1 for first-order adagrad, supervised adagrad, review; "
             "0.003 for pairwise; 0.02 for pairwise adagrad; 0.03 for cross-entropy adagrad; "
-            "0.2 for part, label, span, pair; 0.5 for rate",
+            "0.2 for part, label, pair; 0.5 for rate",
         ),
         ("chunking", "mu", "0.1 for score, active, all; 0.2 for score adagrad, active adagrad"),
         ("text", "mu", "1"),

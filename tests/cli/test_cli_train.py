@@ -163,8 +163,8 @@ def test_an_h_of_the_papers_keeps_constant_steps_and_says_so(program, asked, tmp
     assert code == ENOUGH[0]
     assert "--h 0.001 is for constant steps (usually 0.001), and these are taken" in err
     assert (asked.trainings[0][0][2].step, asked.trainings[0][0][2].h) == ("constant", 0.001)
-    assert program("train", "chunking", "--train", "a", "-o", tmp_path / "m", "--perturb", "active") == ENOUGH
-    assert (asked.trainings[1][0][2].step, asked.trainings[1][0][2].h) == ("constant", 3e-4)
+    assert program("train", "chunking", "--train", "a", "-o", tmp_path / "m", "--perturb", "all") == ENOUGH
+    assert (asked.trainings[1][0][2].step, asked.trainings[1][0][2].h) == ("constant", 1e-4)
 
 
 @pytest.mark.parametrize(

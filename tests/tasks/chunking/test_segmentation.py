@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import re
 import sys
 import textwrap
 import unicodedata
@@ -18,7 +17,16 @@ from hypothesis import strategies as st
 from sparsezo.errors import UsageError
 from sparsezo.storage import limits
 from sparsezo.tasks.chunking.io import segmentation
-from sparsezo.tasks.chunking.io.segmentation import SPLITS, Segments, documents_of, looks_wrapped, segment
+from sparsezo.tasks.chunking.io.segmentation import (
+    SPLITS,
+    Ints,
+    Kinds,
+    Segments,
+    documents_of,
+    looks_wrapped,
+    segment,
+    segment_all,
+)
 
 
 def shown(text: str, **options: object) -> list[str]:
@@ -347,6 +355,7 @@ def _check_shape(text: str, found: Segments) -> None:
     assert not [c for i, c in enumerate(text) if i not in inside and not c.isspace() and not _is_unseen(c)]
 
 
+ORDINARY = segmentation._tokens
 RUNS = ["Aa.", "A.", "B,", "Ph.D", "S.p.A.", "'98", "-.5", "(.5", "a\xad", "\xad", "x.y", "-", "z" * 60, "don't", "€5"]
 
 
@@ -357,9 +366,50 @@ def test_what_is_known_of_runs_does_not_matter(parts: list[str]) -> None:
     text = "".join(parts)
     with pytest.MonkeyPatch.context() as patch:
         found = segment(text, language="")
-        patch.setattr(segmentation, "_RUNS", re.compile(r"(?s:.*)"))
+        patch.setattr(segmentation, "_tokens", _tokens_in_one_go)
         for each, whole in zip(found, segment(text, language=""), strict=True):
             np.testing.assert_array_equal(each, whole)
+
+
+def _tokens_in_one_go(text: str, kinds: Kinds, begins: Ints) -> tuple[Ints, Ints, Kinds]:
+    kinds = ORDINARY(text, kinds, begins)[2]  # addresses are found
+    pieces = [m.span() for m in segmentation._PIECES.finditer(kinds.tobytes().decode()) if m[0][0] not in " \nz"]
+    starts, ends = np.array(pieces, np.int64).reshape(-1, 2).T
+    return starts, ends, kinds
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    st.lists(st.lists(st.sampled_from([*RUNS, *ODD, " ", "\n", "  "]), max_size=12).map("".join), max_size=8),
+    st.sampled_from(SPLITS),
+    st.sampled_from([None, "", "fr", "it", "nl", "de"]),
+)
+def test_many_texts_at_once_are_as_each_alone(many: list[str], split: str, language: str | None) -> None:
+    together = list(segment_all(many, split=split, language=language))
+    for text, found in zip(many, together, strict=True):
+        for each, alone in zip(found, segment(text, split=split, language=language), strict=True):
+            np.testing.assert_array_equal(each, alone)
+            assert each.dtype == np.int64
+
+
+def test_many_texts_are_told_from_each_other() -> None:
+    """What is behind a text's end does not matter, nor what is before its beginning; long ones are cut."""
+    many = [
+        "Dr.D is Ph.",
+        "Ph.D",
+        "D",
+        "",
+        "l'Europe et la France",
+        "the 's of don't",
+        "a " * (limits.TOKENS + 5),
+        ";",
+        "α;",
+    ]
+    many += ["He came. She went", "Inc.", "At 5", ".5 a", "U.S.", "..", "www.a.b", "c", "'98", "x\u2028y"]
+    for language in (None, "", "fr"):
+        for text, found in zip(many, segment_all(many, language=language), strict=True):
+            for each, alone in zip(found, segment(text, language=language), strict=True):
+                np.testing.assert_array_equal(each, alone)
 
 
 @settings(max_examples=400, deadline=None)

@@ -25,7 +25,7 @@ from sparsezo.tasks.chunking.io.conll import Corpus, Source
 from sparsezo.tasks.chunking.io.documents import Document, Span, without_overlap
 from sparsezo.tasks.chunking.io.formats import read_documents
 from sparsezo.tasks.chunking.io.languages import guess_language
-from sparsezo.tasks.chunking.io.segmentation import segment
+from sparsezo.tasks.chunking.io.segmentation import Segments, segment, segment_all
 from sparsezo.tasks.chunking.kernels.events import ANYTHING
 from sparsezo.tasks.chunking.tags import OUTSIDE
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 MISSING_TAG = "?"  # of a token that nobody has said anything of
 _LOOKED_AT = 20_000  # words that tell the language
-_BATCH_CHARACTERS = 1 << 18  # of texts that are tagged at once
+_BATCH_CHARACTERS = 1 << 18  # of texts that are read, or tagged, at once
 
 
 def read_raw(paths: Sequence[str], format: str | None = None) -> Iterator[Document]:
@@ -62,33 +62,62 @@ def corpus_of(
     kept: list[Document] = []
     words: list[str] = []
     tags: list[str] = []
-    starts, ends, counts, of_sentence = [], [], [], []
+    starts, ends, sentences = [], [], []
+    numbers: list[int] = []  # of the documents that have tokens
     intern: dict[str, str] = {}
-    for document in documents:
-        text = document.text
-        given = document.tokens is not None and document.sentences is not None
-        if given and " ".join(document.words()) == text:
-            places = np.array(document.tokens, np.int64).reshape(-1, 2)
-            found = places[:, 0], places[:, 1], np.array(document.sentences, np.int64)
-        else:
-            spans = [(span.start, span.end) for span in document.spans or ()] if cuts else ()
-            found = segment(text, split=split, spans=spans, language=language)
+    for document, found in _segmented(documents, split, language, cuts):
         kept.append(document)
         if not len(found[0]):
             continue
+        text = document.text
         row = [text[a:b] for a, b in zip(found[0].tolist(), found[1].tolist(), strict=True)]
         words.extend(map(intern.setdefault, row, row))
         starts.append(found[0])
         ends.append(found[1])
-        counts.append(np.diff(found[2]))
-        of_sentence.append(np.full(len(found[2]) - 1, len(kept) - 1))
+        sentences.append(found[2])
+        numbers.append(len(kept) - 1)
         if labelled:
             tags.extend(_tags(document, *(each.tolist() for each in found)))
     if not words:
         raise DataError(path, "holds no word; expected text")
-    offsets = np.concatenate([[0], np.cumsum(np.concatenate(counts))]).astype(np.int64)
-    source = Source(kept, np.concatenate(of_sentence), np.concatenate(starts), np.concatenate(ends))
+    many = np.fromiter(map(len, sentences), np.int64, len(sentences))  # and one more than a document has
+    counts = np.delete(np.diff(np.concatenate(sentences)), np.cumsum(many)[:-1] - 1)
+    offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+    source = Source(kept, np.repeat(numbers, many - 1), np.concatenate(starts), np.concatenate(ends))
     return Corpus(path, (words,), tags if labelled else None, offsets, source=source)
+
+
+def _segmented(
+    documents: Iterable[Document], split: str, language: str | None, cuts: bool
+) -> Iterator[tuple[Document, Segments]]:
+    """Each document with its tokens: those that it has, or by rule, many documents at a time."""
+    for batch in _batches(documents):
+        plain = [document for document in batch if document.tokens is None and not (cuts and document.spans)]
+        by_rule = segment_all([document.text for document in plain], split=split, language=language)
+        for document in batch:
+            if document.tokens is None and not (cuts and document.spans):
+                yield document, next(by_rule)
+                continue
+            given = document.tokens is not None and document.sentences is not None
+            if given and " ".join(document.words()) == document.text:
+                starts, ends = np.array(document.tokens, np.int64).reshape(-1, 2).T
+                yield document, Segments(starts, ends, np.array(document.sentences, np.int64))
+            else:
+                spans = [(span.start, span.end) for span in document.spans or ()] if cuts else ()
+                yield document, segment(document.text, split=split, spans=spans, language=language)
+
+
+def _batches(documents: Iterable[Document]) -> Iterator[list[Document]]:
+    batch: list[Document] = []
+    size = 0
+    for document in documents:
+        batch.append(document)
+        size += len(document.text) + 1
+        if size >= _BATCH_CHARACTERS:
+            yield batch
+            batch, size = [], 0
+    if batch:
+        yield batch
 
 
 def _tags(document: Document, starts: list[int], ends: list[int], sentences: list[int]) -> list[str]:
@@ -146,15 +175,7 @@ def tagged_documents(
             "this model reads more than words (parts of speech, say, or attributes), which raw text does not have; "
             "train it with `features` words or ner"
         )
-    batch: list[Document] = []
-    size = 0
-    for document in documents:
-        batch.append(document)
-        size += len(document.text) + 1
-        if size >= _BATCH_CHARACTERS:
-            yield from _tagged(task, W, batch, threshold, around)
-            batch, size = [], 0
-    if batch:
+    for batch in _batches(documents):
         yield from _tagged(task, W, batch, threshold, around)
 
 
@@ -216,10 +237,12 @@ def _spans(
     starts, ends = source.starts[firsts].tolist(), source.ends[lasts].tolist()
     labels = [task.tags[k][2:] for k in outputs[firsts].tolist()]
     found: dict[int, list[Span]] = {}
-    rows = zip(source.of_sentence[sentence].tolist(), starts, ends, labels, chances[firsts].tolist(), strict=True)
-    for number, start, end, label, chance in rows:
-        if chance >= threshold:
-            found.setdefault(number, []).append(Span(start, end, label, round(chance, 6)))
+    chance = chances[firsts].astype(np.float64)
+    documents, likely = source.of_sentence[sentence].tolist(), (chance >= threshold).tolist()
+    spans = map(Span, starts, ends, labels, np.round(chance, 6).tolist())
+    for number, span, is_likely in zip(documents, spans, likely, strict=True):
+        if is_likely:
+            found.setdefault(number, []).append(span)
     return found
 
 

@@ -73,10 +73,13 @@ def _parsed(text: str, where: str) -> object:
     return found
 
 
+_encode = json.JSONEncoder(ensure_ascii=False).encode
+
+
 def json_line(found: Json) -> bytes:
     """One line, UTF-8, and no character within that any reader could take for a line end."""
     try:
-        text = json.dumps(found, ensure_ascii=False)
+        text = _encode(found)
     except (TypeError, ValueError, RecursionError) as error:
         raise DataError("a document's `meta`", f"cannot be written as JSON ({error}); keep what JSON has") from None
     for character, escaped in () if text.isascii() else _ESCAPED.items():

@@ -215,11 +215,15 @@ def _in_order(tokens: Offsets, n: int) -> bool:
 def check_document(document: Document, where: str) -> None:
     """Before it is written: what is wrong now would be read by nobody."""
     strings = [document.text, *([document.id] if document.id is not None else [])]
+    length = len(document.text)
     for span in (*(document.spans or ()), *document.suggested, *document.rejected):
-        each = Marked(span.start, span.end, span.label, span.probability)
-        _check_types(each, where)
-        if not _fits(span.start, span.end, document.text, each, exactly):
-            raise DataError(where, _misfit(each, document.text))
+        start, end, chance = span.start, span.end, span.probability
+        whole = type(start) is int and type(end) is int and 0 <= start < end <= length
+        if not (whole and type(span.label) is str and type(chance) is float and 0 <= chance <= 1):
+            each = Marked(start, end, span.label, chance)
+            _check_types(each, where)
+            if not _fits(start, end, document.text, each, exactly):
+                raise DataError(where, _misfit(each, document.text))
         strings.append(span.label)
     for string in dict.fromkeys(strings):
         check_text(string, where)
