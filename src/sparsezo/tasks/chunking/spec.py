@@ -11,13 +11,14 @@ _AUTOMATIC = {  # where auto was measured to be as good as a tuned h, or better 
     ("score", "adagrad"): ("comparison", "preference", "baseline"),
     ("active", "constant"): ("two-point", "symmetric"),
 }
+_ANSWERS: dict[str, Rate] = {"span": AUTO, "review": 0.1, "rate": 0.5}
 _SAMPLED = {"pairwise": {"adagrad": 0.02, "constant": 0.003}, "cross-entropy": {"adagrad": 0.03, "constant": 0.001}}
 
 
 def defaults(rule: str, step: str, perturb: str | None) -> tuple[Rate, float]:
     """The more weights move, the smaller their steps (docs/results)."""
     if rule in ASKS:
-        return {"span": AUTO, "review": 0.1, "rate": 0.5}.get(rule, 0.2), 0.1
+        return _ANSWERS.get(rule, 0.2), 0.1
     if perturb is None:
         return _SAMPLED.get(rule, {"adagrad": 0.1, "constant": 0.01})[step], 0.1
     h: Rate = 0.05 if step == "adagrad" else {"all": 1e-4, "active": 3e-4}.get(perturb, 1e-3)
