@@ -114,28 +114,37 @@ def measure(args: argparse.Namespace) -> None:
 
 
 def table(path: str) -> str:
-    """Mean figures side by side; auto is as good where its mean is within the margin of the tuned h's."""
+    """Mean figures side by side; auto is as good where its mean is within the margin of the other h at every length."""
     with open(path, newline="") as file:
         rows = list(csv.DictReader(file))
-    cells: dict[tuple[str, ...], dict[str, dict[str, float]]] = {}
+    cells: dict[tuple[str, ...], dict[tuple[str, str], list[float]]] = {}
     for row in rows:
         length = f"{int(row['steps']):,}" if row["steps"] else f"{int(row['answers']):,} answers"
-        key = (row["task"], row["rule"], row["perturb"], row["step"], length)
-        cells.setdefault(key, {}).setdefault(row["h"], {})[row["seed"]] = float(row["figure"])
-    rates = list(dict.fromkeys(row["h"] for row in rows))
-    lines = [
-        f"| task | rule | perturb | step | steps | {' | '.join(rates)} | auto is |",
-        "|---" * (6 + len(rates)) + "|",
-    ]
-    for (task, rule, perturb, step, steps), found in cells.items():
+        key = (row["task"], row["rule"], row["perturb"], row["step"])
+        cells.setdefault(key, {}).setdefault((length, row["h"]), []).append(float(row["figure"]))
+    columns = sorted(
+        {column for found in cells.values() for column in found},
+        key=lambda column: (int(column[0].split()[0].replace(",", "")), column[1] == "auto"),
+    )
+    names = " | ".join(f"{length}, {h}" for length, h in columns)
+    lines = [f"| task | rule | perturb | step | {names} | auto is |", "|---" * (5 + len(columns)) + "|"]
+    for key, found in sorted(cells.items(), key=lambda cell: [_place(part) for part in cell[0]]):
+        behind = [
+            statistics.mean(values) - statistics.mean(found[length, "auto"])
+            for (length, h), values in found.items()
+            if h in ("tuned", "default") and (length, "auto") in found
+        ]
+        worst = max(behind, default=None)
         verdict = ""
-        usual = found.get("tuned") or found.get("default")
-        if usual and "auto" in found:
-            behind = statistics.mean(usual.values()) - statistics.mean(found["auto"].values())
-            verdict = "as good" if behind <= WITHIN.get(task, 0.005) else f"behind by {behind:.3f}"
-        figures = " | ".join(_text(list(found.get(rate, {}).values())) for rate in rates)
-        lines.append(f"| {task} | {rule} | {perturb} | {step} | {steps} | {figures} | {verdict} |")
+        if worst is not None:
+            verdict = "as good" if worst <= WITHIN.get(key[0], 0.005) else f"behind by {worst:.3f}"
+        lines.append(f"| {' | '.join(key)} | {' | '.join(_text(found.get(c, [])) for c in columns)} | {verdict} |")
     return "\n".join(lines)
+
+
+def _place(name: str) -> int:
+    order = (*TASKS, *RULES, "score", "active", "constant", "adagrad")
+    return order.index(name) if name in order else len(order)
 
 
 def _text(values: list[float]) -> str:
