@@ -66,7 +66,7 @@ SIGNS = {"two-point": (0, 1), "symmetric": (1, -1), "comparison": (0, 1)}  # a r
 _DIRECTIONS = "signs"  # what u is made of; states from before they were have no such entry
 _TOGETHER = 2**18  # weights of small parameters that are drawn and added by one call
 _SAMPLED = 61  # of a large parameter every so many-th weight tells how far it has gone; odd, to meet all columns
-_SAMPLE = 256  # but so many weights at least
+_SAMPLE, _LARGEST = 256, 2**16  # but so many weights at least, and so many at most
 _LOOK = 64  # steps from one such look to the next; before, at every power of 2
 _TIES = 0.05  # an automatic mu grows where more perturbations than these leave the loss as it is
 _WIDEN, _WIDEST = 0.05, 100.0  # how fast; and how far, which is to the size of the weights themselves
@@ -134,18 +134,18 @@ class SparseZO(torch.optim.Optimizer):  # type: ignore[misc]
         for group in groups:
             self._start(group)
         rng = _RandomState()
-        while True:
-            step = _Step(self)
-            told = []
-            for sign in SIGNS[rule]:
-                rng.restore()
-                step.begin()
-                with _uncompiled(), _Perturbed(step, sign):
-                    told.append(closure())
-                if step.again:
-                    break
-            if not step.again:
-                break
+        told: list[object] = []
+        with _uncompiled():
+            while len(told) < 2:
+                step, told = _Step(self), []
+                for sign in SIGNS[rule]:
+                    rng.restore()
+                    step.begin()
+                    with _Perturbed(step, sign):
+                        told.append(closure())
+                    if step.again:
+                        told = []
+                        break
         self._check_read(step)
         better = _plain(told[1])
         if rule == "comparison" and isinstance(better, bool):
@@ -231,8 +231,10 @@ class SparseZO(torch.optim.Optimizer):  # type: ignore[misc]
 
     def _check_read(self, step: _Step) -> None:
         """Refuse a closure that reads nothing, and say what it does not read, once."""
+        if len(step.read) + len(step.tables) == len(step.home):
+            return
         learned = [p for group in self._groups for p in group["params"] if p.requires_grad]
-        unread = [p for p in learned if p not in step.read and p not in step.tables]
+        unread = [p for p in learned if id(p) not in step.read and id(p) not in step.tables]
         if len(unread) == len(learned):
             raise UsageError(
                 "the closure read none of the parameters by a function of torch: are they the model's, do they need a "
@@ -302,47 +304,46 @@ class _Step:
             for p in group["params"]:
                 if p.requires_grad:
                     self.home[id(p)] = (len(self.home), group)
-        self.read: dict[Tensor, None] = {}  # as a whole
-        self.tables: dict[Tensor, _Table] = {}
+        self.read: dict[int, Tensor] = {}  # id of a parameter -> it, read as a whole
+        self.tables: dict[int, tuple[Tensor, _Table]] = {}  # likewise, looked up
         self.again = False  # what was read in a new way has to be perturbed from the start
-        self._made: tuple[list[Tensor] | None, float, dict[int, Tensor]] = (
-            None,
-            0.0,
-            {},
-        )  # the last bundle, scale, values
+        self._ready: dict[int, Tensor] = {}  # w + scale u of the last bundle in this evaluation
 
     def begin(self) -> None:
         """Another evaluation."""
-        for table in self.tables.values():
+        self._ready = {}
+        for _, table in self.tables.values():
             table.next = 0
 
     def note(self, p: Tensor, looked_up: bool, sign: int) -> bool:
         """That p was looked up, or read as a whole; returned is whether it is only ever looked up."""
-        if p in self.active:
+        if self.active and p in self.active:
             return False
         before = self.state[p].get("looked_up")
         if before is None or (before and not looked_up):
             self.state[p]["looked_up"] = looked_up
-            self.again = self.again or sign != 0 or p in self.tables
+            self.again = self.again or sign != 0 or id(p) in self.tables
             if before:
                 say(f"a table of shape {tuple(p.shape)} is read as a whole, too: all of its rows are perturbed")
         return bool(self.state[p]["looked_up"])
 
-    def perturbed(self, p: Tensor, sign: int) -> Tensor:
+    def whole(self, p: Tensor, sign: int) -> Tensor:
         """w + sign mu u of a parameter that is read as a whole; of its neighbours, too, where they are small."""
-        bundle = self._bundles.get(id(p))
-        if bundle is None:  # met in this evaluation for the first time, which will be done again
+        self.read[id(p)] = p
+        ready = self._ready.get(id(p))
+        if ready is not None:
+            return ready
+        self.note(p, False, sign)
+        if sign == 0 or id(p) not in self._bundles:  # met for the first time: this evaluation will be done again
             return p.detach()
-        _, group = self.home[id(p)]
-        scale = sign * self.mu[id(group)]
-        if self._made[0] is not bundle or self._made[1] != scale:
-            self._made = (None, 0.0, {})  # what it holds can go
-            self._made = bundle, scale, dict(zip(map(id, bundle), self._whole(bundle, scale), strict=True))
-        return self._made[2][id(p)]
+        bundle, (_, group) = self._bundles[id(p)], self.home[id(p)]
+        self._ready = {}  # what it holds can go
+        self._ready = dict(zip(map(id, bundle), self._whole(bundle, sign * self.mu[id(group)]), strict=True))
+        return self._ready[id(p)]
 
     def rows(self, p: Tensor, rows: Tensor, scale: float) -> Tensor:
         """w + scale u of rows of a table; rounded once, to the weights' own precision."""
-        w, padding = p.detach(), self.tables[p].padding
+        w, padding = p.detach(), self.tables[id(p)][1].padding
         if _direct(w) and rows.device == w.device:
             out = torch.empty(len(rows), w.shape[1], dtype=w.dtype)
             if _add_row_signs(self._key(p), scale, padding, rows, w, out):
@@ -353,7 +354,7 @@ class _Step:
 
     def bag(self, p: Tensor, number: int, input: Tensor, scale: float, named: dict[str, object]) -> Tensor:
         """A bag that sums or averages rows of w + scale u, by those of w and of u, which both evaluations share."""
-        w, table = p.detach(), self.tables[p]
+        w, (_, table) = p.detach(), self.tables[id(p)]
         offsets = cast("Tensor | None", named.get("offsets"))
         settings = (named.get("mode"), named.get("include_last_offset"), input.shape, w._version)
         known = table.bags.get(number)
@@ -374,34 +375,33 @@ class _Step:
     def dims(self) -> list[int]:
         """dim(x) of each group: weights that were perturbed."""
         dims = {id(group): 0 for group in self.groups}
-        for p in self.read:
+        for p in self.read.values():
             dims[id(self.home[id(p)][1])] += self._chosen(p)
-        for p, table in self.tables.items():
+        for p, table in self.tables.values():
             dims[id(self.home[id(p)][1])] += len(table.rows(p)) * p.shape[1]
         return list(dims.values())
 
     def move(self, group: Group, c: float) -> None:
         """w += c u."""
-        self._made = (None, 0.0, {})
+        self._ready = {}
         if c == 0:
             return
-        for p, table in self.tables.items():
+        for p, table in self.tables.values():
             if self.home[id(p)][1] is group:
                 self._move_rows(p, table.rows(p), c)
         done: set[int] = set()
-        for p in self.read:
+        for p in self.read.values():
             bundle = self._bundles[id(p)]
             if self.home[id(p)][1] is not group or id(bundle) in done:
                 continue
             done.add(id(bundle))
-            if len(bundle) == 1 and p not in self.active and p.is_contiguous() and p.dtype == _precision(p):
+            if len(bundle) == 1 and p not in self.active and _direct(p):
                 w = p.detach().view(-1)
                 _add_signs(w, self._key(p), c, w)
                 torch.autograd.graph.increment_version(p)
                 continue
-            moved = [
-                (each, value) for each, value in zip(bundle, self._whole(bundle, c), strict=True) if each in self.read
-            ]
+            values = self._whole(bundle, c)
+            moved = [(each, value) for each, value in zip(bundle, values, strict=True) if id(each) in self.read]
             torch._foreach_copy_([each for each, _ in moved], [value for _, value in moved])
 
     @cached_property
@@ -438,7 +438,7 @@ class _Step:
 
     def _chosen(self, p: Tensor) -> int:
         """How many weights of a parameter that is read as a whole are perturbed."""
-        if p not in self.active:
+        if not self.active or p not in self.active:
             return int(p.numel())
         given = self.active[p]
         return int(given.sum()) if given.dtype == torch.bool else int(given.numel() * p[0].numel())
@@ -498,21 +498,21 @@ class _Perturbed(TorchFunctionMode):  # type: ignore[misc]
 
     def _replaced(self, given: object) -> object:
         """What a function is given, with parameters perturbed, in lists of them, too."""
-        if isinstance(given, list | tuple) and type(given) in _SEQUENCES:  # no torch.Size
-            return type(given)(map(self._replaced, given))
-        if not isinstance(given, Tensor) or id(given) not in self.home:
+        if id(given) not in self.home:
+            if isinstance(given, list | tuple) and type(given) in _SEQUENCES:  # no torch.Size
+                return type(given)(map(self._replaced, given))
             return given
-        self.step.note(given, False, self.sign)
-        self.step.read[given] = None
-        return self.step.perturbed(given, self.sign) if self.sign else given.detach()
+        return self.step.whole(cast(Tensor, given), self.sign)
 
     def _look_up(self, func: Callable[..., object], input: Tensor, weight: Tensor, **named: object) -> object:
         """``embedding`` or ``embedding_bag`` of a table whose rows are perturbed."""
-        named = {name: self._replaced(value) for name, value in named.items()}
+        named = {name: self._replaced(value) if isinstance(value, Tensor) else value for name, value in named.items()}
         step = self.step
         if id(weight) not in self.home or not step.note(weight, True, self.sign):
             return func(input, self._replaced(weight), **named)
-        table, w = step.tables.setdefault(weight, _Table()), weight.detach()
+        if id(weight) not in step.tables:
+            step.tables[id(weight)] = weight, _Table()
+        table, w = step.tables[id(weight)][1], weight.detach()
         padding = cast("int | None", named.get("padding_idx"))
         if padding is not None:
             table.padding = padding % len(weight)
@@ -661,7 +661,7 @@ def _same(a: Tensor | None, b: Tensor | None) -> bool:
 
 
 def _stride(p: Tensor) -> int:
-    return int(min(max(p.numel() // _SAMPLE, 1), _SAMPLED))
+    return int(max(min(p.numel() // _SAMPLE, _SAMPLED), p.numel() // _LARGEST | 1))
 
 
 def _sample(p: Tensor) -> Tensor:
