@@ -270,7 +270,7 @@ class _Table:
         self.next += 1
         if number < len(self.lookups):
             known = self.lookups[number]
-            if known.dtype == indices.dtype and torch.equal(known, indices):
+            if _same(known, indices):
                 return number, known
         self.lookups.append(indices.clone())
         self._rows = None
@@ -410,15 +410,17 @@ class _Step:
         bundles: dict[int, list[Tensor]] = {}
         for group in self.groups:
             open_: list[Tensor] = []
+            size = 0
             for p in group["params"]:
                 if id(p) not in self.home:
                     continue
-                if p in self.active:
+                if self.active and p in self.active:
                     bundles[id(p)] = [p]
                 elif self.state[p].get("looked_up") is False:
-                    fits = open_ and (p.dtype, p.device) == (open_[0].dtype, open_[0].device)
-                    if not fits or sum(each.numel() for each in open_) + p.numel() > _TOGETHER:
-                        open_ = []
+                    size += p.numel()
+                    fits = open_ and size <= _TOGETHER and p.dtype == open_[0].dtype and p.device == open_[0].device
+                    if not fits:
+                        open_, size = [], p.numel()
                     open_.append(p)
                     bundles[id(p)] = open_
         return bundles
@@ -458,9 +460,11 @@ class _Step:
             out = torch.empty_like(ws[0])
             _add_signs(ws[0].view(-1), self._key(p), scale, out.view(-1))
             return [out]
-        flat = torch.cat([w.reshape(-1) for w in ws]).to(_precision(p))
+        flat, precision = torch.cat([w.reshape(-1) for w in ws]), _precision(p)
+        flat = flat if flat.dtype == precision else flat.to(precision)
         _add_signs(flat, self._key(p), scale, flat)
-        pieces = flat.to(p.dtype).split([w.numel() for w in ws])
+        flat = flat if flat.dtype == p.dtype else flat.to(p.dtype)
+        pieces = flat.split([w.numel() for w in ws])
         return [piece.view(w.shape) for piece, w in zip(pieces, ws, strict=True)]
 
     def _key(self, p: Tensor) -> np.uint64:
@@ -620,7 +624,8 @@ def _direct(w: Tensor) -> bool:
 def _add_signs(w: Tensor, key: np.uint64, scale: float, out: Tensor) -> None:
     """out = w + scale u, both flat, u random signs by the key; out may be w."""
     if w.device.type == "cpu":
-        add_signs(key, w.numpy().dtype.type(scale), w.numpy(), out.numpy())
+        flat = w.numpy()
+        add_signs(key, flat.dtype.type(scale), flat, flat if out is w else out.numpy())
     else:
         zero = torch.zeros(1, dtype=torch.long, device=w.device)
         torch.add(w, signs(key, zero, w.numel(), w.dtype)[0], alpha=scale, out=out)
