@@ -65,6 +65,7 @@ class Group(TypedDict):
 SIGNS = {"two-point": (0, 1), "symmetric": (1, -1), "comparison": (0, 1)}  # a rule's evaluations, at w + sign mu u
 _DIRECTIONS = "signs"  # what u is made of; states from before they were have no such entry
 _TOGETHER = 2**18  # weights of small parameters that are drawn and added by one call
+_ROOM, _LINE = 2**24, 64  # of larger ones the memory is given back at once; bytes
 _SAMPLED = 61  # of a large parameter every so many-th weight tells how far it has gone; odd, to meet all columns
 _SAMPLE, _LARGEST = 256, 2**16  # but so many weights at least, and so many at most
 _LOOK = 64  # steps from one such look to the next; before, at every power of 2
@@ -308,6 +309,7 @@ class _Step:
         self.tables: dict[int, tuple[Tensor, _Table]] = {}  # likewise, looked up
         self.again = False  # what was read in a new way has to be perturbed from the start
         self._ready: dict[int, Tensor] = {}  # w + scale u of the last bundle in this evaluation
+        self._room = np.empty(0, np.uint8)  # where that stands
 
     def begin(self) -> None:
         """Another evaluation."""
@@ -456,16 +458,28 @@ class _Step:
 
     def _draw(self, ws: list[Tensor], p: Tensor, scale: float) -> list[Tensor]:
         """w + scale u of each, u by the number of p; rounded once, to the weights' own precision."""
+        precision = _precision(p)
         if len(ws) == 1 and _direct(ws[0]):
-            out = torch.empty_like(ws[0])
-            _add_signs(ws[0].view(-1), self._key(p), scale, out.view(-1))
-            return [out]
-        flat, precision = torch.cat([w.reshape(-1) for w in ws]), _precision(p)
+            out = self._empty(ws[0].numel(), ws[0])
+            _add_signs(ws[0].view(-1), self._key(p), scale, out)
+            return [out.view(ws[0].shape)]
+        flat = self._empty(sum(w.numel() for w in ws), ws[0])
+        torch.cat([w.reshape(-1) for w in ws], out=flat)
         flat = flat if flat.dtype == precision else flat.to(precision)
         _add_signs(flat, self._key(p), scale, flat)
         flat = flat if flat.dtype == p.dtype else flat.to(p.dtype)
         pieces = flat.split([w.numel() for w in ws])
         return [piece.view(w.shape) for piece, w in zip(pieces, ws, strict=True)]
+
+    def _empty(self, count: int, like: Tensor) -> Tensor:
+        """Room for so many weights; the same as before, if nobody holds it: new pages cost more than adding signs."""
+        if not _direct(like) or count > _ROOM:
+            return torch.empty(count, dtype=like.dtype, device=like.device)
+        size = count * like.element_size()
+        if self._room.size < size + _LINE or sys.getrefcount(self._room) > 2:  # a tensor of it, or of its, has a count
+            self._room = np.empty(size + _LINE, np.uint8)
+        start = -self._room.ctypes.data % _LINE
+        return torch.from_numpy(self._room[start : start + size].view(np.float64 if like.itemsize == 8 else np.float32))
 
     def _key(self, p: Tensor) -> np.uint64:
         number, group = self.home[id(p)]
