@@ -31,7 +31,7 @@ def _add_word(_context: Any, word: Any, scale: Any, w: Any, at: Any, out: Any, t
     In LLVM's vectors, 16 numbers each: of a plain loop it makes no vector code, as w may be out.
     """
 
-    def generate(context: Any, builder: Any, sig: Any, args: Any) -> None:
+    def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
         word, scale, w, at, out, to = args
         number = context.get_value_type(w_type.dtype)
         lanes, ints = ir.VectorType(number, LANES), ir.VectorType(ir.IntType(32), LANES)
@@ -126,15 +126,15 @@ def bag_signs(key: Any, padding: Any, rows: Any, begins: Any, mean: Any, words: 
     dim = out.shape[1]
     each = (dim + WORD - 1) // WORD
     for bag in range(out.shape[0]):
-        begin, end = begins[bag], begins[bag + 1]
+        begin, end = max(begins[bag], 0), min(begins[bag + 1], rows.size)
         sums, counted = out[bag], np.int64(0)
         sums[:] = 0
         for column in range(each):
-            counted = 0
+            counted = np.int64(0)
             while begin < end:
                 n = np.int64(0)
                 if padding < 0:
-                    n = min(end - begin, CHUNK)
+                    n = min(end - begin, np.int64(CHUNK))
                     for i in range(n):
                         words[i] = np.uint64(rows[begin + i] * each + column)
                     begin += n
@@ -153,7 +153,7 @@ def bag_signs(key: Any, padding: Any, rows: Any, begins: Any, mean: Any, words: 
                     for b in range(column * WORD + k, min(dim, (column + 1) * WORD), 8):
                         sums[b] += n - 2 * np.int64(total & np.uint64(255))
                         total >>= _EIGHT
-            begin = begins[bag]
+            begin = max(begins[bag], 0)
         if mean and counted:
             for b in range(dim):
                 sums[b] /= counted

@@ -181,7 +181,7 @@ class SparseZO(torch.optim.Optimizer):  # type: ignore[misc]
         squares, count = 0.0, 0
         for p in group["params"]:
             if p.requires_grad:
-                sample = self.state[p]["start"] = _sample(p).clone()
+                sample = self.state[p]["start"] = _sample(p, _stride(p)).clone()
                 squares += _square(sample) * _stride(p)
                 count += sample.numel() * _stride(p)
         size = math.sqrt(squares / count) if squares > 0 else 1.0
@@ -224,9 +224,11 @@ class SparseZO(torch.optim.Optimizer):  # type: ignore[misc]
         gone = woken = 0.0
         for p in group["params"]:
             if "start" in self.state.get(p, {}):
-                off = _sample(p) - self.state[p]["start"]
-                gone += _stride(p) * _square(off)
-                woken += _stride(p) * int(torch.count_nonzero(off))
+                start = self.state[p]["start"]
+                stride = -(-p.numel() // max(start.numel(), 1))  # of the version that took it
+                off = _sample(p, stride) - start
+                gone += stride * _square(off)
+                woken += stride * int(torch.count_nonzero(off))
         group["farthest"] = max(group["farthest"], math.sqrt(gone))
         group["woken"] = max(group["woken"], woken)
 
@@ -358,16 +360,17 @@ class _Step:
         """A bag that sums or averages rows of w + scale u, by those of w and of u, which both evaluations share."""
         w, (_, table) = p.detach(), self.tables[id(p)]
         offsets = cast("Tensor | None", named.get("offsets"))
-        settings = (named.get("mode"), named.get("include_last_offset"), input.shape, w._version)
+        settings = (named.get("mode"), named.get("include_last_offset"), table.padding, input.shape, w._version)
         known = table.bags.get(number)
         if known is None or known.settings != settings or not _same(known.offsets, offsets):
             rows = table.lookups[number].numpy()
+            look_up: Callable[..., Tensor] = embedding_bag
+            seen = look_up(input, w, **named)  # or it says what is wrong
             if offsets is None:
-                begins = np.arange(0, rows.size + 1, max(input.shape[1], 1))
+                begins = np.arange(len(input) + 1) * input.shape[1]
             else:
                 begins = offsets.numpy().astype(np.int64)
                 begins = begins if named.get("include_last_offset") else np.append(begins, rows.size)
-            seen = embedding_bag(input, w, **named)
             u = torch.empty_like(seen)
             room = np.empty(CHUNK, np.uint64)
             bag_signs(self._key(p), table.padding, rows, begins, named.get("mode") != "sum", room, u.numpy())
@@ -536,7 +539,8 @@ class _Perturbed(TorchFunctionMode):  # type: ignore[misc]
             table.padding = padding % len(weight)
         number, rows = table.note(input)
         scale = self.sign * step.mu[id(self.home[id(weight)][1])]
-        plain = named.get("max_norm") is None and _direct(w) and input.device == w.device
+        plain = input.dtype in (torch.int32, torch.int64) and input.device == w.device
+        plain = plain and named.get("max_norm") is None and _direct(w) and w.dim() == 2
         linear = named.get("mode") in ("mean", "sum") and named.get("per_sample_weights") is None
         if func is embedding_bag and plain and linear:
             return step.bag(weight, number, input, scale, named)
@@ -683,8 +687,8 @@ def _stride(p: Tensor) -> int:
     return int(max(min(p.numel() // _SAMPLE, _SAMPLED), p.numel() // _LARGEST | 1))
 
 
-def _sample(p: Tensor) -> Tensor:
-    return p.detach().reshape(-1)[:: _stride(p)]
+def _sample(p: Tensor, stride: int) -> Tensor:
+    return p.detach().reshape(-1)[::stride]
 
 
 def _square(values: Tensor) -> float:
