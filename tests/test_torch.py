@@ -24,7 +24,7 @@ if find_spec("torch") is None:
 
 import torch
 from torch import nn
-from torch.nn.functional import cross_entropy
+from torch.nn.functional import cross_entropy, embedding_bag
 from torch.utils._python_dispatch import TorchDispatchMode
 
 import sparsezo.torch
@@ -129,6 +129,17 @@ def test_u_depends_on_the_seed_alone():
     for a, b, c in zip(first[1], again[1], other[1], strict=True):
         assert (a == b).all()
         assert (a != c).any()
+
+
+def test_no_word_of_signs_is_drawn_twice():
+    """64 signs in a row, by row, parameter, step and seed."""
+    model = nn.ModuleList([nn.Embedding(6, 128), nn.Embedding(6, 128), nn.Linear(128, 64, bias=False)])
+    x = torch.arange(6)
+    run = lambda model: model[2](model[0](x) + model[1](x))  # noqa: E731
+    words = [w.reshape(-1, 64) for seed in (0, 1) for u in directions(model, run, 3, seed) for w in u]
+    packed = np.packbits(np.concatenate(words) > 0, axis=1)
+    assert packed.shape == (2 * 3 * (12 + 12 + 128), 8)
+    assert len(np.unique(packed, axis=0)) == len(packed)
 
 
 # The kernels, and what they do, literally
@@ -479,6 +490,26 @@ def test_a_view_of_a_perturbed_weight_stays_what_it_was():
     assert ((a - b).abs() - 1).abs().max() < 1e-12
     exact = torch.stack([second.sum(), first[:, 0].sum() + third[0].sum() + second[1].sum()])
     torch.testing.assert_close((seen[-2] + seen[-1]) / 2, exact.detach(), rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("other", [([1, 4, 9, 4], [0, 3]), ([1, 4, 8, 4], [0, 1]), ([1, 4, 9, 4], [0, 1])])
+def test_a_closure_may_look_up_something_else_the_second_time(other):
+    """What the evaluations share is asked for anew where their indices or bags differ."""
+    model, mu = nn.EmbeddingBag(30, 4, mode="sum").double(), 0.5
+    ((u,),) = directions(model, lambda model: model(torch.arange(30)[None]), 1)
+    w, u = model.weight.detach().clone(), torch.from_numpy(u)
+    first, seen = ([1, 4, 9, 4], [0, 1]), []
+    asked = [tuple(map(torch.tensor, each)) for each in (first, first, other)]  # three evaluations in the first step
+
+    def closure():
+        seen.append(model(*asked[len(seen)]).clone())
+        return len(seen)
+
+    SparseZO(model.parameters(), rule="symmetric", h=0.1, mu=mu).step(closure)
+    for sign, got, each in zip((1, -1), seen[1:], asked[1:], strict=True):
+        torch.testing.assert_close(got, embedding_bag(each[0], w + sign * mu * u, each[1], mode="sum"))
+    moved = (model.weight != w).any(1).nonzero().view(-1).tolist()
+    assert moved == sorted({*first[0], *other[0]})
 
 
 @pytest.mark.parametrize("kind", [nn.Embedding, nn.EmbeddingBag])
