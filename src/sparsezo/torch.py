@@ -508,13 +508,13 @@ class _Perturbed(TorchFunctionMode):  # type: ignore[misc]
             return self._look_up(func, *args, **kwargs)
         if func is Tensor.backward:
             return None
-        for each in (*args, *kwargs.values()):
-            if id(each) in self.home or type(each) in _SEQUENCES:
-                if _asks_for_no_value(func):
-                    break
-                return func(
-                    *map(self._replaced, args), **{name: self._replaced(value) for name, value in kwargs.items()}
-                )
+        home, replaced = self.home, self._replaced
+        given = [id(each) in home or type(each) in _SEQUENCES for each in args]
+        named = [name for name, each in kwargs.items() if id(each) in home or type(each) in _SEQUENCES]
+        if (named or True in given) and not _asks_for_no_value(func):
+            args = tuple(replaced(each) if its else each for each, its in zip(args, given, strict=True))
+            if named:
+                kwargs = {**kwargs, **{name: replaced(kwargs[name]) for name in named}}
         return func(*args, **kwargs)
 
     def _replaced(self, given: object) -> object:
