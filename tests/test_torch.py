@@ -24,10 +24,12 @@ if find_spec("torch") is None:
 
 import torch
 from torch import nn
-from torch.nn.functional import cross_entropy
+from torch.nn.functional import cross_entropy, embedding_bag
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from sparsezo.torch import SparseZO
+import sparsezo.torch
+from sparsezo import perturbing
+from sparsezo.torch import SparseZO, signs
 
 ROOT = Path(__file__).parent.parent
 RULES = ("two-point", "symmetric", "comparison")
@@ -79,7 +81,7 @@ def directions(model: nn.Module, run, steps: int, seed: int = 0) -> list[list[np
 # The law of u
 
 
-def test_u_is_standard_normal_on_what_was_read_and_0_elsewhere():
+def test_u_is_a_random_sign_on_what_was_read_and_0_elsewhere():
     u = directions(Bag(), lambda model: model(X), 1_500)
     table = np.array([each[0] for each in u])
     untouched = np.setdiff1d(np.arange(30), TOUCHED)
@@ -93,12 +95,32 @@ def test_u_is_standard_normal_on_what_was_read_and_0_elsewhere():
     )
     k, n = drawn.shape
     assert n == len(TOUCHED) * 4 + 12 + 3
+    assert (np.abs(drawn) == 1).all()
     assert np.abs(drawn.mean(0)).max() < 4.5 / np.sqrt(k)
-    assert np.abs((drawn**2).mean(0) - 1).max() < 4.5 * np.sqrt(2 / k)
-    assert abs((drawn**4).mean() - 3) < 4.5 * np.sqrt(96 / (k * n))
-    pairs = drawn.T @ drawn / k - np.eye(n)
+    pairs = drawn.T @ drawn / k
+    assert (pairs.diagonal() == 1).all()
     assert np.abs(pairs[~np.eye(n, dtype=bool)]).max() < 5 / np.sqrt(k)  # no weight goes with another
-    assert np.abs((drawn[1:] * drawn[:-1]).mean(0)).max() < 4.5 / np.sqrt(k)  # nor a step with the next
+    later = drawn[1:].T @ drawn[:-1] / (k - 1)
+    assert np.abs(later).max() < 5 / np.sqrt(k)  # nor a step with the next
+    triples = np.einsum("ka,kb,kc->abc", drawn[:, :15], drawn[:, 15:30], drawn[:, 30:]) / k
+    assert np.abs(triples).max() < 5.5 / np.sqrt(k)  # nor do three
+
+
+def test_signs_of_long_rows_and_of_seeds_go_their_own_ways():
+    """Rows of several words, a layer of thousands of weights, and the same step of other seeds."""
+    model = nn.Sequential(nn.EmbeddingBag(6, 130), nn.Linear(130, 70))
+    x = torch.tensor([[0, 1, 2, 5]])
+    runs = [directions(model, lambda model: model(x), 3, seed) for seed in range(4)]
+    drawn = np.array([np.concatenate([w.ravel() for w in u]) for run in runs for u in run])
+    read = np.abs(drawn).all(0)
+    assert read.sum() == 4 * 130 + 130 * 70 + 70
+    drawn = drawn[:, read]
+    assert (np.abs(drawn) == 1).all()
+    n = drawn.shape[1]
+    assert np.abs(drawn.mean(1)).max() < 4.5 / np.sqrt(n)
+    assert np.abs(drawn @ drawn.T / n - np.eye(len(drawn))).max() < 4.5 / np.sqrt(n)
+    for lag in (*range(1, 130), 1024):
+        assert abs((drawn[:, lag:] * drawn[:, :-lag]).mean()) < 5 / np.sqrt(n * len(drawn))
 
 
 def test_u_depends_on_the_seed_alone():
@@ -107,6 +129,105 @@ def test_u_depends_on_the_seed_alone():
     for a, b, c in zip(first[1], again[1], other[1], strict=True):
         assert (a == b).all()
         assert (a != c).any()
+
+
+def test_no_word_of_signs_is_drawn_twice():
+    """64 signs in a row, by row, parameter, step and seed."""
+    model = nn.ModuleList([nn.Embedding(6, 128), nn.Embedding(6, 128), nn.Linear(128, 64, bias=False)])
+    x = torch.arange(6)
+    run = lambda model: model[2](model[0](x) + model[1](x))  # noqa: E731
+    words = [w.reshape(-1, 64) for seed in (0, 1) for u in directions(model, run, 3, seed) for w in u]
+    packed = np.packbits(np.concatenate(words) > 0, axis=1)
+    assert packed.shape == (2 * 3 * (12 + 12 + 128), 8)
+    assert len(np.unique(packed, axis=0)) == len(packed)
+
+
+# The kernels, and what they do, literally
+
+
+def literal_signs(key: int, row: int, dim: int) -> np.ndarray:
+    """SplitMix64 in Python's own numbers."""
+    signs = []
+    for j in range(-(-dim // 64)):
+        z = (key + (row * -(-dim // 64) + j) * 0x9E3779B97F4A7C15) % 2**64
+        z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9 % 2**64
+        z = (z ^ z >> 27) * 0x94D049BB133111EB % 2**64
+        z ^= z >> 31
+        signs += [-1.0 if z >> b & 1 else 1.0 for b in range(64)]
+    return np.array(signs[:dim])
+
+
+KEY = 2**53 - 12345
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("n", [0, 1, 63, 64, 65, 200, 1_024])
+def test_signs_are_added_as_written(n, dtype):
+    w = np.random.default_rng(n).standard_normal(n).astype(dtype)
+    before, out, scale = w.copy(), np.empty_like(w), dtype(0.1)
+    exact = w + scale * literal_signs(KEY, 0, n).astype(dtype)
+    perturbing.add_signs(np.uint64(KEY), scale, w, out)
+    assert (out == exact).all()
+    assert (w == before).all()
+    perturbing.add_signs(np.uint64(KEY), scale, w, w)
+    assert (w == exact).all()
+    alone = signs(np.uint64(KEY), torch.zeros(1, dtype=torch.long), n, torch.float64)  # what other devices have
+    assert (alone.numpy()[0] == literal_signs(KEY, 0, n)).all()
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("dim", [1, 5, 64, 130])
+def test_signs_of_rows_are_added_as_written(dim, dtype):
+    rng = np.random.default_rng(dim)
+    table, rows, scale = rng.standard_normal((9, dim)).astype(dtype), np.array([3, 0, 8, 3, 5]), dtype(0.1)
+    u = np.array([literal_signs(KEY, row, dim) * (row != 5) for row in range(9)]).astype(dtype)
+    exact = (table + scale * u)[rows]
+    alone = signs(np.uint64(KEY), torch.from_numpy(rows[:4]), dim, torch.float64)
+    assert (alone.numpy() == u[rows[:4]]).all()
+    add = lambda rows, *given: perturbing.add_row_signs(np.uint64(KEY), scale, 5, rows, dim, 9, *given)  # noqa: E731
+    out = np.empty(5 * dim, dtype)
+    assert add(rows.astype(np.int32), table.reshape(-1), True, out, False)
+    assert (out.reshape(5, dim) == exact).all()
+    gathered = table[rows].reshape(-1)
+    assert add(rows, gathered, False, gathered, False)
+    assert (gathered.reshape(5, dim) == exact).all()
+    for wrong in (9, -1):
+        assert not add(np.array([wrong]), table.reshape(-1), True, out, False)
+    moved = table.copy().reshape(-1)
+    assert add(np.array([3, 0, 8]), moved, True, moved, True)
+    assert (moved.reshape(9, dim)[[0, 3, 8]] == exact[[1, 0, 2]]).all()
+    assert (moved.reshape(9, dim)[[1, 2, 4, 5, 6, 7]] == table[[1, 2, 4, 5, 6, 7]]).all()
+
+
+@pytest.mark.parametrize("mean", [False, True])
+@pytest.mark.parametrize("padding", [-1, 2])
+@pytest.mark.parametrize("dim", [1, 5, 64, 130])
+def test_bags_of_signs_are_those_of_their_rows(dim, padding, mean):
+    rng = np.random.default_rng(dim)
+    rows = rng.integers(0, 7, 1_100).astype(np.int32)
+    rows[10:14] = 2
+    begins = np.array(
+        [0, 3, 3, 10, 14, 14 + 240, 14 + 240 + 720, 1_100]
+    )  # empty ones, of nothing but padding, long ones
+    u = np.array([literal_signs(KEY, row, dim) for row in range(7)])
+    out = np.empty((7, dim), np.float32)
+    room = np.empty(perturbing.CHUNK, np.uint64)
+    perturbing.bag_signs(np.uint64(KEY), padding, rows, begins, mean, room, out)
+    for bag in range(7):
+        of = [row for row in rows[begins[bag] : begins[bag + 1]] if row != padding]
+        exact = u[of].sum(0) / (max(len(of), 1) if mean else 1)
+        np.testing.assert_allclose(out[bag], exact, rtol=1e-6, atol=0)
+
+
+def test_rows_are_told_apart():
+    rng = np.random.default_rng(1)
+    marks, rows, count = np.zeros(3, np.uint64), np.empty(601, np.int64), 0
+    seen = [rng.integers(0, 130, 200) for _ in range(3)]
+    for each in seen:
+        count = perturbing.distinct(each, 7, marks, rows, count)
+    found = rows[:count]
+    assert sorted(found) == sorted(set(np.concatenate(seen)) - {7})
+    assert list(found[:3]) == [row for row in dict.fromkeys(seen[0]) if row != 7][:3]  # as they were first met
 
 
 # What a closure sees: w + mu u, wherever a model reads its weights
@@ -311,6 +432,113 @@ def test_the_mean_step_is_the_gradient_of_the_smoothed_function(rule):
     assert np.abs(gradient / error).max() > 10  # which is enough to see one that is not
 
 
+def corners(rule: str, F, start: torch.Tensor, mu: float) -> np.ndarray:
+    """The moves of a step of h = 1 at each corner of the cube, by what the optimiser itself draws."""
+    w, moves = nn.Parameter(start.clone()), {}
+    optimizer = SparseZO([w], rule=rule, h=1.0, mu=mu)
+    for _ in range(400):
+        seen = []
+        with torch.no_grad():
+            w.copy_(start)
+        optimizer.step(lambda: seen.append((w * 1).numpy().copy()) or F(w))  # noqa: B023
+        if len(seen) == 2:  # three in the first step
+            at = seen[1] if rule == "two-point" else seen[0]
+            moves[tuple(np.sign(at - start.numpy()))] = (start - w.detach()).numpy()
+    assert len(moves) == 2 ** start.numel()
+    return np.array(list(moves.values()))
+
+
+@pytest.mark.parametrize("rule", ["two-point", "symmetric"])
+def test_the_mean_over_all_signs_is_the_gradient_of_a_quadratic(rule):
+    rng = np.random.default_rng(5)
+    A, b = rng.standard_normal((5, 5)), torch.from_numpy(rng.standard_normal(5))
+    A, start = torch.from_numpy(A + A.T), torch.from_numpy(rng.standard_normal(5))
+    linear = corners(rule, lambda w: b @ w, start, 0.5)
+    np.testing.assert_allclose(linear.mean(0), b, rtol=1e-10, atol=1e-12)
+    quadratic = corners(rule, lambda w: 0.5 * w @ A @ w + b @ w, start, 0.5)
+    np.testing.assert_allclose(quadratic.mean(0), A @ start + b, rtol=1e-9, atol=1e-10)
+
+
+def test_a_third_derivative_is_a_third_of_what_it_is_to_normals():
+    """sum of w^3 has 3 w^2 as its gradient; signs make it 3 w^2 + mu^2, normals 3 w^2 + 3 mu^2."""
+    start = torch.tensor([0.3, -1.2, 0.7], dtype=torch.float64)
+    moves = corners("symmetric", lambda w: (w * w * w).sum(), start, 0.5)
+    np.testing.assert_allclose(moves.mean(0), 3 * start**2 + 0.25, rtol=1e-9)
+
+
+def test_a_view_of_a_perturbed_weight_stays_what_it_was():
+    """Layers so large that each is made by itself, in the room of the one before where nobody holds that."""
+    first, second, third = (nn.Parameter(torch.randn(600, 600).double()) for _ in range(3))
+
+    def run():
+        held = first.T
+        return held, (second * 1).sum(), held[0].sum() + (third[0] * 1).sum() + (second[1] * 1).sum()
+
+    optimizer = SparseZO([first, second, third], rule="symmetric", h=1.0, mu=0.5)
+    seen, held = [], []
+
+    def closure():
+        view, *sums = run()
+        held.append(view)
+        seen.append(torch.stack(sums))
+        return 1.0
+
+    optimizer.step(closure)
+    optimizer.step(closure)
+    a, b = held[-2], held[-1]
+    torch.testing.assert_close((a + b) / 2, first.detach().T, rtol=1e-12, atol=1e-12)
+    assert ((a - b).abs() - 1).abs().max() < 1e-12
+    exact = torch.stack([second.sum(), first[:, 0].sum() + third[0].sum() + second[1].sum()])
+    torch.testing.assert_close((seen[-2] + seen[-1]) / 2, exact.detach(), rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("other", [([1, 4, 9, 4], [0, 3]), ([1, 4, 8, 4], [0, 1]), ([1, 4, 9, 4], [0, 1])])
+def test_a_closure_may_look_up_something_else_the_second_time(other):
+    """What the evaluations share is asked for anew where their indices or bags differ."""
+    model, mu = nn.EmbeddingBag(30, 4, mode="sum").double(), 0.5
+    ((u,),) = directions(model, lambda model: model(torch.arange(30)[None]), 1)
+    w, u = model.weight.detach().clone(), torch.from_numpy(u)
+    first, seen = ([1, 4, 9, 4], [0, 1]), []
+    asked = [tuple(map(torch.tensor, each)) for each in (first, first, other)]  # three evaluations in the first step
+
+    def closure():
+        seen.append(model(*asked[len(seen)]).clone())
+        return len(seen)
+
+    SparseZO(model.parameters(), rule="symmetric", h=0.1, mu=mu).step(closure)
+    for sign, got, each in zip((1, -1), seen[1:], asked[1:], strict=True):
+        torch.testing.assert_close(got, embedding_bag(each[0], w + sign * mu * u, each[1], mode="sum"))
+    moved = (model.weight != w).any(1).nonzero().view(-1).tolist()
+    assert moved == sorted({*first[0], *other[0]})
+
+
+@pytest.mark.parametrize("kind", [nn.Embedding, nn.EmbeddingBag])
+@pytest.mark.parametrize("wrong", [30, -1, 10**9])
+def test_a_number_that_is_none_of_a_row_is_refused_as_torch_does(kind, wrong):
+    model = kind(30, 4)
+    before = bits(model)
+    optimizer = SparseZO(model.parameters())
+    for _ in range(2):
+        optimizer.step(lambda: model(X).sum() * 0)
+    with pytest.raises((IndexError, RuntimeError)):
+        optimizer.step(lambda: model(torch.tensor([[1, wrong]])).sum())
+    assert bits(model) == before
+
+
+@pytest.mark.parametrize("made", [Bag, Twice, Offsets, Layers])
+def test_other_devices_see_the_same(made, monkeypatch):
+    """What is compiled, and what stands for it elsewhere."""
+    model = made().double()
+    twin = copy.deepcopy(model)
+    for each in (model, twin):
+        optimizer = SparseZO(each.parameters(), h=0.05, mu=0.1)
+        for _ in range(3):
+            optimizer.step(lambda: each(X).square().sum().sqrt())  # noqa: B023
+        monkeypatch.setattr(sparsezo.torch, "_direct", lambda w: False)
+    for p, q in zip(model.parameters(), twin.parameters(), strict=True):
+        torch.testing.assert_close(p, q, rtol=1e-9, atol=1e-11)
+
+
 # What moves, and what does not
 
 
@@ -457,6 +685,28 @@ def test_a_run_goes_on_bit_for_bit_from_its_state(rule, h):
     assert bits(other) == bits(model)
     run(*copied, 21, 60)
     assert bits(copied[0]) == bits(model)
+
+
+def test_a_state_from_before_signs_goes_on_and_says_so():
+    """With other directions than it would have had."""
+    model = Bag()
+    optimizer = SparseZO(model.parameters())
+    optimizer.step(lambda: cross_entropy(model(X), Y))
+    old = optimizer.state_dict()
+    for group in old["param_groups"]:
+        del group["directions"]
+    twin = copy.deepcopy(model)
+    resumed = SparseZO(twin.parameters())
+    with messages.gathered() as remarks:
+        resumed.load_state_dict(old)
+        for each, its in ((optimizer, model), (resumed, twin)):
+            for _ in range(3):
+                each.step(lambda: cross_entropy(its(X), Y))  # noqa: B023
+    assert remarks == ["this state is of a version that drew normals; the run goes on, with random signs"]
+    assert bits(twin) == bits(model)
+    with messages.gathered() as remarks:
+        resumed.load_state_dict(resumed.state_dict())
+    assert remarks == []
 
 
 @pytest.mark.parametrize("rule", RULES)

@@ -4,8 +4,9 @@
     for x, y in batches:
         optimizer.step(lambda: loss(model(x), y))     # any number; there is no backward
 
-Algorithm 1 of the paper (Sec. 3): w += c u, with c as design 2 has it. u ~ N(0, I) on the rows of embedding tables that
-the closure looks up and on the other parameters that it reads, 0 elsewhere.
+Algorithm 1 of the paper (Sec. 3): w += c u, with c as design 2 has it. u is made of random signs, 1 or -1, on the rows
+of embedding tables that the closure looks up and on the other parameters that it reads, and 0 elsewhere: E[u u'] = I,
+as it is of the paper's normals.
 
 The weights are never perturbed where they are. While the closure runs, whoever reads a parameter by a function of torch
 is given w + mu u, made for that and dropped again, u drawn anew each time by (seed, step, parameter). So there is
@@ -24,7 +25,7 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from functools import cache, cached_property
 from numbers import Real
-from typing import TypedDict, cast
+from typing import NamedTuple, TypedDict, cast
 
 import numpy as np
 
@@ -32,7 +33,7 @@ from sparsezo.automatic import FIRST, SUCCESS
 from sparsezo.errors import DivergedError, UsageError, need, shown
 from sparsezo.kernels import random
 from sparsezo.messages import say
-from sparsezo.perturbing import add_normals, distinct
+from sparsezo.perturbing import CHUNK, WORD, add_row_signs, add_signs, bag_signs, distinct
 
 need("torch")
 
@@ -58,18 +59,20 @@ class Group(TypedDict):
     squares: float  # sum of g^2 dim(x)
     farthest: float  # r, as far as it was gone
     woken: float  # N, weights that have moved
+    directions: str
 
 
 SIGNS = {"two-point": (0, 1), "symmetric": (1, -1), "comparison": (0, 1)}  # a rule's evaluations, at w + sign mu u
+_DIRECTIONS = "signs"  # what u is made of; states from before they were have no such entry
 _TOGETHER = 2**18  # weights of small parameters that are drawn and added by one call
+_ROOM, _LINE = 2**24, 64  # of larger ones the memory is given back at once; bytes
 _SAMPLED = 61  # of a large parameter every so many-th weight tells how far it has gone; odd, to meet all columns
-_SAMPLE = 256  # but so many weights at least
+_SAMPLE, _LARGEST = 256, 2**16  # but so many weights at least, and so many at most
 _LOOK = 64  # steps from one such look to the next; before, at every power of 2
 _TIES = 0.05  # an automatic mu grows where more perturbations than these leave the loss as it is
 _WIDEN, _WIDEST = 0.05, 100.0  # how fast; and how far, which is to the size of the weights themselves
 _FLAT = 100  # steps in which no perturbation changed the loss, after which it is said
 _SEQUENCES = (list, tuple)
-_BLOCKS = 256  # lookups of a table with rows of their own, in a step
 
 
 class SparseZO(torch.optim.Optimizer):  # type: ignore[misc]
@@ -97,7 +100,8 @@ class SparseZO(torch.optim.Optimizer):  # type: ignore[misc]
         if not isinstance(seed, int) or not 0 <= seed < 2**63:
             raise UsageError(f"seed {shown(seed)}: must be a whole number, 0 or more")
         self.active = dict(active or {})
-        run = {"steps": 0, "flat": 0, "first": 0.0, "wide": 1.0, "squares": 0.0, "farthest": 0.0, "woken": 1.0}
+        run: dict[str, object] = {"steps": 0, "flat": 0, "directions": _DIRECTIONS}
+        run |= {"first": 0.0, "wide": 1.0, "squares": 0.0, "farthest": 0.0, "woken": 1.0}
         super().__init__(params, {"lr": 1.0, "h": h, "mu": mu, "rule": rule, "seed": seed, **run})
 
     def add_param_group(self, param_group: dict[str, object]) -> None:
@@ -131,17 +135,18 @@ class SparseZO(torch.optim.Optimizer):  # type: ignore[misc]
         for group in groups:
             self._start(group)
         rng = _RandomState()
-        while True:
-            step = _Step(self)
-            told = []
-            for sign in SIGNS[rule]:
-                rng.restore()
-                with _uncompiled(), _Perturbed(step, sign):
-                    told.append(closure())
-                if step.again:
-                    break
-            if not step.again:
-                break
+        told: list[object] = []
+        with _uncompiled():
+            while len(told) < 2:
+                step, told = _Step(self), []
+                for sign in SIGNS[rule]:
+                    rng.restore()
+                    step.begin()
+                    with _Perturbed(step, sign):
+                        told.append(closure())
+                    if step.again:
+                        told = []
+                        break
         self._check_read(step)
         better = _plain(told[1])
         if rule == "comparison" and isinstance(better, bool):
@@ -154,6 +159,14 @@ class SparseZO(torch.optim.Optimizer):  # type: ignore[misc]
 
     def __getstate__(self) -> dict[str, object]:
         return {**super().__getstate__(), "active": self.active}
+
+    def __setstate__(self, state: dict[str, object]) -> None:
+        """Of a pickle, or of ``load_state_dict``."""
+        super().__setstate__(state)
+        if any("directions" not in group for group in self.param_groups):
+            say("this state is of a version that drew normals; the run goes on, with random signs")
+            for group in self._groups:
+                group["directions"] = _DIRECTIONS
 
     @property
     def _groups(self) -> list[Group]:
@@ -168,7 +181,7 @@ class SparseZO(torch.optim.Optimizer):  # type: ignore[misc]
         squares, count = 0.0, 0
         for p in group["params"]:
             if p.requires_grad:
-                sample = self.state[p]["start"] = _sample(p).clone()
+                sample = self.state[p]["start"] = _sample(p, _stride(p)).clone()
                 squares += _square(sample) * _stride(p)
                 count += sample.numel() * _stride(p)
         size = math.sqrt(squares / count) if squares > 0 else 1.0
@@ -211,16 +224,20 @@ class SparseZO(torch.optim.Optimizer):  # type: ignore[misc]
         gone = woken = 0.0
         for p in group["params"]:
             if "start" in self.state.get(p, {}):
-                off = _sample(p) - self.state[p]["start"]
-                gone += _stride(p) * _square(off)
-                woken += _stride(p) * int(torch.count_nonzero(off))
+                start = self.state[p]["start"]
+                stride = -(-p.numel() // max(start.numel(), 1))  # of the version that took it
+                off = _sample(p, stride) - start
+                gone += stride * _square(off)
+                woken += stride * int(torch.count_nonzero(off))
         group["farthest"] = max(group["farthest"], math.sqrt(gone))
         group["woken"] = max(group["woken"], woken)
 
     def _check_read(self, step: _Step) -> None:
         """Refuse a closure that reads nothing, and say what it does not read, once."""
+        if len(step.read) + len(step.tables) == len(step.home):
+            return
         learned = [p for group in self._groups for p in group["params"] if p.requires_grad]
-        unread = [p for p in learned if p not in step.read and p not in step.tables]
+        unread = [p for p in learned if id(p) not in step.read and id(p) not in step.tables]
         if len(unread) == len(learned):
             raise UsageError(
                 "the closure read none of the parameters by a function of torch: are they the model's, do they need a "
@@ -231,44 +248,51 @@ class SparseZO(torch.optim.Optimizer):  # type: ignore[misc]
             say(f"{len(unread)} of {len(learned)} parameters were not read in the first step, of shapes {shapes}")
 
 
+class _Bag(NamedTuple):
+    """A lookup by ``embedding_bag`` of a sum or mean, and what it gave: linear in the rows, w and u stand apart."""
+
+    settings: tuple[object, ...]
+    offsets: Tensor | None
+    w: Tensor
+    u: Tensor
+
+
 class _Table:
-    """Rows of an embedding table that a step has looked up, in the order in which they were first met, and their u."""
+    """What a step has looked up of an embedding table."""
 
     def __init__(self) -> None:
-        self.rows = torch.empty(0, dtype=torch.long)  # the first ``count`` of these, on the CPU
-        self.count = 0
-        self.slots = np.empty(0, np.int32)
-        self.seen: list[tuple[Tensor, Tensor]] = []  # indices, and their places in the rows
-        self.blocks: list[Tensor] = []  # numbers of rows that were new in a lookup, where the table is
-        self.u: list[Tensor] = []  # of each block
-        self.padding: int | None = None  # a row that is never moved
+        self.lookups: list[Tensor] = []  # numbers of rows, flat
+        self.bags: dict[int, _Bag] = {}  # number of a lookup -> what it gave
+        self.next = 0  # number of the next lookup in this evaluation
+        self.padding = -1  # a row that is never moved
+        self._rows: Tensor | None = None
 
-    def places(self, indices: Tensor) -> Tensor:
-        """Where each index stands in the rows of all blocks; those that are new make a block."""
-        for known, places in self.seen:
-            if known.dtype == indices.dtype and known.shape == indices.shape and torch.equal(known, indices):
-                return places
-        self._grow(indices.numel())
-        before, places = self.count, torch.empty(indices.shape, dtype=indices.dtype)  # as EmbeddingBag's offsets are
-        self.count = distinct(
-            indices.cpu().reshape(-1).numpy(), self.slots, self.rows.numpy(), before, places.view(-1).numpy()
-        )
-        if self.count > before:
-            self.blocks.append(self.rows[before : self.count].to(indices.device, copy=True))
-        if len(self.blocks) > _BLOCKS:
-            raise UsageError(f"a closure looks up a table more than {_BLOCKS} times, with rows of their own each time")
-        places = places.to(indices.device)
-        self.seen.append((indices.clone(), places))
-        return places
+    def note(self, indices: Tensor) -> tuple[int, Tensor]:
+        """The number of this lookup, and its indices, flat. Evaluations look up the same, one after the other."""
+        number, indices = self.next, indices.reshape(-1)
+        self.next += 1
+        if number < len(self.lookups):
+            known = self.lookups[number]
+            if _same(known, indices):
+                return number, known
+        self.lookups.append(indices.clone())
+        self._rows = None
+        return len(self.lookups) - 1, self.lookups[-1]
 
-    def _grow(self, more: int) -> None:
-        """Have room for so many rows more."""
-        if self.slots.size > 2 * (self.count + more):
-            return
-        known = self.rows[: self.count].numpy()
-        self.slots = np.full(2 ** (4 * (self.count + more)).bit_length(), -1, np.int32)
-        self.rows = torch.empty(self.slots.size // 2, dtype=torch.long)
-        distinct(known, self.slots, self.rows.numpy(), 0, np.empty(known.size, np.int64))
+    def rows(self, p: Tensor) -> Tensor:
+        """The distinct rows that were looked up, but the one for padding."""
+        if self._rows is not None:
+            return self._rows
+        if p.device.type == "cpu":
+            marks = np.zeros(len(p) // WORD + 1, np.uint64)
+            rows, count = np.empty(sum(each.numel() for each in self.lookups) + 1, np.int64), 0
+            for each in self.lookups:
+                count = distinct(each.numpy(), self.padding, marks, rows, count)
+            self._rows = torch.from_numpy(rows[:count])
+        else:
+            found = torch.unique(torch.cat([each.to(p.device, torch.long) for each in self.lookups]))
+            self._rows = found[found != self.padding]
+        return self._rows
 
 
 class _Step:
@@ -283,94 +307,106 @@ class _Step:
             for p in group["params"]:
                 if p.requires_grad:
                     self.home[id(p)] = (len(self.home), group)
-        self.read: dict[Tensor, None] = {}  # as a whole
-        self.tables: dict[Tensor, _Table] = {}
+        self.read: dict[int, Tensor] = {}  # id of a parameter -> it, read as a whole
+        self.tables: dict[int, tuple[Tensor, _Table]] = {}  # likewise, looked up
         self.again = False  # what was read in a new way has to be perturbed from the start
-        self._made: tuple[list[Tensor] | None, float, dict[int, Tensor]] = (
-            None,
-            0.0,
-            {},
-        )  # the last bundle, scale, values
+        self._ready: dict[int, Tensor] = {}  # w + scale u of the last bundle in this evaluation
+        self._room = np.empty(0, np.uint8)  # where that stands
+
+    def begin(self) -> None:
+        """Another evaluation."""
+        self._ready = {}
+        for _, table in self.tables.values():
+            table.next = 0
 
     def note(self, p: Tensor, looked_up: bool, sign: int) -> bool:
         """That p was looked up, or read as a whole; returned is whether it is only ever looked up."""
-        if p in self.active:
+        if self.active and p in self.active:
             return False
         before = self.state[p].get("looked_up")
         if before is None or (before and not looked_up):
             self.state[p]["looked_up"] = looked_up
-            self.again = self.again or sign != 0 or p in self.tables
+            self.again = self.again or sign != 0 or id(p) in self.tables
             if before:
                 say(f"a table of shape {tuple(p.shape)} is read as a whole, too: all of its rows are perturbed")
         return bool(self.state[p]["looked_up"])
 
-    def perturbed(self, p: Tensor, sign: int) -> Tensor:
+    def whole(self, p: Tensor, sign: int) -> Tensor:
         """w + sign mu u of a parameter that is read as a whole; of its neighbours, too, where they are small."""
-        bundle = self._bundles.get(id(p))
-        if bundle is None:  # met in this evaluation for the first time, which will be done again
+        self.read[id(p)] = p
+        ready = self._ready.get(id(p))
+        if ready is not None:
+            return ready
+        self.note(p, False, sign)
+        if sign == 0 or id(p) not in self._bundles:  # met for the first time: this evaluation will be done again
             return p.detach()
-        _, group = self.home[id(p)]
-        scale = sign * self.mu[id(group)]
-        if self._made[0] is not bundle or self._made[1] != scale:
-            self._made = (None, 0.0, {})  # what it holds can go
-            self._made = bundle, scale, dict(zip(map(id, bundle), self._whole(bundle, scale), strict=True))
-        return self._made[2][id(p)]
+        bundle, (_, group) = self._bundles[id(p)], self.home[id(p)]
+        self._ready = {}  # what it holds can go
+        self._ready = dict(zip(map(id, bundle), self._whole(bundle, sign * self.mu[id(group)]), strict=True))
+        return self._ready[id(p)]
 
-    def directions(self, p: Tensor) -> Tensor:
-        """u of the rows looked up, drawn once in a step; 0 for the one for padding."""
-        table = self.tables[p]
-        for number, rows in enumerate(table.blocks[len(table.u) :], len(table.u)):
-            u = torch.zeros(len(rows), *p.shape[1:], dtype=_precision(p), device=p.device)
-            _add_normals(u.view(-1), self._key(p, number), 1.0)
-            if table.padding is not None:
-                u[rows == table.padding] = 0
-            table.u.append(u)
-        return table.u[0] if len(table.u) == 1 else torch.cat(table.u)
+    def rows(self, p: Tensor, rows: Tensor, scale: float) -> Tensor:
+        """w + scale u of rows of a table; rounded once, to the weights' own precision."""
+        w, padding = p.detach(), self.tables[id(p)][1].padding
+        if _direct(w) and rows.device == w.device:
+            out = torch.empty(len(rows), w.shape[1], dtype=w.dtype)
+            if _add_row_signs(self._key(p), scale, padding, rows, w, out):
+                return out
+        values = w.index_select(0, rows.to(w.device)).to(_precision(w))  # or it says what is wrong with the numbers
+        _add_row_signs_to(values, self._key(p), scale, padding, rows)
+        return values.to(w.dtype)
 
-    def rows(self, p: Tensor, scale: float) -> Tensor:
-        """w + scale u of the rows looked up; rounded once, to the weights' own precision."""
-        w = p.detach().index_select(0, self.numbers(p)).to(_precision(p))
-        return w.add_(self.directions(p), alpha=scale).to(p.dtype)
-
-    def numbers(self, p: Tensor) -> Tensor:
-        """Those of the rows looked up."""
-        blocks = self.tables[p].blocks
-        return blocks[0] if len(blocks) == 1 else torch.cat(blocks)
+    def bag(self, p: Tensor, number: int, input: Tensor, scale: float, named: dict[str, object]) -> Tensor:
+        """A bag that sums or averages rows of w + scale u, by those of w and of u, which both evaluations share."""
+        w, (_, table) = p.detach(), self.tables[id(p)]
+        offsets = cast("Tensor | None", named.get("offsets"))
+        settings = (named.get("mode"), named.get("include_last_offset"), table.padding, input.shape, w._version)
+        known = table.bags.get(number)
+        if known is None or known.settings != settings or not _same(known.offsets, offsets):
+            rows = table.lookups[number].numpy()
+            look_up: Callable[..., Tensor] = embedding_bag
+            seen = look_up(input, w, **named)  # or it says what is wrong
+            if offsets is None:
+                begins = np.arange(len(input) + 1) * input.shape[1]
+            else:
+                begins = offsets.numpy().astype(np.int64)
+                begins = begins if named.get("include_last_offset") else np.append(begins, rows.size)
+            u = torch.empty_like(seen)
+            room = np.empty(CHUNK, np.uint64)
+            bag_signs(self._key(p), table.padding, rows, begins, named.get("mode") != "sum", room, u.numpy())
+            known = table.bags[number] = _Bag(settings, None if offsets is None else offsets.clone(), seen, u)
+        return known.w.add(known.u, alpha=scale) if scale else known.w.clone()
 
     def dims(self) -> list[int]:
         """dim(x) of each group: weights that were perturbed."""
         dims = {id(group): 0 for group in self.groups}
-        for p in self.read:
+        for p in self.read.values():
             dims[id(self.home[id(p)][1])] += self._chosen(p)
-        for p, table in self.tables.items():
-            count = sum(
-                int((rows != table.padding).sum()) if table.padding is not None else rows.numel()
-                for rows in table.blocks
-            )
-            dims[id(self.home[id(p)][1])] += count * p[0].numel()
+        for p, table in self.tables.values():
+            dims[id(self.home[id(p)][1])] += len(table.rows(p)) * p.shape[1]
         return list(dims.values())
 
     def move(self, group: Group, c: float) -> None:
         """w += c u."""
-        self._made = (None, 0.0, {})
+        self._ready = {}
         if c == 0:
             return
-        for p, table in self.tables.items():
-            if self.home[id(p)][1] is group and table.blocks:
-                p.index_copy_(0, self.numbers(p), self.rows(p, c))
+        for p, table in self.tables.values():
+            if self.home[id(p)][1] is group:
+                self._move_rows(p, table.rows(p), c)
         done: set[int] = set()
-        for p in self.read:
+        for p in self.read.values():
             bundle = self._bundles[id(p)]
             if self.home[id(p)][1] is not group or id(bundle) in done:
                 continue
             done.add(id(bundle))
-            if len(bundle) == 1 and p not in self.active and p.is_contiguous() and p.dtype == _precision(p):
-                _add_normals(p.detach().view(-1), self._key(p, 0), c)
+            if len(bundle) == 1 and p not in self.active and _direct(p):
+                w = p.detach().view(-1)
+                _add_signs(w, self._key(p), c, w)
                 torch.autograd.graph.increment_version(p)
                 continue
-            moved = [
-                (each, value) for each, value in zip(bundle, self._whole(bundle, c), strict=True) if each in self.read
-            ]
+            values = self._whole(bundle, c)
+            moved = [(each, value) for each, value in zip(bundle, values, strict=True) if id(each) in self.read]
             torch._foreach_copy_([each for each, _ in moved], [value for _, value in moved])
 
     @cached_property
@@ -379,15 +415,17 @@ class _Step:
         bundles: dict[int, list[Tensor]] = {}
         for group in self.groups:
             open_: list[Tensor] = []
+            size = 0
             for p in group["params"]:
                 if id(p) not in self.home:
                     continue
-                if p in self.active:
+                if self.active and p in self.active:
                     bundles[id(p)] = [p]
                 elif self.state[p].get("looked_up") is False:
-                    fits = open_ and (p.dtype, p.device) == (open_[0].dtype, open_[0].device)
-                    if not fits or sum(each.numel() for each in open_) + p.numel() > _TOGETHER:
-                        open_ = []
+                    size += p.numel()
+                    fits = open_ and size <= _TOGETHER and p.dtype == open_[0].dtype and p.device == open_[0].device
+                    if not fits:
+                        open_, size = [], p.numel()
                     open_.append(p)
                     bundles[id(p)] = open_
         return bundles
@@ -407,22 +445,48 @@ class _Step:
 
     def _chosen(self, p: Tensor) -> int:
         """How many weights of a parameter that is read as a whole are perturbed."""
-        if p not in self.active:
+        if not self.active or p not in self.active:
             return int(p.numel())
         given = self.active[p]
         return int(given.sum()) if given.dtype == torch.bool else int(given.numel() * p[0].numel())
 
+    def _move_rows(self, p: Tensor, rows: Tensor, c: float) -> None:
+        """w += c u of rows of a table."""
+        w = p.detach()
+        if not _direct(w):
+            w.index_copy_(0, rows, self.rows(p, rows, c))
+            return
+        _add_row_signs(self._key(p), c, -1, rows, w, w)
+        torch.autograd.graph.increment_version(p)
+
     def _draw(self, ws: list[Tensor], p: Tensor, scale: float) -> list[Tensor]:
-        """w + scale u of each, u ~ N(0, I) by the number of p; rounded once, to the weights' own precision."""
-        flat = torch.cat([w.reshape(-1) for w in ws]).to(_precision(p))
-        _add_normals(flat, self._key(p, 0), scale)
-        pieces = flat.to(p.dtype).split([w.numel() for w in ws])
+        """w + scale u of each, u by the number of p; rounded once, to the weights' own precision."""
+        precision = _precision(p)
+        if len(ws) == 1 and _direct(ws[0]):
+            out = self._empty(ws[0].numel(), ws[0])
+            _add_signs(ws[0].view(-1), self._key(p), scale, out)
+            return [out.view(ws[0].shape)]
+        flat = self._empty(sum(w.numel() for w in ws), ws[0])
+        torch.cat([w.reshape(-1) for w in ws], out=flat)
+        flat = flat if flat.dtype == precision else flat.to(precision)
+        _add_signs(flat, self._key(p), scale, flat)
+        flat = flat if flat.dtype == p.dtype else flat.to(p.dtype)
+        pieces = flat.split([w.numel() for w in ws])
         return [piece.view(w.shape) for piece, w in zip(pieces, ws, strict=True)]
 
-    def _key(self, p: Tensor, block: int) -> int:
+    def _empty(self, count: int, like: Tensor) -> Tensor:
+        """Room for so many weights; the same as before, if nobody holds it: new pages cost more than adding signs."""
+        if not _direct(like) or count > _ROOM:
+            return torch.empty(count, dtype=like.dtype, device=like.device)
+        size = count * like.element_size()
+        if self._room.size < size + _LINE or sys.getrefcount(self._room) > 2:  # a tensor of it, or of its, has a count
+            self._room = np.empty(size + _LINE, np.uint8)
+        start = -self._room.ctypes.data % _LINE
+        return torch.from_numpy(self._room[start : start + size].view(np.float64 if like.itemsize == 8 else np.float32))
+
+    def _key(self, p: Tensor) -> np.uint64:
         number, group = self.home[id(p)]
-        word = random.uniform(_key(group["seed"]), group["steps"], number * _BLOCKS + block)
-        return int(word * 2.0**53)
+        return np.uint64(random.uniform(_key(group["seed"]), group["steps"], number) * 2.0**53)
 
 
 class _Perturbed(TorchFunctionMode):  # type: ignore[misc]
@@ -444,55 +508,53 @@ class _Perturbed(TorchFunctionMode):  # type: ignore[misc]
             return self._look_up(func, *args, **kwargs)
         if func is Tensor.backward:
             return None
-        for each in (*args, *kwargs.values()):
-            if id(each) in self.home or type(each) in _SEQUENCES:
-                if _asks_for_no_value(func):
-                    break
-                return func(
-                    *map(self._replaced, args), **{name: self._replaced(value) for name, value in kwargs.items()}
-                )
+        home, replaced = self.home, self._replaced
+        given = [id(each) in home or type(each) in _SEQUENCES for each in args]
+        named = [name for name, each in kwargs.items() if id(each) in home or type(each) in _SEQUENCES]
+        if (named or True in given) and not _asks_for_no_value(func):
+            args = tuple(replaced(each) if its else each for each, its in zip(args, given, strict=True))
+            if named:
+                kwargs = {**kwargs, **{name: replaced(kwargs[name]) for name in named}}
         return func(*args, **kwargs)
 
     def _replaced(self, given: object) -> object:
         """What a function is given, with parameters perturbed, in lists of them, too."""
-        if isinstance(given, list | tuple) and type(given) in _SEQUENCES:  # no torch.Size
-            return type(given)(map(self._replaced, given))
-        if not isinstance(given, Tensor) or id(given) not in self.home:
+        if id(given) not in self.home:
+            if isinstance(given, list | tuple) and type(given) in _SEQUENCES:  # no torch.Size
+                return type(given)(map(self._replaced, given))
             return given
-        self.step.note(given, False, self.sign)
-        self.step.read[given] = None
-        return self.step.perturbed(given, self.sign) if self.sign else given.detach()
+        return self.step.whole(cast(Tensor, given), self.sign)
 
     def _look_up(self, func: Callable[..., object], input: Tensor, weight: Tensor, **named: object) -> object:
         """``embedding`` or ``embedding_bag`` of a table whose rows are perturbed."""
-        named = {name: self._replaced(value) for name, value in named.items()}
+        named = {name: self._replaced(value) if isinstance(value, Tensor) else value for name, value in named.items()}
         step = self.step
         if id(weight) not in self.home or not step.note(weight, True, self.sign):
             return func(input, self._replaced(weight), **named)
-        table = step.tables.setdefault(weight, _Table())
-        if self.sign == 0:
-            return func(input, weight.detach(), **named)
-        padding = cast(int | None, named.pop("padding_idx"))
+        if id(weight) not in step.tables:
+            step.tables[id(weight)] = weight, _Table()
+        table, w = step.tables[id(weight)][1], weight.detach()
+        padding = cast("int | None", named.get("padding_idx"))
         if padding is not None:
             table.padding = padding % len(weight)
-        places = table.places(input)
-        if not table.blocks:
-            return func(input, weight.detach(), **named)
+        number, rows = table.note(input)
         scale = self.sign * step.mu[id(self.home[id(weight)][1])]
-        bag = func is embedding_bag and weight.dtype == _precision(weight) and named.get("max_norm") is None
-        if bag and named.get("mode", "mean") != "max":  # linear in its rows; those for padding are left out by both
-            seen = cast(Tensor, func(input, weight.detach(), padding_idx=padding, **named))
-            if padding is not None:
-                named["padding_idx"] = self._place(table)
-            return seen.add_(cast(Tensor, func(places, step.directions(weight), **named)), alpha=scale)
-        if padding is not None and func is embedding_bag:  # which leaves these out of its sums
-            named["padding_idx"] = self._place(table)
-        return func(places, step.rows(weight, scale), **named)
-
-    def _place(self, table: _Table) -> int | None:
-        """Where the row for padding stands among those looked up."""
-        at = (torch.cat(table.blocks) == table.padding).nonzero()
-        return int(at) if at.numel() else None
+        plain = input.dtype in (torch.int32, torch.int64) and input.device == w.device
+        plain = plain and named.get("max_norm") is None and _direct(w) and w.dim() == 2
+        linear = named.get("mode") in ("mean", "sum") and named.get("per_sample_weights") is None
+        if func is embedding_bag and plain and linear:
+            return step.bag(weight, number, input, scale, named)
+        if self.sign == 0:
+            return func(input, w, **named)
+        if func is embedding and plain:
+            return step.rows(weight, rows, scale).view(*input.shape, w.shape[1])
+        places = torch.arange(input.numel(), dtype=input.dtype, device=input.device)
+        if padding is not None:  # bags leave it out of their sums
+            gone = rows == table.padding
+            at = int(gone.to(torch.uint8).argmax()) if gone.any() else None
+            named["padding_idx"] = at
+            places = places if at is None else places.masked_fill_(gone, at)
+        return func(places.view(input.shape), step.rows(weight, rows, scale), **named)
 
 
 class _RandomState:
@@ -572,22 +634,61 @@ def _precision(p: Tensor) -> torch.dtype:
     return torch.float64 if p.dtype == torch.float64 else torch.float32
 
 
-def _add_normals(flat: Tensor, key: int, scale: float) -> None:
-    """flat += scale u, u ~ N(0, I) by the key alone."""
-    if flat.device.type == "cpu":
-        w = flat.numpy()
-        add_normals(np.uint64(key), w.dtype.type(scale), w)
+def _direct(w: Tensor) -> bool:
+    """Whether what is compiled can work on it as it is."""
+    return w.device.type == "cpu" and w.dtype in (torch.float32, torch.float64) and w.is_contiguous()
+
+
+def _add_signs(w: Tensor, key: np.uint64, scale: float, out: Tensor) -> None:
+    """out = w + scale u, both flat, u random signs by the key; out may be w."""
+    if w.device.type == "cpu":
+        flat = w.numpy()
+        add_signs(key, flat.dtype.type(scale), flat, flat if out is w else out.numpy())
     else:
-        generator = torch.Generator(flat.device).manual_seed(key)
-        flat.add_(torch.randn(flat.shape, generator=generator, device=flat.device), alpha=scale)
+        zero = torch.zeros(1, dtype=torch.long, device=w.device)
+        torch.add(w, signs(key, zero, w.numel(), w.dtype)[0], alpha=scale, out=out)
+
+
+def _add_row_signs(key: np.uint64, scale: float, padding: int, rows: Tensor, w: Tensor, out: Tensor) -> bool:
+    """out = w + scale u of these rows, or the same in w, where out is w. False where there is no such row."""
+    flat, to = w.view(-1).numpy(), out.view(-1).numpy()
+    c = flat.dtype.type(scale)
+    return bool(add_row_signs(key, c, padding, rows.numpy(), w.shape[1], len(w), flat, True, to, out is w))
+
+
+def _add_row_signs_to(values: Tensor, key: np.uint64, scale: float, padding: int, rows: Tensor) -> None:
+    """values += scale u of the table's rows whose numbers are given."""
+    if values.device.type == "cpu":
+        flat = values.view(-1).numpy()
+        c = flat.dtype.type(scale)
+        add_row_signs(key, c, padding, rows.numpy(), values.shape[1], sys.maxsize, flat, False, flat, False)
+    else:
+        u = signs(key, rows.to(values.device), values.shape[1], values.dtype)
+        values.add_(u.masked_fill_((rows == padding)[:, None], 0), alpha=scale)
+
+
+def signs(key: np.uint64, rows: Tensor, dim: int, dtype: torch.dtype) -> Tensor:
+    """u of rows of ``dim`` weights by torch alone, for other devices: bit for bit what ``perturbing`` has."""
+    words = (dim + WORD - 1) // WORD
+    gamma, first, second = (number - 2**64 for number in (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB))
+    z = int(key.astype(np.int64)) + gamma * (rows.long()[:, None] * words + torch.arange(words, device=rows.device))
+    z = (z ^ (z >> 30 & (1 << 34) - 1)) * first
+    z = (z ^ (z >> 27 & (1 << 37) - 1)) * second
+    z = z ^ (z >> 31 & (1 << 33) - 1)
+    bits = z.view(torch.uint8)[..., None] >> torch.arange(8, dtype=torch.uint8, device=rows.device) & 1
+    return 1 - 2 * bits.view(len(rows), -1)[:, :dim].to(dtype)
+
+
+def _same(a: Tensor | None, b: Tensor | None) -> bool:
+    return a is b if a is None or b is None else a.dtype == b.dtype and torch.equal(a, b)
 
 
 def _stride(p: Tensor) -> int:
-    return int(min(max(p.numel() // _SAMPLE, 1), _SAMPLED))
+    return int(max(min(p.numel() // _SAMPLE, _SAMPLED), p.numel() // _LARGEST | 1))
 
 
-def _sample(p: Tensor) -> Tensor:
-    return p.detach().reshape(-1)[:: _stride(p)]
+def _sample(p: Tensor, stride: int) -> Tensor:
+    return p.detach().reshape(-1)[::stride]
 
 
 def _square(values: Tensor) -> float:
