@@ -385,7 +385,11 @@ def _seek_of(reviews: bool) -> Callable[..., tuple[int, float]]:
                 if at >= 0:
                     return at, chance
             else:
-                at = x if x >= 0 else permuted(params.keys[INPUTS], step, N)
+                at = x
+                if x < 0:
+                    key = params.keys[INPUTS]
+                    at = permuted(key, step, N)
+                    protocol.prefetch(inputs, permuted(key, step + 1, N), permuted(key, step + 2, N), state.W)
                 chance = look(inputs, task, params, N, at, step, state, work)
                 if not chance <= 0:
                     return at, chance

@@ -106,6 +106,9 @@ def constrain(P: Any, R: Any, K: Any, fixed: Any) -> None:
 @kernel
 def shown_marginals(E: Any, R: Any, K: Any, start: Any, shown: Any, p: Any, out: Any) -> None:
     """out[i, l] = p(token i is shown as tag l). p: 2 x K room."""
+    if K == 3 and (shown[7] == 0 or shown[7] == 1) and _show_themselves(shown):
+        _shown_marginals3(E, R, start, shown, out)
+        return
     here, before = 0, 1
     for b in range(K):
         p[here, b] = E[R, b]
@@ -123,6 +126,53 @@ def shown_marginals(E: Any, R: Any, K: Any, start: Any, shown: Any, p: Any, out:
         here, before = before, here
     for b in range(K):
         out[0, shown[start * K + b]] += p[here, b]
+
+
+@kernel
+def _show_themselves(shown: Any) -> Any:
+    """Whether each of three tags shows itself, but for I after O (number 7)."""
+    n = 0
+    for a in range(3):
+        for b in range(3):
+            n += shown[a * 3 + b] == b
+    return n - (shown[7] == 1) == 8
+
+
+@kernel
+def _shown_marginals3(E: Any, R: Any, start: Any, shown: Any, out: Any) -> None:
+    """``shown_marginals`` for three tags of which at most the second after the third shows another, the first: all sums
+    stay in registers; the same bits."""
+    begins = shown[7] == 0
+    none = np.float32(0)
+    p0, p1, p2 = E[R, 0], E[R, 1], E[R, 2]
+    for i in range(R - 1, 0, -1):
+        e, o = E[i], out[i]
+        s00, s01, s02 = p0 * e[0], p1 * e[1], p2 * e[2]
+        s10, s11, s12 = p0 * e[3], p1 * e[4], p2 * e[5]
+        s20, s21, s22 = p0 * e[6], p1 * e[7], p2 * e[8]
+        o[0] = s00 + s10 + s20 + (s21 if begins else none)
+        o[1] = s01 + s11 + (none if begins else s21)
+        o[2] = s02 + s12 + s22
+        p0, p1, p2 = s00 + s01 + s02, s10 + s11 + s12, s20 + s21 + s22
+    o = out[0]
+    o[0], o[1], o[2] = none, none, none
+    o[shown[start * 3]] += p0
+    o[shown[start * 3 + 1]] += p1
+    o[shown[start * 3 + 2]] += p2
+
+
+@kernel
+def likeliest(p: Any, R: Any, K: Any, out: Any) -> None:
+    """out[i] = the largest of p[i, :K]."""
+    if K == 3:  # a loop over tokens that becomes vector code
+        for i in range(R):
+            out[i] = max(max(p[i, 0], p[i, 1]), p[i, 2])
+        return
+    for i in range(R):
+        top = p[i, 0]
+        for l in range(1, K):
+            top = max(top, p[i, l])
+        out[i] = top
 
 
 @kernel
