@@ -191,15 +191,34 @@ def answered(
     looked, corrections: parts of x that whoever answered was to look at, and those that they set by hand.
     """
     remember(task, params, x, answer, state, work)
+    given = state.counts[ANSWERS] + 1
+    known = min(given, state.said.size)
+    again = params.rehearse if known > 1 else 0
+    if again > 0:
+        prefetch_rehearsed(inputs, params, given, known, 0, state)
     if not np.isfinite(learn(inputs, task, params, x, answer, state, work)):
         return False
     count_answer(task, params, x, looked, corrections, state)
-    known = min(state.counts[ANSWERS], state.said.size)
-    for k in range(params.rehearse if known > 1 else 0):
-        at = below(params.keys[REHEARSAL], state.counts[ANSWERS] * params.rehearse + k, known)
-        if not learn_again(inputs, task, params, at, state, work):
+    for k in range(again):
+        if k + 1 < again:
+            prefetch_rehearsed(inputs, params, given, known, k + 1, state)
+        if not learn_again(inputs, task, params, rehearsed(params, given, known, k), state, work):
             return False
     return True
+
+
+@kernel
+def rehearsed(params: Any, given: Any, known: Any, k: Any) -> Any:
+    """Which of the answers known is gone over as number k after so many were given."""
+    return below(params.keys[REHEARSAL], given * params.rehearse + k, known)
+
+
+@kernel
+def prefetch_rehearsed(inputs: Any, params: Any, given: Any, known: Any, k: Any, state: Any) -> None:
+    """Ask memory for what number k is about, and for the input of the one after it."""
+    soon = np.int64(state.about[rehearsed(params, given, known, k)])
+    later = np.int64(state.about[rehearsed(params, given, known, k + 1)])
+    protocol.prefetch(inputs, soon, later, state.W)
 
 
 @kernel

@@ -168,6 +168,23 @@ def _draw_complement(inputs: Any, x: Any, key: Any, step: Any, Z: Any, D: Any, U
     protocol.project(inputs, x, Z, D)
 
 
+@kernel
+def _prefetch_sums(inputs: Any, x: Any, q: Any) -> None:
+    """What a step of Adagrad touches beside W, which was asked for in advance: q, and the entries' slots.
+
+    By the entries' columns, which are near already: the distinct columns themselves are not, and come meanwhile.
+    """
+    L = q.shape[1]
+    first, last = inputs.row_ptr[inputs.row_start[x]], inputs.row_ptr[inputs.row_start[x + 1]]
+    for e in range(first, last, 16):
+        prefetch_element(inputs.slots, e)
+    for m in range(inputs.col_start[x], inputs.col_start[x + 1], 16):
+        prefetch_element(inputs.cols, m)
+    for e in range(first, last):
+        prefetch_element(q, np.int64(inputs.columns[e]) * L)
+        prefetch_element(q, np.int64(inputs.columns[e]) * L + L - 1)
+
+
 @implements(protocol.move, SparseInputs)
 def _move(inputs: Any, x: Any, c: Any, h: Any, D: Any, U: Any, whole: Any, W: Any, q: Any) -> None:
     c, h = W.dtype.type(c), W.dtype.type(h)
@@ -177,10 +194,7 @@ def _move(inputs: Any, x: Any, c: Any, h: Any, D: Any, U: Any, whole: Any, W: An
             add_rows(c, U, inputs.cols, begin, end, W)
         scatter(inputs, x, inputs.columns, inputs.dense_column, c, D, W)
         return
-    L = W.shape[1]
-    for m in range(begin, end):  # W was asked for in advance, q only where a step is made
-        prefetch_element(q, np.int64(inputs.cols[m]) * L)
-        prefetch_element(q, np.int64(inputs.cols[m]) * L + L - 1)
+    _prefetch_sums(inputs, x, q)
     if not whole:
         U[: end - begin] = 0
     scatter(
