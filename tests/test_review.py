@@ -109,6 +109,15 @@ def test_what_was_reviewed_comes_again_only_where_the_model_disagrees(problems):
     assert len(seen) > 50
 
 
+@pytest.mark.parametrize("known", [0, 1, 255, 256, 257, 511, 512, 513, 1000])
+def test_the_last_answer_about_an_input_is_found(known):
+    """Also at the ends of the blocks that are compared at once; what stands behind the known ones does not count."""
+    about = np.random.default_rng(known).integers(0, 300, 1200).astype(np.int32)
+    for x in range(-1, 301):
+        expected = max((at for at in range(known) if about[at] == x), default=-1)
+        assert answering.last_about(about, known, x) == expected
+
+
 def test_the_first_reviews_are_whole_whatever_is_worth_more_by_the_second():
     task, corpus = Chunking.fit(chunking_corpus(800, 1), order=1)
     problem, gold = task.problem(corpus, asks=True), task.gold(corpus)

@@ -354,6 +354,30 @@ def test_what_is_shown_is_added_up_pair_by_pair(tags):
         np.testing.assert_array_equal(most, expected.max(axis=1))
 
 
+@pytest.mark.parametrize("tags", [2, 3, 4])
+def test_the_best_path_of_a_chain(tags):
+    """The same as the plain loop's in float32; the last tag wins a tie, and there are ties."""
+    rng = np.random.default_rng(tags)
+    for R in (1, 2, 3, 9, 40):
+        for even in (False, True):
+            P = rng.normal(0, 2, (R, tags * tags)).astype(np.float32)
+            E = chain_of(np.round(P / 4) if even else P, R, tags, tags - 1)
+            best, back = np.ones(tags, np.float32), []
+            for i in range(1, R):
+                p = best[:, None] * E[i].reshape(tags, tags)
+                back.append(tags - 1 - p[::-1].argmax(axis=0))
+                best = p.max(axis=0)
+                best = best * (np.float32(1) / best.max())
+            last = best * E[R, :tags]
+            path = [int(tags - 1 - last[::-1].argmax())]
+            for before in back[::-1]:
+                path.append(int(before[path[-1]]))
+            y = np.full(R, 77, np.int32)
+            room = np.full((R, tags), np.nan, np.float32), np.full((R, tags), 77, np.int16)
+            events.best_of_chain(E, R, tags, *room, y)
+            assert y.tolist() == path[::-1]
+
+
 # Expected F1
 
 

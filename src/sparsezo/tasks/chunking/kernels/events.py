@@ -187,6 +187,9 @@ def show_path(y: Any, R: Any, K: Any, start: Any, shown: Any, out: Any) -> None:
 @kernel
 def best_of_chain(E: Any, R: Any, K: Any, best: Any, back: Any, y: Any) -> None:
     """y = the most probable path of the chain E; the last tag wins a tie. best, back: room, tokens x tags."""
+    if K == 3:
+        _best_of_chain3(E, R, back, y)
+        return
     for b in range(K):
         best[0, b] = 1
     for i in range(1, R):
@@ -208,3 +211,35 @@ def best_of_chain(E: Any, R: Any, K: Any, best: Any, back: Any, y: Any) -> None:
     for i in range(R - 1, -1, -1):
         y[i] = tag
         tag = back[i, tag] if i > 0 else 0
+
+
+@kernel
+def _best_of_chain3(E: Any, R: Any, back: Any, y: Any) -> None:
+    """``best_of_chain`` for three tags, all in registers and without branches; the same bits."""
+    one, zero = np.float32(1), np.float32(0)
+    m0, m1, m2 = one, one, one
+    for i in range(1, R):
+        e, arg = E[i], back[i]
+        s0, b0 = _last_of_3(m0 * e[0], m1 * e[3], m2 * e[6])
+        s1, b1 = _last_of_3(m0 * e[1], m1 * e[4], m2 * e[7])
+        s2, b2 = _last_of_3(m0 * e[2], m1 * e[5], m2 * e[8])
+        arg[0], arg[1], arg[2] = b0, b1, b2
+        top = max(max(max(zero, s0), s1), s2)
+        scale = one / top if top > 0 else one
+        m0, m1, m2 = s0 * scale, s1 * scale, s2 * scale
+    tag = _last_of_3(m0 * E[R, 0], m1 * E[R, 1], m2 * E[R, 2])[1]
+    for i in range(R - 1, 0, -1):
+        y[i] = tag
+        tag = back[i, tag]
+    y[0] = tag
+
+
+@kernel
+def _last_of_3(p0: Any, p1: Any, p2: Any) -> Any:
+    """(value, place) of the largest, the last of equals; -1 where none is a number."""
+    top = p0 if p0 >= -1 else np.float32(-1)
+    place = 1 if p1 >= top else 0
+    top = p1 if p1 >= top else top
+    place = 2 if p2 >= top else place
+    top = p2 if p2 >= top else top
+    return top, place
