@@ -142,6 +142,15 @@ def _project(inputs: Any, x: Any, Z: Any, D: Any) -> None:
     upper_triangle(inputs.inverse, inputs.chol_start[x], protocol.rows(inputs, x), Z, D)  # D = K^-T Z
 
 
+@kernel
+def _prefetch_places(inputs: Any, x: Any) -> None:
+    """The entries' slots and the distinct columns: only a step that moves the weights needs them."""
+    for e in range(inputs.row_ptr[inputs.row_start[x]], inputs.row_ptr[inputs.row_start[x + 1]], 16):
+        prefetch_element(inputs.slots, e)
+    for m in range(inputs.col_start[x], inputs.col_start[x + 1], 16):
+        prefetch_element(inputs.cols, m)
+
+
 @implements(protocol.draw_complement, SparseInputs)
 def _draw_complement(inputs: Any, x: Any, key: Any, step: Any, Z: Any, D: Any, U: Any, row: Any) -> None:
     """u = U0 + C' G^-1 (V - C U0) = U0 + C' K^-T (Z - K^-1 C U0); U0 is left in U, Z is overwritten."""
@@ -152,6 +161,9 @@ def _draw_complement(inputs: Any, x: Any, key: Any, step: Any, Z: Any, D: Any, U
                 U[m, l] = Z[m, l]
         D[: protocol.rows(inputs, x)] = 0
         return
+    _prefetch_places(inputs, x)
+    for j in range(inputs.chol_start[x], inputs.chol_start[x + 1], 16):
+        prefetch_element(inputs.inverse, j)
     fill_normals(key, step, U.reshape(-1)[: (inputs.col_start[x + 1] - inputs.col_start[x]) * L])
     gather(inputs, x, inputs.slots, _FIRST, U, D)
     first = inputs.chol_start[x]
@@ -170,17 +182,12 @@ def _draw_complement(inputs: Any, x: Any, key: Any, step: Any, Z: Any, D: Any, U
 
 @kernel
 def _prefetch_sums(inputs: Any, x: Any, q: Any) -> None:
-    """What a step of Adagrad touches beside W, which was asked for in advance: q, and the entries' slots.
-
-    By the entries' columns, which are near already: the distinct columns themselves are not, and come meanwhile.
+    """What a step of Adagrad touches beside W, which was asked for in advance. q's rows by the entries' columns, which
+    are near already: the distinct columns themselves are not, and come meanwhile.
     """
     L = q.shape[1]
-    first, last = inputs.row_ptr[inputs.row_start[x]], inputs.row_ptr[inputs.row_start[x + 1]]
-    for e in range(first, last, 16):
-        prefetch_element(inputs.slots, e)
-    for m in range(inputs.col_start[x], inputs.col_start[x + 1], 16):
-        prefetch_element(inputs.cols, m)
-    for e in range(first, last):
+    _prefetch_places(inputs, x)
+    for e in range(inputs.row_ptr[inputs.row_start[x]], inputs.row_ptr[inputs.row_start[x + 1]]):
         prefetch_element(q, np.int64(inputs.columns[e]) * L)
         prefetch_element(q, np.int64(inputs.columns[e]) * L + L - 1)
 
