@@ -227,6 +227,23 @@ def test_a_finish_goes_over_every_answer_and_is_replayed(problems):
     assert_same(learner, again)
 
 
+def test_after_each_answer_these_earlier_ones_are_gone_over(problems):
+    """Three of all that are known, the new one among them, by the stream of rehearsals; none after the first answer."""
+    problem, gold = problems["order 2"]
+    learner, literal = QueryLearner(problem, settings(rehearse=3)), QueryLearner(problem, settings(rehearse=0))
+    key = learner._params.keys[random.REHEARSAL]
+    for given in range(1, 13):
+        question = learner.ask()
+        said = learner.known_answer(question, gold)
+        learner.tell(question, said)
+        literal.learn_from(question, said)
+        for k in range(3 if given > 1 else 0):
+            at = int(random.below(key, given * 3 + k, given))
+            args = (literal._inputs, literal._task, literal._params, at, literal.state, literal.workspace)
+            assert answering.learn_again(*args)
+        np.testing.assert_array_equal(learner.state.W, literal.state.W)
+
+
 def test_what_cannot_be_gone_over(problems):
     problem, gold = problems["order 1"]
     with pytest.raises(UsageError, match="no answers are remembered"):
