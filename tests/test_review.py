@@ -109,6 +109,15 @@ def test_what_was_reviewed_comes_again_only_where_the_model_disagrees(problems):
     assert len(seen) > 50
 
 
+@pytest.mark.parametrize("known", [0, 1, 255, 256, 257, 511, 512, 513, 1000])
+def test_the_last_answer_about_an_input_is_found(known):
+    """Also at the ends of the blocks that are compared at once; what stands behind the known ones does not count."""
+    about = np.random.default_rng(known).integers(0, 300, 1200).astype(np.int32)
+    for x in range(-1, 301):
+        expected = max((at for at in range(known) if about[at] == x), default=-1)
+        assert answering.last_about(about, known, x) == expected
+
+
 def test_the_first_reviews_are_whole_whatever_is_worth_more_by_the_second():
     task, corpus = Chunking.fit(chunking_corpus(800, 1), order=1)
     problem, gold = task.problem(corpus, asks=True), task.gold(corpus)
@@ -216,6 +225,23 @@ def test_a_finish_goes_over_every_answer_and_is_replayed(problems):
     again = QueryLearner(problem, settings(rehearse=2))
     replay(again, json.loads(json.dumps(log)))
     assert_same(learner, again)
+
+
+def test_after_each_answer_these_earlier_ones_are_gone_over(problems):
+    """Three of all that are known, the new one among them, by the stream of rehearsals; none after the first answer."""
+    problem, gold = problems["order 2"]
+    learner, literal = QueryLearner(problem, settings(rehearse=3)), QueryLearner(problem, settings(rehearse=0))
+    key = learner._params.keys[random.REHEARSAL]
+    for given in range(1, 13):
+        question = learner.ask()
+        said = learner.known_answer(question, gold)
+        learner.tell(question, said)
+        literal.learn_from(question, said)
+        for k in range(3 if given > 1 else 0):
+            at = int(random.below(key, given * 3 + k, given))
+            args = (literal._inputs, literal._task, literal._params, at, literal.state, literal.workspace)
+            assert answering.learn_again(*args)
+        np.testing.assert_array_equal(learner.state.W, literal.state.W)
 
 
 def test_what_cannot_be_gone_over(problems):

@@ -156,3 +156,17 @@ def test_weights_beyond_the_columns_are_left_alone(some):
     kernel_calls.move(some.inputs, 9, 0.5, 0.1, some.room(), U, True, W, np.zeros((0, 1)))
     np.testing.assert_array_equal(W[some.M :], before[some.M :])
     assert (W[: some.M] != before[: some.M]).all()
+
+
+def test_a_step_adds_candidates_up_one_by_one(some):
+    """The same bits as the plain loop; candidates without a share are left out, and other lists' rows."""
+    for x, C in enumerate(some.C):
+        D, U, W = some.room(), some.room(), column(some.M)
+        D[: len(C)] = column(len(C), x)
+        D[: len(C)][np.arange(len(C)) % 5 == 2] = 0
+        direction = np.zeros((some.M, 1))
+        for j in range(len(C)):
+            direction[:, 0] += D[j, 0] * C[j]
+        expected = W + 0.3 * direction
+        kernel_calls.move(some.inputs, x, 0.3, 0.1, D, U, False, W, np.zeros((0, 1)))
+        np.testing.assert_array_equal(W, expected)

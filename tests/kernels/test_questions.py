@@ -13,7 +13,7 @@ from question_calls import KEY, evidence, look, option, options, truth
 from sparsezo.kernels import answering, codes
 from sparsezo.kernels.jit import allocating_kernel as kernel
 from sparsezo.settings import Settings
-from sparsezo.tasks.chunking.kernels import chains, questions
+from sparsezo.tasks.chunking.kernels import chains, events, questions
 from sparsezo.tasks.chunking.kernels.expected_f1 import LANES, expected_f1, node_table, nodes_for
 from sparsezo.tasks.chunking.kernels.task import ChunkGold, chunk_task
 
@@ -315,6 +315,67 @@ def test_the_chance_of_a_question_counts_all_ways_to_it(tags, kind, about, mode)
                 assert kind != codes.PAIR or (y == paths[p.argmax()]).all()
                 assert chance == pytest.approx(chances[what], rel=1e-3)
     assert several > 0
+
+
+THREE = [
+    ([1, 2, 0], [0, 0, -1], True),  # I after O is shown as B
+    ([2, 1, 0], [0, 0, -1], True),  # the other way round
+    ([0, 1, 2], [-1, 0, 0], True),
+    ([1, 2, 0], [0, 1, -1], True),  # an I without a B of its type
+    ([0, 0, 0], [-1, -1, -1], False),
+]
+
+
+@pytest.mark.parametrize("tags", [*THREE, *TAG_SETS.values()])
+def test_what_is_shown_is_added_up_pair_by_pair(tags):
+    """The same bits as the plain loop, three tags in registers too; and what is likeliest of it."""
+    kind, chunk_type, chunks = tags
+    K = len(kind)
+    shown = events.shown_pairs(np.array(kind, np.int8), np.array(chunk_type, np.int32), K, chunks)
+    rng = np.random.default_rng(K)
+    for R in (1, 2, 3, 9, 30):
+        start = R % K
+        E = chain_of(rng.normal(0, 2, (R, K * K)).astype(np.float32), R, K, start)
+        expected, p = np.zeros((R, K), np.float32), E[R, :K]
+        for i in range(R - 1, 0, -1):
+            before = np.zeros(K, np.float32)
+            for a in range(K):
+                for b in range(K):
+                    both = p[b] * E[i, a * K + b]
+                    expected[i, shown[a * K + b]] += both
+                    before[a] += both
+            p = before
+        for b in range(K):
+            expected[0, shown[start * K + b]] += p[b]
+        got, most = np.full((R, K), np.nan, np.float32), np.full(R, np.nan, np.float32)
+        events.shown_marginals(E, R, K, start, shown, np.zeros((2, K), np.float32), got)
+        np.testing.assert_array_equal(got, expected)
+        events.likeliest(got, R, K, most)
+        np.testing.assert_array_equal(most, expected.max(axis=1))
+
+
+@pytest.mark.parametrize("tags", [2, 3, 4])
+def test_the_best_path_of_a_chain(tags):
+    """The same as the plain loop's in float32; the last tag wins a tie, and there are ties."""
+    rng = np.random.default_rng(tags)
+    for R in (1, 2, 3, 9, 40):
+        for even in (False, True):
+            P = rng.normal(0, 2, (R, tags * tags)).astype(np.float32)
+            E = chain_of(np.round(P / 4) if even else P, R, tags, tags - 1)
+            best, back = np.ones(tags, np.float32), []
+            for i in range(1, R):
+                p = best[:, None] * E[i].reshape(tags, tags)
+                back.append(tags - 1 - p[::-1].argmax(axis=0))
+                best = p.max(axis=0)
+                best = best * (np.float32(1) / best.max())
+            last = best * E[R, :tags]
+            path = [int(tags - 1 - last[::-1].argmax())]
+            for before in back[::-1]:
+                path.append(int(before[path[-1]]))
+            y = np.full(R, 77, np.int32)
+            room = np.full((R, tags), np.nan, np.float32), np.full((R, tags), 77, np.int16)
+            events.best_of_chain(E, R, tags, *room, y)
+            assert y.tolist() == path[::-1]
 
 
 # Expected F1

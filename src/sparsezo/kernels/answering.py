@@ -59,6 +59,7 @@ MOST_LOOKS = 150  # in a row, however sure the model is: nobody waits for a ques
 LOOKED = 30  # inputs, of which the one with the most gain by the second is reviewed
 WHOLE_FIRST = 150  # reviews, before any is about what is marked alone: until then that was no gain (docs/answers.md)
 QUESTION = 4  # numbers of a question
+_BLOCK = 256  # answers that are compared at once
 _LEAST_LIKELY = 1e-3  # of a thumb down on what the model is sure of: no step is longer than a thousand of others
 
 
@@ -191,15 +192,34 @@ def answered(
     looked, corrections: parts of x that whoever answered was to look at, and those that they set by hand.
     """
     remember(task, params, x, answer, state, work)
+    given = state.counts[ANSWERS] + 1
+    known = min(given, state.said.size)
+    again = params.rehearse if known > 1 else 0
+    if again > 0:
+        prefetch_rehearsed(inputs, params, given, known, 0, state)
     if not np.isfinite(learn(inputs, task, params, x, answer, state, work)):
         return False
     count_answer(task, params, x, looked, corrections, state)
-    known = min(state.counts[ANSWERS], state.said.size)
-    for k in range(params.rehearse if known > 1 else 0):
-        at = below(params.keys[REHEARSAL], state.counts[ANSWERS] * params.rehearse + k, known)
-        if not learn_again(inputs, task, params, at, state, work):
+    for k in range(again):
+        if k + 1 < again:
+            prefetch_rehearsed(inputs, params, given, known, k + 1, state)
+        if not learn_again(inputs, task, params, rehearsed(params, given, known, k), state, work):
             return False
     return True
+
+
+@kernel
+def rehearsed(params: Any, given: Any, known: Any, k: Any) -> Any:
+    """Which of the answers known is gone over as number k after so many were given."""
+    return below(params.keys[REHEARSAL], given * params.rehearse + k, known)
+
+
+@kernel
+def prefetch_rehearsed(inputs: Any, params: Any, given: Any, known: Any, k: Any, state: Any) -> None:
+    """Ask memory for what number k is about, and for the input of the one after it."""
+    soon = np.int64(state.about[rehearsed(params, given, known, k)])
+    later = np.int64(state.about[rehearsed(params, given, known, k + 1)])
+    protocol.prefetch(inputs, soon, later, state.W)
 
 
 @kernel
@@ -224,10 +244,26 @@ def go_over_all(inputs: Any, task: Any, params: Any, turn: Any, state: Any, work
 @kernel
 def agrees(task: Any, x: Any, state: Any, work: Any) -> Any:
     """Whether x was reviewed, and the output in work.y is what the last review left."""
-    for at in range(min(state.counts[ANSWERS], state.said.size) - 1, -1, -1):
-        if state.about[at] == x:
-            return differing(work.y, state.questions[at, QUESTION:], protocol.outputs(task, x)) == 0
-    return False
+    at = last_about(state.about, min(state.counts[ANSWERS], state.said.size), x)
+    if at < 0:
+        return False
+    return differing(work.y, state.questions[at, QUESTION:], protocol.outputs(task, x)) == 0
+
+
+@kernel
+def last_about(about: Any, known: Any, x: Any) -> Any:
+    """The place of the last x in about[:known], or -1: block by block, so that the search becomes vector code."""
+    x, first = np.int32(x), known
+    while first > 0:
+        last, first = first, max(first - _BLOCK, 0)
+        block, found = about[first:last], np.int32(0)
+        for k in range(block.size):
+            found |= np.int32(block[k] == x)
+        if found:
+            for k in range(block.size - 1, -1, -1):
+                if block[k] == x:
+                    return first + k
+    return -1
 
 
 @kernel
@@ -241,7 +277,9 @@ def seek_review(inputs: Any, task: Any, params: Any, N: Any, x: Any, state: Any,
     for k in range(LOOKED if x < 0 else 0):
         if k > 0:
             pass_over(state)  # the one before
-        at = permuted(params.keys[INPUTS], first + k, N)
+        key = params.keys[INPUTS]
+        at = permuted(key, first + k, N)
+        protocol.prefetch(inputs, permuted(key, first + k + 1, N), permuted(key, first + k + 2, N), state.W)
         gain = look(inputs, task, params, N, at, first, state, work)
         if np.isnan(gain):
             return at, gain
@@ -385,7 +423,11 @@ def _seek_of(reviews: bool) -> Callable[..., tuple[int, float]]:
                 if at >= 0:
                     return at, chance
             else:
-                at = x if x >= 0 else permuted(params.keys[INPUTS], step, N)
+                at = x
+                if x < 0:
+                    key = params.keys[INPUTS]
+                    at = permuted(key, step, N)
+                    protocol.prefetch(inputs, permuted(key, step + 1, N), permuted(key, step + 2, N), state.W)
                 chance = look(inputs, task, params, N, at, step, state, work)
                 if not chance <= 0:
                     return at, chance

@@ -389,6 +389,40 @@ def dot_eights_twice(_context: Any, features: Any, first: Any, n: Any, w: Any, u
     return signature, partial(_eights, 2)
 
 
+@intrinsic
+def add_eights(_context: Any, features: Any, first: Any, n: Any, D: Any, U: Any) -> Any:
+    """U[:M] += features[first:first+n]' D, row by row but those where D is 0; M from 8 to 16."""
+    signature = types.void(features, types.int64, types.int64, D, U)
+
+    def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        def data(position: int) -> Any:
+            return context.make_array(sig.args[position])(context, builder, args[position]).data
+
+        def cell(pointer: Any, place: Any, kind: Any) -> Any:
+            return _as(builder, builder.gep(pointer, [place]), kind)
+
+        zero, one = (ir.Constant(args[1].type, k) for k in (0, 1))
+        stride = _stride(context, builder, sig, args, 0)
+        begins = (zero, builder.sub(stride, ir.Constant(stride.type, LANES)))  # of the two vectors within a row
+        rows, weights, sums = data(0), data(3), data(4)
+        totals = [
+            cgutils.alloca_once_value(builder, builder.load(cell(sums, begin, _DOUBLES), align=8)) for begin in begins
+        ]
+        with cgutils.for_range_slice(builder, zero, args[2], one) as (j, _):
+            d = builder.load(builder.gep(weights, [j]))
+            with builder.if_then(builder.fcmp_unordered("!=", d, ir.Constant(d.type, 0.0))):
+                weight, row = _broadcast(builder, d, LANES), builder.mul(builder.add(args[1], j), stride)
+                for begin, total in zip(begins, totals, strict=True):
+                    f = builder.load(cell(rows, builder.add(row, begin), _FLOATS), align=4)
+                    term = builder.fmul(weight, builder.fpext(f, _DOUBLES))
+                    builder.store(builder.fadd(builder.load(total), term), total)
+        for begin, total in zip(begins, totals, strict=True):
+            builder.store(builder.load(total), cell(sums, begin, _DOUBLES), align=8)
+        return context.get_dummy_value()
+
+    return signature, generate
+
+
 # The largest of many
 
 _VALUES, _PLACES = ir.VectorType(ir.DoubleType(), LANES), ir.VectorType(ir.IntType(64), LANES)

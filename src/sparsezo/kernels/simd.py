@@ -2,9 +2,9 @@
 
 ``combine_two`` is the inner loop of nearly all this package does, a weighted sum of table rows, by two vectors that
 cover a row; ``scatter_two`` and ``adagrad_two`` move rows; ``add_two``, ``best_two`` and ``forward_two`` go along
-chains of tags; ``dot_eights`` scores n-best lists; ``lane_leaders`` finds their best candidate; ``prefetch_element``
-asks memory in advance. ``load``, ``store``, ``fill``, ``add``, ``times`` and ``sum_lanes`` work on eight float32
-numbers as one value.
+chains of tags; ``dot_eights`` scores n-best lists, ``add_eights`` sums their rows, ``lane_leaders`` finds their best
+candidate; ``prefetch_element`` asks memory in advance. ``load``, ``store``, ``fill``, ``add``, ``times`` and
+``sum_lanes`` work on eight float32 numbers as one value.
 
 The fast forms (``intrinsics``) lean on private corners of Numba. Where they cannot be compiled, the plain ones are used
 and one warning says so; SPARSEZO_PLAIN_KERNELS=1 asks for them.
@@ -175,6 +175,17 @@ def plain_dot_eights_twice(features: Any, first: Any, n: Any, w: Any, u: Any, S:
 
 
 @kernel
+def plain_add_eights(features: Any, first: Any, n: Any, D: Any, U: Any) -> None:
+    """U[:M] += features[first:first+n]' D, row by row but those where D is 0; M from 8 to 16."""
+    for j in range(n):
+        d = D[j, 0]
+        if d != 0:
+            f = features[first + j]
+            for m in range(f.size):
+                U[m, 0] += d * f[m]
+
+
+@kernel
 def plain_lane_leaders(S: Any, n: Any, value: Any, place: Any) -> None:
     """value[l], place[l] = the largest of S[l], S[l + 8], ... below n and where it first stands; n divisible by 8.
 
@@ -246,6 +257,7 @@ def _fast() -> bool:
             intrinsics.prefetch_element(table, 0)
             intrinsics.dot_eights(table, 0, 0, w, S)
             intrinsics.dot_eights_twice(table, 0, 0, w, w, S, S)
+            intrinsics.add_eights(table, 0, 0, S, S)
             intrinsics.lane_leaders(S, 0, w, place)
             one = intrinsics.load(table, 0)
             both = intrinsics.times(intrinsics.add(one, one), intrinsics.fill(intrinsics.sum_lanes(one)))
@@ -268,6 +280,7 @@ if FAST:
     from sparsezo.kernels.intrinsics import (
         adagrad_two,
         add,
+        add_eights,
         add_two,
         best_two,
         combine_two,
@@ -288,6 +301,7 @@ else:
     add_two, best_two, forward_two = plain_add_two, plain_best_two, plain_forward_two
     prefetch_element = plain_prefetch_element
     dot_eights, dot_eights_twice, lane_leaders = plain_dot_eights, plain_dot_eights_twice, plain_lane_leaders
+    add_eights = plain_add_eights
     add, fill, load, store, times = plain_add, plain_fill, plain_load, plain_store, plain_times
     sum_lanes = plain_sum_lanes
 
@@ -325,6 +339,7 @@ __all__ = [
     "PADDED",
     "adagrad_two",
     "add",
+    "add_eights",
     "add_two",
     "best_two",
     "by_width",

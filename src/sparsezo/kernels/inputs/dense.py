@@ -27,7 +27,7 @@ from sparsezo.kernels.jit import allocating_kernel, kernel
 from sparsezo.kernels.lazy import settle_columns
 from sparsezo.kernels.protocol import implements
 from sparsezo.kernels.random import fill_normals
-from sparsezo.kernels.simd import LANES, PADDED, dot_eights, dot_eights_twice, in_order, prefetch_element
+from sparsezo.kernels.simd import LANES, PADDED, add_eights, dot_eights, dot_eights_twice, in_order, prefetch_element
 
 TOLERANCE = 1e-5  # a row this near to the span of others, by the longest row with columns scaled to length 1, is in it
 _AHEAD = 4  # cache lines of the next list that are asked for in advance; the rest follows by itself
@@ -191,6 +191,9 @@ def _combine(features: Any, first: Any, last: Any, D: Any, U: Any) -> None:
     """U[:M] = C' D."""
     M = features.shape[1]
     U[:M] = 0
+    if _LEAST <= M <= _MOST:
+        add_eights(features, first, last - first, D, U)
+        return
     for j in range(first, last):
         d = D[j - first, 0]
         if d != 0:  # ``project`` leaves few

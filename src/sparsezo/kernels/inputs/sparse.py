@@ -142,6 +142,15 @@ def _project(inputs: Any, x: Any, Z: Any, D: Any) -> None:
     upper_triangle(inputs.inverse, inputs.chol_start[x], protocol.rows(inputs, x), Z, D)  # D = K^-T Z
 
 
+@kernel
+def _prefetch_places(inputs: Any, x: Any) -> None:
+    """The entries' slots and the distinct columns: only a step that moves the weights needs them."""
+    for e in range(inputs.row_ptr[inputs.row_start[x]], inputs.row_ptr[inputs.row_start[x + 1]], 16):
+        prefetch_element(inputs.slots, e)
+    for m in range(inputs.col_start[x], inputs.col_start[x + 1], 16):
+        prefetch_element(inputs.cols, m)
+
+
 @implements(protocol.draw_complement, SparseInputs)
 def _draw_complement(inputs: Any, x: Any, key: Any, step: Any, Z: Any, D: Any, U: Any, row: Any) -> None:
     """u = U0 + C' G^-1 (V - C U0) = U0 + C' K^-T (Z - K^-1 C U0); U0 is left in U, Z is overwritten."""
@@ -152,6 +161,9 @@ def _draw_complement(inputs: Any, x: Any, key: Any, step: Any, Z: Any, D: Any, U
                 U[m, l] = Z[m, l]
         D[: protocol.rows(inputs, x)] = 0
         return
+    _prefetch_places(inputs, x)
+    for j in range(inputs.chol_start[x], inputs.chol_start[x + 1], 16):
+        prefetch_element(inputs.inverse, j)
     fill_normals(key, step, U.reshape(-1)[: (inputs.col_start[x + 1] - inputs.col_start[x]) * L])
     gather(inputs, x, inputs.slots, _FIRST, U, D)
     first = inputs.chol_start[x]
@@ -168,6 +180,18 @@ def _draw_complement(inputs: Any, x: Any, key: Any, step: Any, Z: Any, D: Any, U
     protocol.project(inputs, x, Z, D)
 
 
+@kernel
+def _prefetch_sums(inputs: Any, x: Any, q: Any) -> None:
+    """What a step of Adagrad touches beside W, which was asked for in advance. q's rows by the entries' columns, which
+    are near already: the distinct columns themselves are not, and come meanwhile.
+    """
+    L = q.shape[1]
+    _prefetch_places(inputs, x)
+    for e in range(inputs.row_ptr[inputs.row_start[x]], inputs.row_ptr[inputs.row_start[x + 1]]):
+        prefetch_element(q, np.int64(inputs.columns[e]) * L)
+        prefetch_element(q, np.int64(inputs.columns[e]) * L + L - 1)
+
+
 @implements(protocol.move, SparseInputs)
 def _move(inputs: Any, x: Any, c: Any, h: Any, D: Any, U: Any, whole: Any, W: Any, q: Any) -> None:
     c, h = W.dtype.type(c), W.dtype.type(h)
@@ -177,10 +201,7 @@ def _move(inputs: Any, x: Any, c: Any, h: Any, D: Any, U: Any, whole: Any, W: An
             add_rows(c, U, inputs.cols, begin, end, W)
         scatter(inputs, x, inputs.columns, inputs.dense_column, c, D, W)
         return
-    L = W.shape[1]
-    for m in range(begin, end):  # W was asked for in advance, q only where a step is made
-        prefetch_element(q, np.int64(inputs.cols[m]) * L)
-        prefetch_element(q, np.int64(inputs.cols[m]) * L + L - 1)
+    _prefetch_sums(inputs, x, q)
     if not whole:
         U[: end - begin] = 0
     scatter(

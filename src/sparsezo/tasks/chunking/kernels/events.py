@@ -106,6 +106,9 @@ def constrain(P: Any, R: Any, K: Any, fixed: Any) -> None:
 @kernel
 def shown_marginals(E: Any, R: Any, K: Any, start: Any, shown: Any, p: Any, out: Any) -> None:
     """out[i, l] = p(token i is shown as tag l). p: 2 x K room."""
+    if K == 3 and (shown[7] == 0 or shown[7] == 1) and _show_themselves(shown):
+        _shown_marginals3(E, R, start, shown, out)
+        return
     here, before = 0, 1
     for b in range(K):
         p[here, b] = E[R, b]
@@ -126,6 +129,53 @@ def shown_marginals(E: Any, R: Any, K: Any, start: Any, shown: Any, p: Any, out:
 
 
 @kernel
+def _show_themselves(shown: Any) -> Any:
+    """Whether each of three tags shows itself, but for I after O (number 7)."""
+    n = 0
+    for a in range(3):
+        for b in range(3):
+            n += shown[a * 3 + b] == b
+    return n - (shown[7] == 1) == 8
+
+
+@kernel
+def _shown_marginals3(E: Any, R: Any, start: Any, shown: Any, out: Any) -> None:
+    """``shown_marginals`` for three tags of which at most the second after the third shows another, the first: all sums
+    stay in registers; the same bits."""
+    begins = shown[7] == 0
+    none = np.float32(0)
+    p0, p1, p2 = E[R, 0], E[R, 1], E[R, 2]
+    for i in range(R - 1, 0, -1):
+        e, o = E[i], out[i]
+        s00, s01, s02 = p0 * e[0], p1 * e[1], p2 * e[2]
+        s10, s11, s12 = p0 * e[3], p1 * e[4], p2 * e[5]
+        s20, s21, s22 = p0 * e[6], p1 * e[7], p2 * e[8]
+        o[0] = s00 + s10 + s20 + (s21 if begins else none)
+        o[1] = s01 + s11 + (none if begins else s21)
+        o[2] = s02 + s12 + s22
+        p0, p1, p2 = s00 + s01 + s02, s10 + s11 + s12, s20 + s21 + s22
+    o = out[0]
+    o[0], o[1], o[2] = none, none, none
+    o[shown[start * 3]] += p0
+    o[shown[start * 3 + 1]] += p1
+    o[shown[start * 3 + 2]] += p2
+
+
+@kernel
+def likeliest(p: Any, R: Any, K: Any, out: Any) -> None:
+    """out[i] = the largest of p[i, :K]."""
+    if K == 3:  # a loop over tokens that becomes vector code
+        for i in range(R):
+            out[i] = max(max(p[i, 0], p[i, 1]), p[i, 2])
+        return
+    for i in range(R):
+        top = p[i, 0]
+        for l in range(1, K):
+            top = max(top, p[i, l])
+        out[i] = top
+
+
+@kernel
 def show_path(y: Any, R: Any, K: Any, start: Any, shown: Any, out: Any) -> None:
     """out = what a path of tags shows."""
     before = start
@@ -137,6 +187,9 @@ def show_path(y: Any, R: Any, K: Any, start: Any, shown: Any, out: Any) -> None:
 @kernel
 def best_of_chain(E: Any, R: Any, K: Any, best: Any, back: Any, y: Any) -> None:
     """y = the most probable path of the chain E; the last tag wins a tie. best, back: room, tokens x tags."""
+    if K == 3:
+        _best_of_chain3(E, R, back, y)
+        return
     for b in range(K):
         best[0, b] = 1
     for i in range(1, R):
@@ -158,3 +211,35 @@ def best_of_chain(E: Any, R: Any, K: Any, best: Any, back: Any, y: Any) -> None:
     for i in range(R - 1, -1, -1):
         y[i] = tag
         tag = back[i, tag] if i > 0 else 0
+
+
+@kernel
+def _best_of_chain3(E: Any, R: Any, back: Any, y: Any) -> None:
+    """``best_of_chain`` for three tags, all in registers and without branches; the same bits."""
+    one, zero = np.float32(1), np.float32(0)
+    m0, m1, m2 = one, one, one
+    for i in range(1, R):
+        e, arg = E[i], back[i]
+        s0, b0 = _last_of_3(m0 * e[0], m1 * e[3], m2 * e[6])
+        s1, b1 = _last_of_3(m0 * e[1], m1 * e[4], m2 * e[7])
+        s2, b2 = _last_of_3(m0 * e[2], m1 * e[5], m2 * e[8])
+        arg[0], arg[1], arg[2] = b0, b1, b2
+        top = max(max(max(zero, s0), s1), s2)
+        scale = one / top if top > 0 else one
+        m0, m1, m2 = s0 * scale, s1 * scale, s2 * scale
+    tag = _last_of_3(m0 * E[R, 0], m1 * E[R, 1], m2 * E[R, 2])[1]
+    for i in range(R - 1, 0, -1):
+        y[i] = tag
+        tag = back[i, tag]
+    y[0] = tag
+
+
+@kernel
+def _last_of_3(p0: Any, p1: Any, p2: Any) -> Any:
+    """(value, place) of the largest, the last of equals; -1 where none is a number."""
+    top = p0 if p0 >= -1 else np.float32(-1)
+    place = 1 if p1 >= top else 0
+    top = p1 if p1 >= top else top
+    place = 2 if p2 >= top else place
+    top = p2 if p2 >= top else top
+    return top, place

@@ -83,12 +83,11 @@ def _look(
     if kind == REVIEW:
         q[0], q[1], q[2], q[3] = 0, 0, 0, 0
         return _look_at_whole(task, R, about, mode, seconds, y, other)
+    events.likeliest(room.Q, R, K, room.unsure)
     total = _F(0)
     for i in range(R):
-        top = room.Q[i, 0]
-        for l in range(1, K):
-            top = max(top, room.Q[i, l])
-        room.unsure[i] = (1 - top) * (1 - top) if mode != AT_RANDOM else _F(1)  # at random: every token alike
+        wrong = 1 - room.unsure[i]
+        room.unsure[i] = wrong * wrong if mode != AT_RANDOM else _F(1)  # at random: every token alike
         total += room.unsure[i]
     asked: Any = min(1.0, _SHARE * total) if mode == UNSURE else 1.0
     if uniform(key, step, 0) >= asked or total <= 0:
