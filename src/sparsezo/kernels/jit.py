@@ -33,6 +33,7 @@ from numba.core import event
 from numba.core.options import DefaultOptions
 
 from sparsezo.errors import SparsezoError
+from sparsezo.kernels.once import as_a_whole, cached_as_a_whole
 from sparsezo.signals import Unbroken
 from sparsezo.storage.cache import cache_folder
 from sparsezo.storage.locks import locked
@@ -153,6 +154,7 @@ def include(source: Path) -> None:
     with _caching_in(CACHE):
         for dispatcher in _compiled:
             dispatcher.enable_caching()
+            cached_as_a_whole(dispatcher)
             _save_alone(dispatcher, CACHE)
 
 
@@ -281,6 +283,8 @@ event.register("numba:compiler_lock", _Uncollected())
 def _compile(function: F, options: dict[str, Any], folder: Path | None = None) -> F:
     with _caching_in(folder or CACHE):
         compiled: F = numba.njit(cache=True, **options)(function)
+    if not PLAIN:
+        as_a_whole(compiled)
     _save_alone(compiled, folder or CACHE)
     if folder is None:
         _compiled.append(compiled)
