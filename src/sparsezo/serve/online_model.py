@@ -37,7 +37,7 @@ from sparsezo.kernels import loop
 from sparsezo.learner import Decoder
 from sparsezo.model import Model
 from sparsezo.query_learner import QueryLearner
-from sparsezo.questions import Question
+from sparsezo.questions import Answer, Question
 from sparsezo.serve.folder import SNAPSHOT, Contents, open_store, read
 from sparsezo.serve.store import ANSWER, MEND, RETRACTION, EventRow, PersonRow, QuestionRow, Row, Store
 from sparsezo.storage.container import like, read_container, write_container
@@ -185,16 +185,18 @@ class OnlineModel:
             if question.kind == "review":
                 self.suggestion(question.x)
             self.output(question.x)
+            self.learner.probability(question, self._some_answer(question))
             return question
 
     def learn_in_vain(self, question: Question) -> None:
         """What an answer needs is compiled: a learner of its own learns from one, and nobody waits for its lock."""
         learner = QueryLearner(self.learner.problem, self.learner.settings)
-        answer = next(iter(learner.problem.questions[question.kind, question.about]), 0.0)
+        learner.learn_from(question, self._some_answer(question))
+
+    def _some_answer(self, question: Question) -> Answer:
         if question.kind == "review":
-            answer = "right"
-        learner.learn_from(question, answer)
-        learner.probability(question, answer)
+            return "right"
+        return next(iter(self.learner.problem.questions[question.kind, question.about]), 0.0)
 
     def ask_from(self, step: int) -> None:
         """After a start: the learner's own order of inputs goes on where it was."""
