@@ -83,7 +83,8 @@ class _Library(JITCodeLibrary):  # type: ignore[misc]
 def _install() -> bool:
     """Whether Numba is as it has to be; all libraries are ours from now on, and as Numba's own outside of kernels."""
     codegen = cpu_target.target_context.codegen()
-    engine, set_env = getattr(codegen, "_engine", None), getattr(codegen, "set_env", None)
+    engine: Any = getattr(codegen, "_engine", None)
+    set_env: Any = getattr(codegen, "set_env", None)
     if (
         getattr(codegen, "_library_class", None) is not JITCodeLibrary
         or not all(hasattr(JITCodeLibrary, name) for name in _PRIVATE)
@@ -109,9 +110,9 @@ def as_a_whole(dispatcher: Any) -> None:
     global _installed
     if _installed is None:
         _installed = _install()
-    compiler, cache = getattr(dispatcher, "_compiler", None), getattr(dispatcher, "_cache", None)
-    private = (getattr(compiler, "_customize_flags", None), getattr(cache, "_index_key", None))
-    if not _installed or None in private:
+    compiler: Any = getattr(dispatcher, "_compiler", None)
+    cache: Any = getattr(dispatcher, "_cache", None)
+    if not _installed or not hasattr(compiler, "_customize_flags") or not hasattr(cache, "_index_key"):
         return
     customize, add = compiler._customize_flags, dispatcher.add_overload
 
