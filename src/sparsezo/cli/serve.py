@@ -7,6 +7,7 @@ import gc
 import inspect
 import os
 import sys
+import threading
 from collections.abc import Callable, Mapping, Sized
 from dataclasses import replace
 from pathlib import Path
@@ -338,7 +339,7 @@ def _introduce(session: Session, url: str, links: Mapping[str, str | None], want
     from sparsezo.cli import show
     from sparsezo.serve.annotators import KEY
 
-    session.model.warm_up()
+    question = session.model.ask_in_vain()
     admins = {each.name for each in session.annotators.people.values() if each.admin}
     addresses = {
         name: f"{url}/{'admin' if name in admins else ''}#{token}" for name, token in links.items() if token is not None
@@ -352,3 +353,5 @@ def _introduce(session: Session, url: str, links: Mapping[str, str | None], want
     show.note(f"the log is in {session.folder}; Ctrl-C stops")
     if wanted or (wanted is None and sys.stdout.isatty()):
         webbrowser.open(next(iter(addresses.values())))
+    # The first question is there; what its answer needs is compiled while somebody reads it.
+    threading.Thread(target=session.model.learn_in_vain, args=(question,), name="sparsezo answers").start()

@@ -33,11 +33,14 @@ from numba.core import event
 from numba.core.options import DefaultOptions
 
 from sparsezo.errors import SparsezoError
+from sparsezo.kernels import once
+from sparsezo.kernels.once import as_a_whole, cached_as_a_whole
 from sparsezo.signals import Unbroken
 from sparsezo.storage.cache import cache_folder
 from sparsezo.storage.locks import locked
 
 F = TypeVar("F", bound=Callable[..., Any])
+_HOW = (Path(__file__), Path(once.__file__))  # what says how kernels are compiled
 _KEEP = 4  # caches of earlier states of the sources that are left in place
 
 
@@ -153,6 +156,7 @@ def include(source: Path) -> None:
     with _caching_in(CACHE):
         for dispatcher in _compiled:
             dispatcher.enable_caching()
+            cached_as_a_whole(dispatcher)
             _save_alone(dispatcher, CACHE)
 
 
@@ -184,7 +188,7 @@ def allocating_kernel(function: F) -> F:
 def standalone_kernel(function: F) -> F:
     """Likewise, for what is no part of the loop: an edit of its file, or of a kernel named there, compiles it anew."""
     source = Path(function.__code__.co_filename)
-    return _compile(function, _ALLOCATING, _cache_folder(source.stem, [Path(__file__), *_files_compiled_in(function)]))
+    return _compile(function, _ALLOCATING, _cache_folder(source.stem, [*_HOW, *_files_compiled_in(function)]))
 
 
 def own_kernel(function: F) -> tuple[F, str]:
@@ -194,7 +198,7 @@ def own_kernel(function: F) -> tuple[F, str]:
     """
     named = ((name, function.__globals__.get(name)) for name in sorted(function.__code__.co_names))
     constants = repr([(name, value) for name, value in named if isinstance(value, int | float | str | tuple)])
-    sources = [Path(__file__), *_files_compiled_in(function)]
+    sources = [*_HOW, *_files_compiled_in(function)]
     unit = f"own-{Path(function.__code__.co_filename).stem}"
     compiled = _compile(function, _ALLOCATING, _cache_folder(unit, sources, constants))
     return compiled, _fingerprint(sources, constants)
@@ -281,6 +285,8 @@ event.register("numba:compiler_lock", _Uncollected())
 def _compile(function: F, options: dict[str, Any], folder: Path | None = None) -> F:
     with _caching_in(folder or CACHE):
         compiled: F = numba.njit(cache=True, **options)(function)
+    if not PLAIN:
+        as_a_whole(compiled)
     _save_alone(compiled, folder or CACHE)
     if folder is None:
         _compiled.append(compiled)

@@ -37,6 +37,7 @@ from sparsezo.kernels import loop
 from sparsezo.learner import Decoder
 from sparsezo.model import Model
 from sparsezo.query_learner import QueryLearner
+from sparsezo.questions import Answer, Question
 from sparsezo.serve.folder import SNAPSHOT, Contents, open_store, read
 from sparsezo.serve.store import ANSWER, MEND, RETRACTION, EventRow, PersonRow, QuestionRow, Row, Store
 from sparsezo.storage.container import like, read_container, write_container
@@ -174,17 +175,28 @@ class OnlineModel:
 
     def warm_up(self) -> None:
         """Load what is compiled, or compile it, so that the first who asks or answers does not wait for it."""
+        self.learn_in_vain(self.ask_in_vain())
+
+    def ask_in_vain(self) -> Question:
+        """What a question needs is compiled: one that nobody is asked."""
         with self.lock:
-            learner = self.learner
-            question = learner.ask()
-            learner.unask(question)
-            answer = next(iter(learner.problem.questions[question.kind, question.about]), 0.0)
+            question = self.learner.ask()
+            self.learner.unask(question)
             if question.kind == "review":
-                answer = "right"
                 self.suggestion(question.x)
-            learner.probability(question, answer)
             self.output(question.x)
-            QueryLearner(learner.problem, learner.settings).learn_from(question, answer)  # which nobody keeps
+            self.learner.probability(question, self._some_answer(question))
+            return question
+
+    def learn_in_vain(self, question: Question) -> None:
+        """What an answer needs is compiled: a learner of its own learns from one, and nobody waits for its lock."""
+        learner = QueryLearner(self.learner.problem, self.learner.settings)
+        learner.learn_from(question, self._some_answer(question))
+
+    def _some_answer(self, question: Question) -> Answer:
+        if question.kind == "review":
+            return "right"
+        return next(iter(self.learner.problem.questions[question.kind, question.about]), 0.0)
 
     def ask_from(self, step: int) -> None:
         """After a start: the learner's own order of inputs goes on where it was."""
