@@ -114,6 +114,14 @@ class QueryLearner(TaskLearner[Question]):
         question = Question(self.id, step, x, rule, about, tuple(work.q.tolist()), outputs, value, (), ())
         return question.offering(self._choices(rule, about, x))
 
+    def any_question(self) -> Question:
+        """About the first input, made up: for who wants to know what a question looks like. It was not asked."""
+        with self._lock:
+            n, work = self._length(0), self.workspace
+            for numbers in (work.q, work.y[:n], work.incumbent[:n]):
+                numbers[:] = 0
+            return self._made(0, 0, n, 0.5)
+
     def _shown(self, kind: str, x: int) -> int:
         """Outputs of a question about x."""
         return min(codes.CANDIDATES, self._most(x)) if kind == "best" else _SHOWN.get(kind, 0)

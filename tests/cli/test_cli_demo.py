@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
+import time
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -66,6 +70,7 @@ def quick(monkeypatch):
 
     monkeypatch.setattr(demo, "Training", Quick)
     monkeypatch.setattr(demo, "_SENTENCES", {"train": (20, 1), "dev": (6, 2), "test": (8, 3)})
+    monkeypatch.setattr(demo, "_FEW_STEPS", "")
     monkeypatch.setattr(show, "note_compiling", lambda: None)
     monkeypatch.setattr(show, "output", Console(highlight=False, force_terminal=False, width=120))
     return asked
@@ -109,6 +114,45 @@ def test_demo_for_people_is_a_table_and_a_report(program, quick, monkeypatch, tm
     settings = {"chunking": (0.003, 0.1), "smt": (0.001, 0.1)}
     small = {"seeds": 2, "iterations": "50k", "phases": "fixed", "out": tmp_path, "at": settings}
     assert seen == [(("all", "generated"), small)]
+
+
+def _has_ended(pid: str) -> bool:
+    """Or will in a moment, if whoever has to wait for it was ended as well."""
+    for _ in range(1000):
+        try:
+            os.kill(int(pid), 0)
+        except ProcessLookupError:
+            return True
+        time.sleep(0.01)
+    return subprocess.run(["ps", "-o", "stat=", "-p", pid], capture_output=True, text=True).stdout.startswith("Z")
+
+
+def test_what_compiles_beside_the_demo_ends_with_it(monkeypatch, tmp_path):
+    """With processes of its own."""
+    said = tmp_path / "said"
+    monkeypatch.setattr(
+        demo,
+        "_FEW_STEPS",
+        "import os, subprocess, sys, time\n"
+        "child = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(100)'])\n"
+        f"open({str(said)!r} + '.new', 'w').write(f'{{os.getpid()}} {{child.pid}} {{sys.argv[1]}}')\n"
+        f"os.replace({str(said)!r} + '.new', {str(said)!r})\n"
+        "time.sleep(100)\n",
+    )
+    with demo._compiled_beside():
+        while not said.exists():
+            time.sleep(0.01)
+    *processes, folder = said.read_text().split()
+    assert all(map(_has_ended, processes))
+    assert not Path(folder).exists()
+
+
+@pytest.mark.torture
+def test_what_the_report_needs_is_compiled_beside_the_demo(monkeypatch, tmp_path):
+    """The few steps do not fail, though nobody hears of it."""
+    done = subprocess.run([sys.executable, "-c", demo._FEW_STEPS, tmp_path], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert {path.name for path in tmp_path.iterdir()} == {"text", "smt"}
 
 
 def test_a_bench_measures_and_shows(program, monkeypatch):

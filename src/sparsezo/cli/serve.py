@@ -213,6 +213,7 @@ def _session(kind: TaskSpec, values: Values, options: ServeOptions, folder: Path
         until=options.aim(),
         source=None if options.source is None else [line for _, line in numbered_lines(options.source)],
         about={**about, **own.pop("about", {})},
+        compile_ahead=True,
         **own,
     )
 
@@ -339,7 +340,7 @@ def _introduce(session: Session, url: str, links: Mapping[str, str | None], want
     from sparsezo.cli import show
     from sparsezo.serve.annotators import KEY
 
-    question = session.model.ask_in_vain()
+    question = session.warm_up()
     admins = {each.name for each in session.annotators.people.values() if each.admin}
     addresses = {
         name: f"{url}/{'admin' if name in admins else ''}#{token}" for name, token in links.items() if token is not None

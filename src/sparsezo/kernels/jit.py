@@ -20,7 +20,9 @@ import hashlib
 import importlib
 import os
 import shutil
+import signal
 import stat
+import sys
 import tempfile
 import threading
 import warnings
@@ -291,6 +293,39 @@ def _compile(function: F, options: dict[str, Any], folder: Path | None = None) -
     if folder is None:
         _compiled.append(compiled)
     return compiled
+
+
+def compile_beside(work: Callable[[], object]) -> Callable[[], None]:
+    """A second process compiles what ``work`` needs, and leaves it in the cache; what comes back waits for it.
+
+    It is a copy of this one, so that nothing has to be made again. Where there can be none (other threads are running,
+    a single core, a system that is no Linux), or where it fails, ``work`` is compiled by whoever needs it.
+    """
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
+    if not sys.platform.startswith("linux") or PLAIN or cores < 2 or threading.active_count() > 1:
+        return lambda: None
+    child = os.fork()
+    if child == 0:
+        try:
+            null = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(null, 1)
+            os.dup2(null, 2)
+            work()
+        finally:
+            os._exit(0)
+
+    def stop() -> None:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(child, signal.SIGKILL)
+        wait()
+
+    def wait() -> None:
+        atexit.unregister(stop)
+        with contextlib.suppress(ChildProcessError):  # it was waited for
+            os.waitpid(child, 0)
+
+    atexit.register(stop)  # if nobody waits
+    return wait
 
 
 def _save_alone(dispatcher: Any, folder: Path) -> None:

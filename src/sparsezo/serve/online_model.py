@@ -106,6 +106,19 @@ class Lessons:
         return self._decided < count
 
 
+def show_in_vain(learner: QueryLearner, decoder: Decoder) -> None:
+    """What is shown beside a question is compiled."""
+    question = learner.any_question()
+    learner.probability(question, _some_answer(learner, question))
+    decoder.one(learner.state.W, question.x)
+
+
+def _some_answer(learner: QueryLearner, question: Question) -> Answer:
+    if question.kind == "review":
+        return "right"
+    return next(iter(learner.problem.questions[question.kind, question.about]), 0.0)
+
+
 class OnlineModel:
     """A learner that follows a store. ``W``: the weights to start from. ``row``: a question by its number, where there
     is a quicker way than the store's. ``lock`` is held while the weights change, and by whoever reads them in place.
@@ -175,28 +188,24 @@ class OnlineModel:
 
     def warm_up(self) -> None:
         """Load what is compiled, or compile it, so that the first who asks or answers does not wait for it."""
-        self.learn_in_vain(self.ask_in_vain())
+        self.learn_in_vain(self.ask_in_vain(lambda: None))
 
-    def ask_in_vain(self) -> Question:
-        """What a question needs is compiled: one that nobody is asked."""
+    def ask_in_vain(self, wait: Callable[[], None]) -> Question:
+        """What a question needs is compiled: one that nobody is asked. ``wait``: until another process has compiled
+        what is shown beside it."""
         with self.lock:
             question = self.learner.ask()
             self.learner.unask(question)
-            if question.kind == "review":
+            if self._reviewing is not None:
                 self.suggestion(question.x)
-            self.output(question.x)
-            self.learner.probability(question, self._some_answer(question))
+            wait()
+            show_in_vain(self.learner, self._decoder)
             return question
 
     def learn_in_vain(self, question: Question) -> None:
         """What an answer needs is compiled: a learner of its own learns from one, and nobody waits for its lock."""
         learner = QueryLearner(self.learner.problem, self.learner.settings)
-        learner.learn_from(question, self._some_answer(question))
-
-    def _some_answer(self, question: Question) -> Answer:
-        if question.kind == "review":
-            return "right"
-        return next(iter(self.learner.problem.questions[question.kind, question.about]), 0.0)
+        learner.learn_from(question, _some_answer(learner, question))
 
     def ask_from(self, step: int) -> None:
         """After a start: the learner's own order of inputs goes on where it was."""

@@ -30,6 +30,8 @@ from numpy.typing import NDArray
 
 from sparsezo import messages
 from sparsezo.errors import UsageError
+from sparsezo.kernels.jit import compile_beside
+from sparsezo.learner import Decoder
 from sparsezo.query_learner import QueryLearner
 from sparsezo.questions import Answer, Question
 from sparsezo.raters import checked_error
@@ -42,7 +44,7 @@ from sparsezo.serve.exports import Exports, File
 from sparsezo.serve.folder import Contents
 from sparsezo.serve.lease_queue import OPEN, Entry, LeaseQueue
 from sparsezo.serve.minutes import Minutes
-from sparsezo.serve.online_model import OnlineModel
+from sparsezo.serve.online_model import OnlineModel, show_in_vain
 from sparsezo.serve.options import LEASE_SECONDS, MAX_AHEAD, Until
 from sparsezo.serve.presentation import Presentation, number_of, question_id
 from sparsezo.serve.quality import AUDITED, FIRST_REVIEWS, Evaluator, Quality, drawn_audit_set
@@ -70,7 +72,7 @@ class Session:
     that was drawn before, of which ``about`` then has the numbers. overlap: the share of questions that a second person
     is asked, too. lease_seconds: how long a question is one person's, who may have ``max_ahead``. source: what is shown
     beside each input. until: what is enough; questions pause by themselves then. about: what else the store should say
-    of the session.
+    of the session. compile_ahead: with the help of a second process, for ``warm_up``.
     """
 
     def __init__(
@@ -94,6 +96,7 @@ class Session:
         answered: Collection[int] = (),
         until: Until | None = None,
         clock: Callable[[], float] = time.time,
+        compile_ahead: bool = False,
     ) -> None:
         self.folder, self.clock = Path(log_path), clock
         self.lease_seconds, self.max_ahead = lease_seconds, max_ahead
@@ -108,6 +111,10 @@ class Session:
         problem = task.problem(data, asks=True)
         learner = QueryLearner(problem, settings, W)  # what does not go together is refused before a folder is made
         self._reviewing = contents.serving.reviewing(task, problem) if settings.rule == "review" else None
+        self._shown: Callable[[], None] = lambda: None  # waits until what is shown beside a question is compiled
+        if compile_ahead:
+            decoder = Decoder(problem)
+            self._shown = compile_beside(lambda: show_in_vain(learner, decoder))
         self.presentation = Presentation(contents, problem.questions, source, self._reviewing)
         self.paused = False
         self.seconds, self.minutes = Seconds(), Minutes()
@@ -135,6 +142,10 @@ class Session:
             self._put_together(learner, dev, until)
             held.callback(self._stop)
             self._held = held.pop_all()
+
+    def warm_up(self) -> Question:
+        """What a first question needs is compiled; comes back with one that nobody is asked."""
+        return self.model.ask_in_vain(self._shown)
 
     def _put_together(self, learner: QueryLearner, dev: Sized | None, until: Until | None) -> None:
         contents, store, serving = self.contents, self.store, self.contents.serving
