@@ -449,3 +449,19 @@ def test_answers_and_iterations_whichever_ends_first(tasks):
         Training(task, data, settings)
     with pytest.raises(UsageError, match="`answers` 0"):
         Training(task, data, settings, answers=0)
+
+
+@pytest.mark.parametrize(
+    ("task", "given"), [*CASES, ("chunking", {"rule": "span"}), ("chunking", {"rule": "review"})], ids=str
+)
+def test_a_question_that_is_made_up_can_be_answered_and_leaves_no_trace(tasks, task, given):
+    _, _, problem, gold = tasks[task]
+    learner = make_learner(problem, settings_of(task_spec("chunking" if task == "order 1" else task), given))
+    by_hand(learner, gold, 3)
+    before = learner.to_bytes()
+    question = learner.any_question()
+    answer = "right" if question.kind == "review" else next(iter(question.choices), 0.0)
+    assert question.kind == given["rule"]
+    assert question.x == 0
+    assert learner.probability(question, answer) >= 0
+    assert learner.to_bytes() == before
