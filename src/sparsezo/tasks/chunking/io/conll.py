@@ -230,10 +230,10 @@ class Corpus:
         """Of each of the source's documents its tokens, (start, end) each, and where its sentences begin among them."""
         firsts = np.searchsorted(source.of_sentence, np.arange(len(source.documents) + 1)).tolist()
         tokens = list(zip(source.starts.tolist(), source.ends.tolist(), strict=True))
+        offsets = self.offsets.tolist()
         for first, stop in itertools.pairwise(firsts):
-            offsets = self.offsets[first : stop + 1]
-            begin, end = int(offsets[0]), int(offsets[-1])  # one number, twice, where it has no sentence
-            yield tuple(tokens[begin:end]), tuple((offsets - begin).tolist())
+            begin, end = offsets[first], offsets[stop]
+            yield tuple(tokens[begin:end]), tuple([offset - begin for offset in offsets[first : stop + 1]])
 
     def where(self, token: int) -> str:
         """``path:line`` of a token."""

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from sparsezo.errors import DataError, UsageError, quoted
 from sparsezo.learner import span_chances
 from sparsezo.messages import counted, say
-from sparsezo.tasks.base import AnyArray, Json
+from sparsezo.tasks.base import AnyArray
 from sparsezo.tasks.chunking.io.conll import Corpus, Source
 from sparsezo.tasks.chunking.io.documents import Document, Span, without_overlap
 from sparsezo.tasks.chunking.io.formats import read_documents
@@ -195,9 +195,9 @@ def _tagged(task: Chunking, W: AnyArray, batch: list[Document], threshold: float
     if fixed is not None:
         chances[(chances > 0) & (fixed >= 0)] = 1  # but for rounding
     spans = _spans(task, corpus, source, outputs, chances, threshold)
-    plain: Json = {"suggested": (), "rejected": (), "missing": False}
     for k, (document, (tokens, sentences)) in enumerate(zip(batch, corpus.placed(source), strict=True)):
-        yield replace(document, spans=tuple(spans.get(k, ())), tokens=tokens, sentences=sentences, **plain)
+        found = tuple(spans.get(k, ()))
+        yield Document(document.text, document.id, found, tokens=tokens, sentences=sentences, meta=document.meta)
 
 
 def _fixed(task: Chunking, corpus: Corpus) -> NDArray[np.int16]:

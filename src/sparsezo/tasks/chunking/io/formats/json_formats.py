@@ -118,8 +118,9 @@ def marked_object(found: object, where: str) -> Marked:
 
 
 def as_object(span: Span) -> Json:
-    found: Json = {"start": span.start, "end": span.end, "label": span.label}
-    return found if span.probability is None else {**found, "probability": span.probability}
+    if span.probability is None:
+        return {"start": span.start, "end": span.end, "label": span.label}
+    return {"start": span.start, "end": span.end, "label": span.label, "probability": span.probability}
 
 
 _COUSINS = ("entities", "label", "labels")
