@@ -176,6 +176,7 @@ def draw(rows: Sequence[Mapping[str, Any]], folder: Path) -> None:
         figure.delaxes(panels[-1])
         figure.legend(*panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=3, frameon=False)
         save(figure, folder, "growth")
+    (folder / "growth.svg").unlink()  # pages show the other
 
 
 def main() -> None:
