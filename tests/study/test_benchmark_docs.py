@@ -1,17 +1,35 @@
-"""What docs/speed.md says of growth is what docs/results/speed has, and that is made by benchmarks/growth.py."""
+"""Tables of pages are what docs/results has: of growth (docs/speed.md) and of automatic steps (docs/steps.md)."""
 
 from __future__ import annotations
 
 import csv
 from pathlib import Path
 
+import auto_h
 import growth as script
 import numpy as np
+
+from sparsezo.tasks.registry import task_spec
 
 ROOT = Path(__file__).parents[2]
 
 
-def test_the_page_has_the_table():
+def test_the_page_on_steps_has_the_table():
+    """And auto is the default where it says that it is as good on all data of a task, but for reranking."""
+    path = ROOT / "docs" / "results" / "steps" / "auto.csv"
+    found = auto_h.table(str(path))
+    assert found in (ROOT / "docs" / "steps.md").read_text("utf-8")
+    good: dict[tuple[str, ...], bool] = {}
+    for line in found.splitlines()[2:]:
+        task, *key = (cell.strip() for cell in line.split("|")[1:5])
+        task = "chunking" if task == "names" else task
+        good[task, *key] = good.get((task, *key), True) and line.endswith("| as good |")
+    for (task, rule, perturb, step), is_good in good.items():
+        h, _ = task_spec(task).defaults(rule, step, perturb)
+        assert (h == "auto") == (is_good and task != "rerank"), (task, rule, perturb, step)
+
+
+def test_the_page_on_speed_has_the_table():
     with open(ROOT / "docs" / "results" / "speed" / "growth.csv", encoding="utf-8", newline="") as stream:
         rows = list(csv.DictReader(stream))
     assert {row["axis"] for row in rows} == set(script.AXES)
