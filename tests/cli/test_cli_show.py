@@ -142,7 +142,7 @@ def test_compiling_is_said_only_where_it_is_done(monkeypatch, tmp_path, capsys):
 
     monkeypatch.setattr(jit, "CACHE", tmp_path)
     note_compiling()
-    assert capsys.readouterr().err == "compiling the training loop: about half a minute, once on this machine\n"
+    assert capsys.readouterr().err == "compiling the training loop: some ten seconds, once on this machine\n"
     (tmp_path / "kernels").mkdir()
     (tmp_path / "kernels" / "loop.run-1.py311.nbi").touch()
     note_compiling()
@@ -160,7 +160,7 @@ def test_compiling_is_said_when_it_begins_and_once(capsys):
         assert capsys.readouterr().err == ""
         numba.njit(lambda x: x + 2)(1)
         numba.njit(lambda x: x + 3)(1)
-        assert capsys.readouterr().err == "compiling, once on this machine: about half a minute\n"
+        assert capsys.readouterr().err == "compiling, once on this machine: some ten seconds\n"
     numba.njit(lambda x: x + 4)(1)
     assert capsys.readouterr().err == ""
 

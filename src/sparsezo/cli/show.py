@@ -51,7 +51,7 @@ def note_compiling() -> None:
     from sparsezo.kernels.jit import CACHE
 
     if not any(CACHE.rglob("loop.*run-*.nbi")):
-        note("compiling the training loop: about half a minute, once on this machine")
+        note("compiling the training loop: some ten seconds, once on this machine")
 
 
 @contextmanager
@@ -65,7 +65,7 @@ def compiling_noted() -> Iterator[None]:
         def on_start(self, _compilation: event.Event) -> None:
             if not self.said:
                 self.said = True
-                note("compiling, once on this machine: about half a minute")
+                note("compiling, once on this machine: some ten seconds")
 
         def on_end(self, _compilation: event.Event) -> None:
             """Only the beginning matters."""
