@@ -207,12 +207,19 @@ def status(name: str) -> int:
     return next(int(line.split()[1]) for line in lines if line.startswith(name))
 
 
+def small_steps() -> None:
+    """What every rule compiles, for large weights and small ones, is of the libraries, too."""
+    layers = nn.Sequential(nn.Embedding(2, 600), nn.Linear(600, 600), nn.TransformerEncoderLayer(600, 2))
+    bag, words = nn.EmbeddingBag(2, 600), torch.ones(2, 2).long()
+    for rule in WAYS[1:4]:
+        optimizer = SparseZO([*layers.parameters(), *bag.parameters()], rule=rule)
+        for _ in range(2):
+            optimizer.step(lambda: layers(words).sum() + bag(words).sum())
+
+
 def memory(name: str, way: str) -> None:
     """Three steps, and the most that this process held beyond its libraries, in MB."""
-    small = nn.Sequential(nn.EmbeddingBag(2, 2), nn.Linear(2, 2))
-    SparseZO(small.parameters()).step(
-        lambda: small(torch.ones(2, 2).long()).sum()
-    )  # what is compiled is of the libraries, too
+    small_steps()
     Path("/proc/self/clear_refs").write_text("5")  # the most held begins anew
     before = status("VmRSS")
     model, x, y = made(name)
