@@ -100,3 +100,43 @@ def test_what_is_compiled_for_its_caller_can_be_called_by_python_too(tmp_path):
         assert said.startswith(f"{found} [False] [1.0, 0.5] ")
     assert told[0][1].endswith("{}")
     assert told[1][1].startswith("{} {")
+
+
+_SOMEBODY_ELSES = """
+import numba
+import numpy as np
+from sparsezo.kernels.jit import allocating_kernel
+
+@numba.njit
+def squares(x):
+    total = 0.0
+    for i in range(x.size):
+        total += x[i] * x[i]
+    return total
+
+@numba.njit(cache=True)
+def least(x):
+    return np.sort(x)[0] + np.sum(x) + squares(x)
+
+@allocating_kernel
+def outer(x):
+    return squares(x) + least(x)
+
+@numba.njit
+def another(x):
+    return least(x) + np.sort(x)[-1] + np.sum(x)
+
+x = np.arange(5.0)
+print(outer(x), squares(x), least(x), another(x), outer(x))
+"""
+
+
+def test_what_somebody_else_compiles_with_numba_stays_theirs(tmp_path):
+    """A function of theirs that a kernel calls is called by Python as before, and so is what both call of Numba's."""
+    program = tmp_path / "program.py"
+    program.write_text(_SOMEBODY_ELSES)
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
+    (tmp_path / "cache").mkdir(mode=0o700)
+    for _ in range(2):  # compiled; read from the cache
+        said = subprocess.check_output([sys.executable, str(program)], env=environment, text=True)
+        assert said == "70.0 30.0 40.0 54.0 70.0\n"

@@ -27,27 +27,44 @@ _PRIVATE = ("_optimize_final_module", "_finalize_final_module", "_finalize_dynam
 
 
 class _Depth(event.Listener):  # type: ignore[misc]
-    """How deep within the compilation of a kernel we are: 0 outside, 1 in its own, more in that of what it calls."""
+    """How deep within the compilation of a kernel we are: 0 outside, 1 in its own, more in that of what it calls.
 
-    now = 0  # looked at only by who holds Numba's compiler lock
+    What somebody else compiles, and a kernel calls, is not inner: Python may call it by its own dispatcher.
+    """
+
+    def __init__(self) -> None:
+        self._within: list[bool] = []  # whether it is ours; looked at only by who holds Numba's compiler lock
+
+    @property
+    def now(self) -> int:
+        return len(self._within)
+
+    @property
+    def inner(self) -> bool:
+        return len(self._within) > 1 and self._within[-1]
 
     def on_start(self, compilation: event.Event) -> None:
-        if self.now or getattr(compilation.data["dispatcher"], "as_a_whole", False):
-            self.now += 1
+        dispatcher = compilation.data["dispatcher"]
+        ours = getattr(dispatcher, "as_a_whole", False)
+        if self._within or ours:
+            module = getattr(dispatcher.py_func, "__module__", None) or ""
+            self._within.append(ours or module.startswith(("numba.", "sparsezo.")))
 
     def on_end(self, _compilation: event.Event) -> None:
-        if self.now:
-            self.now -= 1
+        if self._within:
+            self._within.pop()
 
     @contextlib.contextmanager
     def loading(self) -> Iterator[None]:
         """What is read from the cache is inner where what is compiled would be."""
-        within = self.now > 0
-        self.now += within
+        if not self._within:
+            yield
+            return
+        self._within.append(True)
         try:
             yield
         finally:
-            self.now -= within
+            self._within.pop()
 
 
 _depth = _Depth()
@@ -57,7 +74,7 @@ class _Library(JITCodeLibrary):  # type: ignore[misc]
     inner = False
 
     def _is_inner(self) -> bool:
-        return _depth.now > 1 and getattr(self, "_compiled_object", None) is None
+        return _depth.inner and getattr(self, "_compiled_object", None) is None
 
     def _optimize_final_module(self) -> None:
         if not self._is_inner():
@@ -118,7 +135,7 @@ def as_a_whole(dispatcher: Any) -> None:
 
     def customized(flags: Any) -> Any:
         flags = customize(flags)
-        if _depth.now > 1:
+        if _depth.inner:
             flags.no_cpython_wrapper = True
         return flags
 
