@@ -82,7 +82,7 @@ def segment(
         found = np.array([m.span() for m in _NO_SPACE.finditer(text)], np.int64).reshape(-1, 2)
         starts, ends = found[:, 0].copy(), found[:, 1].copy()
         return _sentences(text, codes, kinds, starts, ends, split, lambda: "", whole, places)
-    starts, ends, kinds = _tokens(text, kinds, _ZERO)
+    starts, ends, kinds = _tokens(text, kinds)
     speech = cache(lambda: _language(text, starts, ends) if language is None else language)
     parts = _cut(starts, ends, _apostrophes(text, speech))
     return _sentences(text, codes, kinds, *parts, split, speech, whole, places)
@@ -97,7 +97,7 @@ def segment_all(texts: Sequence[str], *, split: str = "sentences", language: str
     codes, kinds = _classes(joined)
     lengths = np.fromiter(map(len, texts), np.int64, len(texts))
     begins = np.cumsum(lengths + 1) - lengths - 1
-    starts, ends, kinds = _tokens(joined, kinds, begins)
+    starts, ends, kinds = _tokens(joined, kinds)
     bounds = np.append(np.searchsorted(starts, begins), len(starts))
     # What one sentence without clitics, and without a period but its last, has to be asked no more.
     stops = np.flatnonzero(_stops(joined, kinds, starts, ends))
@@ -295,11 +295,8 @@ _ELISIONS = {
 }
 
 
-def _tokens(text: str, kinds: Kinds, begins: Ints) -> tuple[Ints, Ints, Kinds]:
-    """Starts, ends, and the classes with addresses as letters; no period is part of an abbreviation yet.
-
-    ``begins``: where the texts begin that it is joined from, with a line end between two.
-    """
+def _tokens(text: str, kinds: Kinds) -> tuple[Ints, Ints, Kinds]:
+    """Starts, ends, and the classes with addresses as letters; no period is part of an abbreviation yet."""
     # Addresses are words whatever is in them, and so are 't and 'em.
     words = [m.span() for m in _ADDRESS.finditer(text)] if "://" in text or "www." in text else []
     if "@" in text:
@@ -319,14 +316,13 @@ def _tokens(text: str, kinds: Kinds, begins: Ints) -> tuple[Ints, Ints, Kinds]:
     odd = np.concatenate([_ZERO, np.cumsum(~_among(b"aAx0")[kinds])])
     # A run of letters and digits, or of one character, is one piece; most are.
     simple = (odd[behind] == odd[firsts]) | ((behind - firsts == 1) & (kinds[firsts] != ord("z")))
-    first_of_text = np.isin(firsts, begins)
     letters = kinds.tobytes().decode("ascii")
     low: list[int] = []
     high: list[int] = []
     for k in np.flatnonzero(~simple).tolist():
         begin = int(firsts[k])
         run = letters[begin : behind[k] + 1]
-        for start, end in _pieces(run if first_of_text[k] else " " + run):
+        for start, end in _pieces(run):
             low.append(begin + start)
             high.append(begin + end)
     starts = np.concatenate([firsts[simple], np.array(low, np.int64)])
@@ -338,13 +334,13 @@ def _tokens(text: str, kinds: Kinds, begins: Ints) -> tuple[Ints, Ints, Kinds]:
 
 @lru_cache(2**16)
 def _of_usual_run(run: str) -> tuple[tuple[int, int], ...]:
-    shift = run[0] == " "  # what stands before it, which is none of it
-    return tuple((m.start() - shift, m.end() - shift) for m in _PIECES.finditer(run) if m[0][0] not in " \nz")
+    found = _PIECES.finditer(" " + run)  # what stands before it, be it the text's beginning
+    return tuple((m.start() - 1, m.end() - 1) for m in found if m[0][0] not in " \nz")
 
 
 def _pieces(run: str) -> tuple[tuple[int, int], ...]:
-    """The tokens of a run of classes between white space, with what stands on both sides. No piece reaches over that,
-    nor looks further, and the same few runs come again in every text."""
+    """The tokens of a run of classes between white space, with what stands behind it. No piece reaches over that, nor
+    looks further, and the same few runs come again in every text."""
     return _of_usual_run(run) if len(run) <= _USUAL else _of_usual_run.__wrapped__(run)
 
 
