@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from functools import cache
+
+import numba
 import numpy as np
 
 from sparsezo.kernels import loop, protocol
@@ -96,34 +99,49 @@ def directions(inputs, x, keys, Z, D, U, row, out):
         out[step] = U[:M]
 
 
-@kernel
-def repeat(inputs, task, gold, law, N, steps, times, memory, room, W, total, squares, out):
+def repeat(inputs, task, gold, law, *others):
     """Many short runs from W; sums of their moves and of the squares of these. False: a step was refused.
 
     With out of size 0, run r is the steps from step number r on; else it is a run with seed r, every row folded in at
     its end, and its weights go to out[r].
     """
-    fine = True
-    for r in range(times):
-        memory.W[:] = W
-        memory.Q_row[:] = 0
-        memory.counts[:] = 0
-        memory.sums[:] = 0
-        if out.size > 0:
-            for stream in range(law.keys.size):
-                law.keys[stream] = _stream_key(r, stream)
-        else:
-            memory.counts[loop.STEP] = memory.counts[loop.ASKED] = r
-        fine &= loop.run(inputs, task, gold, law, N, memory.counts[loop.STEP] + steps, _NO_END, memory, room)
-        if memory.Q_row.size > 0:
-            settle_all(
-                law.keys[3], memory.counts[loop.SETTLEMENTS], memory.sums[loop.Q_TOTAL], memory.Q_row, room.U, memory.W
-            )
-        if out.size > 0:
-            out[r] = memory.W
-        for i in range(W.shape[0]):
-            for l in range(W.shape[1]):
-                d = np.float64(memory.W[i, l]) - np.float64(W[i, l])
-                total[i, l] += d
-                squares[i, l] += d * d
-    return fine
+    return _repeat_of(loop.way_of(law), law.criterion)(inputs, task, gold, law, *others)
+
+
+@cache
+def _repeat_of(way, criterion):
+    run = loop._run_of(way, criterion)
+
+    @numba.njit(nogil=True, error_model="numpy")
+    def many(inputs, task, gold, law, N, steps, times, memory, room, W, total, squares, out):
+        fine = True
+        for r in range(times):
+            memory.W[:] = W
+            memory.Q_row[:] = 0
+            memory.counts[:] = 0
+            memory.sums[:] = 0
+            if out.size > 0:
+                for stream in range(law.keys.size):
+                    law.keys[stream] = _stream_key(r, stream)
+            else:
+                memory.counts[loop.STEP] = memory.counts[loop.ASKED] = r
+            fine &= run(inputs, task, gold, law, N, memory.counts[loop.STEP] + steps, _NO_END, memory, room)
+            if memory.Q_row.size > 0:
+                settle_all(
+                    law.keys[3],
+                    memory.counts[loop.SETTLEMENTS],
+                    memory.sums[loop.Q_TOTAL],
+                    memory.Q_row,
+                    room.U,
+                    memory.W,
+                )
+            if out.size > 0:
+                out[r] = memory.W
+            for i in range(W.shape[0]):
+                for l in range(W.shape[1]):
+                    d = np.float64(memory.W[i, l]) - np.float64(W[i, l])
+                    total[i, l] += d
+                    squares[i, l] += d * d
+        return fine
+
+    return many
