@@ -255,7 +255,7 @@ def rates(
 
 
 def draw_rates(rows: Sequence[Mapping[str, Any]], folder: Path) -> None:
-    """h / mu^2 against m: the theorem's line of each task, and what tuning found."""
+    """h / mu^2 against m: the theorem's lines of each task, symmetric's its own, and what tuning found."""
     from matplotlib.figure import Figure
 
     from sparsezo.study.reports.figures import RULE_STYLES, drawing_style, save
@@ -265,8 +265,10 @@ def draw_rates(rows: Sequence[Mapping[str, Any]], folder: Path) -> None:
         axes = figure.subplots(1, len(TASKS), sharey=True)
         for panel, task in zip(axes, TASKS, strict=True):
             known = [row for row in rows if row["task"] == task]
-            line = sorted((float(row["m"]), float(row["rate_theory"])) for row in known if row["rule"] == "two-point")
-            panel.plot(*zip(*line, strict=True), color="#333333", label="theorem")
+            for rule, style, label in (("two-point", "-", "theorem"), ("symmetric", "--", "theorem, symmetric")):
+                line = sorted((float(row["m"]), float(row["rate_theory"])) for row in known if row["rule"] == rule)
+                if line:
+                    panel.plot(*zip(*line, strict=True), style, color="#333333", label=label)
             for rule in RULES:
                 found = [(float(row["m"]), float(row["rate_tuned"])) for row in known if row["rule"] == rule]
                 if found:

@@ -233,6 +233,15 @@ def decode_all(inputs: Any, task: Any, W: Any, S: Any, y: Any, first: Any, last:
 
 
 @kernel
+def mean_loss(gold: Any, task: Any, start: Any, outputs: Any) -> Any:
+    """Of the outputs of all inputs, as they stand at ``start``."""
+    N, total = start.size - 1, 0.0
+    for x in range(N):
+        total += protocol.delta(gold, task, x, outputs[start[x] : start[x + 1]])
+    return total / N
+
+
+@kernel
 def confidences(inputs: Any, task: Any, W: Any, S: Any, y: Any, N: Any, out: Any) -> Any:
     """out[x] = log p_w(the best output of x)."""
     for x in range(N):
