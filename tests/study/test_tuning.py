@@ -526,6 +526,7 @@ def test_the_jackknife_is_what_another_seed_would_have_changed():
         found.append([0.0, 0.05][int(np.argmin(values.mean(axis=1)))])
     assert np.var(found) * 0.3 < np.mean(told) < np.var(found) * 10
     assert jackknife(np.array([[0.1], [0.2]])) == 0.0  # of one seed nothing is known
+    assert jackknife(np.array([[0.0, 0, 0, 0, 1], [0.3] * 5])) == 0.0  # whoever is left out, the others agree
 
 
 def test_gammas_differ_in_gamma_alone():
