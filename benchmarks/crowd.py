@@ -176,7 +176,7 @@ def teach(args: argparse.Namespace) -> dict[str, Any]:
 
 def at(curve: list[list[float]], answers: int) -> float | None:
     """The value at the last look at or before so many answers."""
-    return next((value for n, value in reversed(curve) if n <= answers), None)
+    return next((point[1] for point in reversed(curve) if point[0] <= answers), None)
 
 
 def coverage(args: argparse.Namespace) -> dict[str, Any]:
@@ -390,7 +390,7 @@ def draw(args: argparse.Namespace) -> dict[str, Any]:
     axes = figure.add_subplot()
     found: dict[str, list[list[list[float]]]] = {}
     for path in [args.train, *args.more]:
-        curve = [point for point in json.loads(Path(path).read_text())["curve"] if point[0] >= 100]
+        curve = [point[:2] for point in json.loads(Path(path).read_text())["curve"] if point[0] >= 100]
         found.setdefault(re.sub(r"-?\d+$", "", Path(path).stem), []).append(curve)
     ends, most = {}, 0.0
     for (name, curves), style in zip(found.items(), ("-", "--", ":", "-."), strict=False):
