@@ -69,8 +69,9 @@ class TaskLearner(AskTell[P]):
 
     def _look_at(self, problem: Problem) -> None:
         self.problem = problem
-        self._inputs, self._task = problem.private()
         rule = RULES[self.settings.rule]
+        spread = self.settings.perturb in ("active", "all") or self.settings.step == "adagrad"
+        self._inputs, self._task = problem.private(factors=rule.zeroth_order, places=spread)
         protocol.need(self._inputs, protocol.OF_INPUTS, "learning")
         protocol.need(self._task, [protocol.decode], f"rule {rule.name}")
         if rule.family == FIRST_ORDER and rule.name != "supervised":

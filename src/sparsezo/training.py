@@ -221,7 +221,8 @@ class Training:
         answers = answers or (evaluate_at[-1] if evaluate_at else None)
         if iterations is None and answers is None:
             raise UsageError("give `iterations`, `answers` or both")
-        self.task, self.data, self.settings = task, data, settings
+        # a scorer alone reads train's own words once there are arrays of them
+        self.task, self.data, self.settings = task, data if scorer is not None else replace(data, train=None), settings
         self.iterations, self.answers, self.scorer = iterations or NO_END, answers, scorer
         self.evaluate_every = evaluate_every or default_interval(answers or self.iterations)  # in answers, or steps
         self.evaluate_at, self.test_looks, self.dev_losses = tuple(evaluate_at), test_looks, dev_losses
@@ -599,7 +600,6 @@ class StreamedTraining(Training):
             data = next(self._reading, None)
             if data is None or len(data) != self.stream.sizes[place]:
                 raise DataError(self.stream.name, "changed while it was read; begin again when it is written")
-            self.data = replace(self.data, train=data)
             self.problem = self.task.problem(data, risk=self.settings.criterion == "annealed")
             self.gold = self.task.gold(data)
             self.learner.look_at(self.problem, end - len(data))

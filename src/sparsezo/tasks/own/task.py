@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from sparsezo import validation
 from sparsezo.errors import UsageError
-from sparsezo.kernels.inputs.sparse import ranks, sparse_inputs
+from sparsezo.kernels.inputs.sparse import sparse_inputs
 from sparsezo.kernels.own import OwnFunction
 from sparsezo.learner import mean_loss
 from sparsezo.storage.texts import joined, parted
@@ -89,7 +89,6 @@ class OwnTask:
             n_labels=self.n_labels,
             output_start=output_start,
             n_active=n * self.n_labels,
-            n_score=(ranks(inputs) if learn else np.zeros_like(n)) * self.n_labels,
             max_rows=int(np.diff(row_start).max(initial=0)),
             max_columns=int(n.max(initial=0)),
             learn=learn,
