@@ -90,7 +90,7 @@ def test_what_is_said_of_answers_is_in_their_table():
     with open(RESULTS / "answers" / "table.csv", encoding="utf-8", newline="") as stream:
         rows = {(row["experiment"], row["title"], row["answers"]): row for row in csv.DictReader(stream)}
     said = (RESULTS / "README.md").read_text("utf-8")
-    said = " ".join(said[said.index("- **Answers, in minutes.**") : said.index("- **Names.**")].split())
+    said = " ".join(said[said.index("- **Answers, in minutes.**") : said.index("## Which step")].split())
     for experiment, title, answers, digits, words in (
         ("answers-chunking", "part", "1000", 3, "make a chunker of test F1 {},"),
         ("answers-chunking", "part", "5000", 3, "5,000 answers {}."),
