@@ -1,7 +1,7 @@
 """The site: README, docs and what they lead to, as they stand in the repository (`make site`).
 
-Pages are CommonMark to Sphinx (MyST) as to any viewer of the repository, and their links are followed as they are written. Two things
-are added here: where a page stands in the navigation, and the docstrings of docs/reference.md.
+Pages are CommonMark to Sphinx (MyST) as to any viewer of the repository, and their links are followed as they are
+written. Two things are added here: where a page stands in the navigation, and the docstrings of docs/reference.md.
 """
 
 from __future__ import annotations
@@ -73,12 +73,17 @@ def described(name: str, value: Any, level: str) -> Iterator[str]:
     if callable(value):
         yield f"\n```python\n{name}{signature(value)}\n```\n"
     yield f"\n{text(value)}\n"
-    bases = [base for base in reversed(inspect.getmro(value)) if base.__module__.startswith("sparsezo")] if inspect.isclass(value) else []
-    for method, raw in {name: raw for base in bases for name, raw in vars(base).items()}.items():
+    for method, raw in members(value).items():
         found = raw.fget if isinstance(raw, property) else getattr(value, method)
         if not method.startswith("_") and inspect.isroutine(found) and inspect.getdoc(found):
             shown = "" if isinstance(raw, property) else signature(found)
             yield f"\n- `{method}{shown}`\n\n{textwrap.indent(text(found), '  ')}\n"
+
+
+def members(value: Any) -> dict[str, Any]:
+    """Of a class and of those of this package that it is made of."""
+    bases = [base for base in reversed(getattr(value, "__mro__", ())) if base.__module__.startswith("sparsezo")]
+    return {name: raw for base in bases for name, raw in vars(base).items()}
 
 
 def signature(value: Any) -> str:
