@@ -4,7 +4,7 @@ BIN := .venv/bin
 # Python's own compiling is kept, also where the machine says otherwise: every test process would read all tests anew.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo serve-demo test lint shuffled torture figures mutants bench results findings clean
+.PHONY: demo serve-demo site test lint shuffled torture figures mutants bench results findings clean
 
 demo: .venv/installed
 	$(BIN)/sparsezo demo
@@ -14,6 +14,10 @@ demo: .venv/installed
 serve-demo: .venv/installed
 	test -e serve-demo/train.txt || $(BIN)/sparsezo data make chunking -o serve-demo/ -n 2000
 	$(BIN)/sparsezo serve chunking --inputs serve-demo/train.txt --dev serve-demo/dev.txt --log serve-demo/session --open
+
+# docs/ as a site: site/index.html, which needs no server and no network. A link that leads nowhere fails it.
+site: .venv/tests-installed
+	$(BIN)/python -m sphinx -q -W --keep-going -c docs . site
 
 test: .venv/tests-installed lint
 	$(BIN)/python -m pytest -n 3 --dist worksteal
@@ -84,4 +88,4 @@ findings: .venv/installed
 	touch $@
 
 clean:
-	rm -rf .venv .mutants .pytest_cache .mypy_cache .ruff_cache .hypothesis dist build
+	rm -rf .venv .mutants .pytest_cache .mypy_cache .ruff_cache .hypothesis dist build site
