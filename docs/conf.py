@@ -13,6 +13,7 @@ import shutil
 import sys
 import textwrap
 from collections.abc import Iterator, Mapping
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -74,9 +75,9 @@ def described(name: str, value: Any, level: str) -> Iterator[str]:
         yield f"\n```python\n{name}{signature(value)}\n```\n"
     yield f"\n{text(value)}\n"
     for method, raw in members(value).items():
-        found = raw.fget if isinstance(raw, property) else getattr(value, method)
+        found = attribute_of(raw) or getattr(value, method)
         if not method.startswith("_") and inspect.isroutine(found) and inspect.getdoc(found):
-            shown = "" if isinstance(raw, property) else signature(found)
+            shown = "" if attribute_of(raw) else signature(found)
             yield f"\n- `{method}{shown}`\n\n{textwrap.indent(text(found), '  ')}\n"
 
 
@@ -84,6 +85,11 @@ def members(value: Any) -> dict[str, Any]:
     """Of a class and of those of this package that it is made of."""
     bases = [base for base in reversed(getattr(value, "__mro__", ())) if base.__module__.startswith("sparsezo")]
     return {name: raw for base in bases for name, raw in vars(base).items()}
+
+
+def attribute_of(raw: Any) -> Any:
+    """The function of a property, cached or not; None of what is called."""
+    return raw.func if isinstance(raw, cached_property) else getattr(raw, "fget", None)
 
 
 def signature(value: Any) -> str:
