@@ -51,7 +51,8 @@ bench: .venv/installed
 
 # docs/results from scratch: some seven hours on two cores. Needs SPARSEZO_DATA; goes on where it was stopped.
 # docs/results keeps tables, verdicts and the figures that pages show; the whole reports, in results/, go to a release.
-SHOWN := chunking/report/figures/loss-tuned-chunking.png noise/report/figures/noise-noise.png \
+SHOWN := chunking/report/figures/loss-tuned-chunking.png chunking/report/figures/loss-undivided-chunking.png \
+  chunking/report/figures/loss-speed-chunking.png noise/report/figures/noise-noise.png \
   answers/report/figures/minutes.png scaling/figures/scaling.png
 results: .venv/installed
 	$(BIN)/python -m pip install -q --disable-pip-version-check -c constraints.txt -e '.[bench]' # Vowpal Wabbit, to compare

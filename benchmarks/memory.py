@@ -1,6 +1,6 @@
 """Memory of chunking: bytes a token that a run holds, and at its peak, beside what does not grow with its tokens.
 
-    python benchmarks/memory.py DATA [--times 6] [--only two-point]
+    python benchmarks/memory.py DATA [--times 24] [--only two-point]
 
 CoNLL-2000 once and so many times over, each in a process of its own, up to the run's first thousand steps (a session's
 first question). What the second takes more, over the tokens that it has more: libraries, compiled code, weights and the
@@ -78,7 +78,7 @@ def main() -> None:
         return
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("data", type=Path)
-    parser.add_argument("--times", type=int, default=6)
+    parser.add_argument("--times", type=int, default=24)
     parser.add_argument("--only", default="", help="a run's name has this in it")
     args = parser.parse_args()
     with gzip.open(args.data / "conll2000/train.txt.gz", "rt") as file:

@@ -373,7 +373,7 @@ class Chunking:
             if fixed is None
             else (Document(text, spans=_fixed_spans(text, spans)) for text, spans in zip(texts, fixed, strict=True))
         )
-        for document in tagged_documents(self, W, given, threshold, around=fixed is not None):
+        for document in tagged_documents(self, W, given, threshold, around=fixed is not None, tokens=False):
             yield document.spans or ()
 
     def export(self, path: Path, W: AnyArray) -> list[Path]:
