@@ -82,7 +82,7 @@ AXES = {
     ),
     "copies": Axis("all attributes split", "n (n̄ = 2,900)", "n", 0.5, tuple(Size(LEAST, 2**k) for k in range(3))),
     "repeats": Axis(
-        "attributes repeated", "n̄ (n = 10^6)", "n_bar", 0.3, tuple(Size(100 * LEAST, repeats=2**k) for k in range(2))
+        "attributes repeated", "n̄ (n = 10^6)", "n_bar", 0.3, tuple(Size(100 * LEAST, repeats=2**k) for k in range(3))
     ),
 }
 
