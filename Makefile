@@ -67,7 +67,7 @@ results: .venv/installed
 	done
 	tar czf results/reports.tar.gz results/*/report results/scaling
 	for what in moments rates; do $(BIN)/python benchmarks/theory.py $$what "$(SPARSEZO_DATA)" || exit 1; done
-	$(BIN)/python benchmarks/words.py "$(SPARSEZO_DATA)"
+	for name in words hashing dimensions; do $(BIN)/python benchmarks/$$name.py "$(SPARSEZO_DATA)" || exit 1; done
 	$(MAKE) findings
 
 # What README.md and docs/results/README.md say of the results, from docs/results; a test sees where they differ.
