@@ -265,10 +265,13 @@ def draw_rates(rows: Sequence[Mapping[str, Any]], folder: Path) -> None:
         axes = figure.subplots(1, len(TASKS), sharey=True)
         for panel, task in zip(axes, TASKS, strict=True):
             known = [row for row in rows if row["task"] == task]
-            for rule, style, label in (("two-point", "-", "theorem"), ("symmetric", "--", "theorem, symmetric")):
-                line = sorted((float(row["m"]), float(row["rate_theory"])) for row in known if row["rule"] == rule)
-                if line:
-                    panel.plot(*zip(*line, strict=True), style, color="#333333", label=label)
+            bounds = {(row["rule"], float(row["m"])): float(row["rate_theory"]) for row in known}
+            line = sorted((m, rate) for (rule, m), rate in bounds.items() if rule == "two-point")
+            panel.plot(*zip(*line, strict=True), color="#333333", label="theorem")
+            twice = {bounds["symmetric", m] / rate for m, rate in line if ("symmetric", m) in bounds}
+            for factor in twice:  # the same at every m
+                wider = [(m, factor * rate) for m, rate in line]
+                panel.plot(*zip(*wider, strict=True), "--", color="#333333", label="theorem, symmetric")
             for rule in RULES:
                 found = [(float(row["m"]), float(row["rate_tuned"])) for row in known if row["rule"] == rule]
                 if found:
