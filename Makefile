@@ -4,7 +4,7 @@ BIN := .venv/bin
 # Python's own compiling is kept, also where the machine says otherwise: every test process would read all tests anew.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo serve-demo test lint shuffled torture figures mutants bench results findings clean
+.PHONY: demo serve-demo site test lint shuffled torture figures mutants bench results findings clean
 
 demo: .venv/installed
 	$(BIN)/sparsezo demo
@@ -14,6 +14,10 @@ demo: .venv/installed
 serve-demo: .venv/installed
 	test -e serve-demo/train.txt || $(BIN)/sparsezo data make chunking -o serve-demo/ -n 2000
 	$(BIN)/sparsezo serve chunking --inputs serve-demo/train.txt --dev serve-demo/dev.txt --log serve-demo/session --open
+
+# docs/ as a site: site/index.html, which needs no server and no network. A link that leads nowhere fails it.
+site: .venv/tests-installed
+	$(BIN)/python -m sphinx -q -W --keep-going -c docs . site
 
 test: .venv/tests-installed lint
 	$(BIN)/python -m pytest -n 3 --dist worksteal
@@ -47,7 +51,8 @@ bench: .venv/installed
 
 # docs/results from scratch: some seven hours on two cores. Needs SPARSEZO_DATA; goes on where it was stopped.
 # docs/results keeps tables, verdicts and the figures that pages show; the whole reports, in results/, go to a release.
-SHOWN := chunking/report/figures/loss-tuned-chunking.png noise/report/figures/noise-noise.png \
+SHOWN := chunking/report/figures/loss-tuned-chunking.png chunking/report/figures/loss-undivided-chunking.png \
+  chunking/report/figures/loss-speed-chunking.png noise/report/figures/noise-noise.png \
   answers/report/figures/minutes.png scaling/figures/scaling.png
 results: .venv/installed
 	$(BIN)/python -m pip install -q --disable-pip-version-check -c constraints.txt -e '.[bench]' # Vowpal Wabbit, to compare
@@ -62,7 +67,7 @@ results: .venv/installed
 	done
 	tar czf results/reports.tar.gz results/*/report results/scaling
 	for what in moments rates; do $(BIN)/python benchmarks/theory.py $$what "$(SPARSEZO_DATA)" || exit 1; done
-	$(BIN)/python benchmarks/words.py "$(SPARSEZO_DATA)"
+	for name in words hashing dimensions; do $(BIN)/python benchmarks/$$name.py "$(SPARSEZO_DATA)" || exit 1; done
 	$(MAKE) findings
 
 # What README.md and docs/results/README.md say of the results, from docs/results; a test sees where they differ.
@@ -84,4 +89,4 @@ findings: .venv/installed
 	touch $@
 
 clean:
-	rm -rf .venv .mutants .pytest_cache .mypy_cache .ruff_cache .hypothesis dist build
+	rm -rf .venv .mutants .pytest_cache .mypy_cache .ruff_cache .hypothesis dist build site

@@ -4,7 +4,7 @@ are then, over seeds that neither was chosen with. No dev set: users without lab
     python benchmarks/auto_h.py DATA -o auto.csv                                   # 100k steps, five seeds
     python benchmarks/auto_h.py DATA --steps 1M --tasks chunking,text -o auto.csv  # rows are added to what is there
     python benchmarks/auto_h.py DATA --answers 300,3000 --rules part,label -o answers.csv
-    python benchmarks/auto_h.py DATA --rules two-point --step constant,adagrad --h tuned -o which.csv
+    python benchmarks/auto_h.py DATA --rules two-point --perturb score --step constant,adagrad --h tuned -o which.csv
     python benchmarks/auto_h.py --table docs/results/steps/auto.csv                # the table of docs/steps.md
 
 Needs the real data: CoNLL-2000, CoNLL-2002, 20 Newsgroups in four classes and the n-best lists (docs/data.md).
@@ -126,8 +126,10 @@ def table(path: str) -> str:
         {column for found in cells.values() for column in found},
         key=lambda column: (int(column[0].split()[0].replace(",", "")), column[1] == "auto"),
     )
-    names = " | ".join(f"{length}, {h}" for length, h in columns)
-    lines = [f"| task | rule | perturb | step | {names} | auto is |", "|---" * (5 + len(columns)) + "|"]
+    names = ["task", "rule", "perturb", "step", *(f"{length}, {h}" for length, h in columns)]
+    judged = any(h == "auto" for _, h in columns)
+    names += ["auto is"] if judged else []
+    lines = [f"| {' | '.join(names)} |", "|---" * len(names) + "|"]
     for key, found in sorted(cells.items(), key=lambda cell: [_place(part) for part in cell[0]]):
         behind = [
             statistics.mean(values) - statistics.mean(found[length, "auto"])
@@ -138,7 +140,8 @@ def table(path: str) -> str:
         verdict = ""
         if worst is not None:
             verdict = "as good" if worst <= WITHIN.get(key[0], 0.005) else f"behind by {worst:.3f}"
-        lines.append(f"| {' | '.join(key)} | {' | '.join(_text(found.get(c, [])) for c in columns)} | {verdict} |")
+        cells = [*key, *(_text(found.get(column, [])) for column in columns), *([verdict] if judged else [])]
+        lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)
 
 

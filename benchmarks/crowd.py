@@ -6,7 +6,7 @@ true, and how much traffic it stands. Needs CoNLL-2000 (train.txt.gz) and the ex
     python benchmarks/crowd.py coverage conll2000/train.txt.gz --runs 100 -o coverage.json     # for all of RATERS
     python benchmarks/crowd.py coverage conll2000/train.txt.gz --raters 15-1 --runs 20 --answers 500 --audit-share 0.5
     python benchmarks/crowd.py load conll2000/train.txt.gz --people 50 --seconds 20 [--kills 10] [--rule part]
-    python benchmarks/crowd.py draw cold.json warm.json -o crowd.png
+    python benchmarks/crowd.py draw cold-0.json cold-1.json cold-2.json warm-0.json ... -o crowd.png
 """
 
 from __future__ import annotations
@@ -176,7 +176,7 @@ def teach(args: argparse.Namespace) -> dict[str, Any]:
 
 def at(curve: list[list[float]], answers: int) -> float | None:
     """The value at the last look at or before so many answers."""
-    return next((value for n, value in reversed(curve) if n <= answers), None)
+    return next((point[1] for point in reversed(curve) if point[0] <= answers), None)
 
 
 def coverage(args: argparse.Namespace) -> dict[str, Any]:
@@ -381,19 +381,28 @@ def load(args: argparse.Namespace) -> dict[str, Any]:
 
 
 def draw(args: argparse.Namespace) -> dict[str, Any]:
-    """What ``teach`` found, one line a file."""
+    """What ``teach`` found: a line for files that differ in their last number alone, and from the lowest to the highest
+    of them as a band."""
+    import numpy as np
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(6.4, 4), layout="constrained")
     axes = figure.add_subplot()
-    ends = {}
+    found: dict[str, list[list[list[float]]]] = {}
     for path in [args.train, *args.more]:
-        curve = [point for point in json.loads(Path(path).read_text())["curve"] if point[0] >= 100]
-        name = Path(path).stem
-        axes.plot(*zip(*curve, strict=True), label=name)
-        ends[name] = curve[-1]
+        curve = [point[:2] for point in json.loads(Path(path).read_text())["curve"] if point[0] >= 100]
+        found.setdefault(re.sub(r"-?\d+$", "", Path(path).stem), []).append(curve)
+    ends, most = {}, 0.0
+    for (name, curves), style in zip(found.items(), ("-", "--", ":", "-."), strict=False):
+        at = np.geomspace(max(c[0][0] for c in curves), min(c[-1][0] for c in curves), 60)
+        values = np.array([np.interp(at, *zip(*curve, strict=True)) for curve in curves])
+        seeds = f", {len(curves)} seeds" if len(curves) > 1 else ""
+        (line,) = axes.plot(at, values.mean(axis=0), style, label=name + seeds)
+        axes.fill_between(at, values.min(axis=0), values.max(axis=0), color=line.get_color(), alpha=0.25, linewidth=0)
+        ends[name] = [float(at[-1]), *(float(each) for each in values[:, -1])]
+        most = max(most, float(at[-1]))
     axes.set(xscale="log", xlabel="answers (log scale), one in ten wrong", ylabel="F1 on held-out sentences")
-    axes.set_xticks([n for n in (100, 200, 500, 1000, 2000, 5000, 10000) if n <= max(n for n, _ in ends.values())])
+    axes.set_xticks([n for n in (100, 200, 500, 1000, 2000, 5000, 10000) if n <= most])
     axes.xaxis.set_major_formatter("{x:,.0f}")
     axes.minorticks_off()
     axes.grid(alpha=0.3)

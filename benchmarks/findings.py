@@ -22,12 +22,11 @@ from sparsezo.errors import DataError
 from sparsezo.storage.checksummed import read_checksummed
 from sparsezo.storage.files import write_text
 from sparsezo.study.reports.answers import needed, times_faster
-from sparsezo.study.reports.comparisons import FAILS, HOLDS, UNDECIDED
 from sparsezo.study.reports.results import RULE_ORDER, MeanCurve
 
 VERDICTS = "verdicts.json"
 PAGES = ("README.md", "docs/results/README.md")
-EXPERIMENTS = {"chunking": 3, "text": 3, "smt": 4, "noise": 0}  # with the digits of README's table; 0: it has none
+EXPERIMENTS = {"chunking": 3, "text": 3, "smt": 4, "noise": 0}  # with the digits of their tables; 0: it has none
 _GRID = {"all": "all", "active": "active", "score": "score (not in the paper)"}
 _FLAT = 0.1  # an exponent below which nothing grows
 _MARK = "<!-- {}: written by make findings -->"
@@ -41,9 +40,9 @@ def blocks(results: Path) -> dict[str, str]:
     found: dict[str, str] = {}
     for name, digits in EXPERIMENTS.items():
         if (results / name / "table.csv").exists() and digits:
-            found[f"{name}-table"] = table(_rows(results / name / "table.csv"), digits)
+            rows = _rows(results / name / "table.csv")
+            found[f"{name}-table"], found[f"{name}-beside-paper"] = table(rows, digits), beside_paper(rows, digits)
         if (verdicts := read_checksummed(results / name / VERDICTS)) is not None:
-            found[f"{name}-verdicts"] = in_short(verdicts["claims"])
             found[f"{name}-claims"] = "\n".join([" ".join(verdicts["summary"]), "", *_claims(verdicts["claims"])])
     if (results / "scaling" / "scaling.csv").exists():
         found["scaling"] = scaling(_rows(results / "scaling" / "scaling.csv"))
@@ -94,6 +93,12 @@ def table(rows: Sequence[Row], digits: int) -> str:
     return "\n".join(lines)
 
 
+def beside_paper(rows: Sequence[Row], digits: int) -> str:
+    """Of these what the paper has figures of, and score by the same rules."""
+    known = {row["learner"] for row in rows if row["paper"]}
+    return table([row for row in rows if row["learner"].replace(" score", " active") in known], digits)
+
+
 def _line(name: str, cells: Sequence[str]) -> str:
     return f"| {name} | " + " | ".join(cells) + " |"
 
@@ -115,16 +120,6 @@ def seeds(tables: Mapping[str, Sequence[Row]]) -> str:
 
 
 # Claims
-
-
-def in_short(claims: Iterable[Mapping[str, str]]) -> str:
-    """One line for each verdict: the titles."""
-    listed = list(claims)
-    lines = []
-    for verdict in (HOLDS, FAILS, UNDECIDED):
-        titles = [claim["title"] for claim in listed if claim["verdict"] == verdict]
-        lines += [f"- {verdict.capitalize()}: {'; '.join(titles)}."] if titles else []
-    return "\n".join(lines)
 
 
 def _claims(claims: Iterable[Mapping[str, str]]) -> list[str]:

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from sparsezo import Learner, Settings
-from sparsezo.kernels.inputs.sparse import ranks, sparse_inputs
+from sparsezo.kernels.inputs.sparse import sparse_inputs
 from sparsezo.tasks.base import Problem
 from sparsezo.tasks.chunking.kernels.task import ChunkGold, chunk_task
 
@@ -84,7 +84,6 @@ def problem_of(size: Mapping[str, int], seed: int = 0) -> tuple[Problem, ChunkGo
         n_labels=L,
         output_start=start,
         n_active=np.diff(inputs.col_start) * L,
-        n_score=ranks(inputs) * L,
         max_rows=tokens,
         max_columns=int(np.diff(inputs.col_start).max()),
     )

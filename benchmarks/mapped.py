@@ -124,6 +124,7 @@ def measure(args: argparse.Namespace, folder: Path, in_memory: Path) -> list[Tab
     corpus, name = bench_corpus(args.data)
     task, corpus = Chunking.fit(corpus, only="NP")
     problem, gold = task.problem(corpus), task.gold(corpus)
+    problem.private(factors=True, places=True)  # all that any learner reads: it is moved below
     rows, labels = int(args.weights) // problem.n_labels, problem.n_labels
     print(f"{name}: {len(problem):,} inputs, {problem.n_active.mean():,.0f} active weights in an input")
     memory = Table("memory", problem, np.zeros((problem.n_features, labels), np.float32))

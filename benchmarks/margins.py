@@ -200,7 +200,7 @@ def smoothed(learner: Learner, gold: Any, ratios: Sequence[float], draws: int) -
     problem, W = learner.problem, learner.weights()
     mus = np.asarray(ratios, np.float64) * np.linalg.norm(W.astype(np.float64))
     F, changed = np.empty((mus.size + 1, draws)), np.empty((mus.size + 1, draws))
-    parts, key = problem.private(), learner.settings.step_params().keys[PERTURBATION]
+    parts, key = problem.private(factors=True, places=True), learner.settings.step_params().keys[PERTURBATION]
     _smooth(*parts, gold, key, len(problem), W, workspace_of(problem), np.append(0.0, mus), F, changed)
     rows = []
     for ratio, losses, changes in zip(ratios, F[1:], changed[1:], strict=True):

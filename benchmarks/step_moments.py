@@ -55,7 +55,7 @@ def measure(learner: Learner, gold: Any, draws: int) -> list[Moment]:
         raise UsageError("measure: give a learner that perturbs weights, of a problem made with risk=True")
     L0 = annealed_L0(settings.gamma, 1.0) * reach(problem)
     F, seen, x = np.empty((len(CRITERIA), draws, 3)), np.empty(draws), np.empty(draws, np.int64)
-    parts, room, params = problem.private(), workspace_of(problem), settings.step_params()
+    parts, room, params = problem.private(factors=True), workspace_of(problem), settings.step_params()
     _draw(*parts, gold, params, len(problem), learner.step, learner.weights(), room, F, seen, x)
     n = problem.n_features * problem.n_labels
     sizes = {"all": np.full(len(problem), n), "active": problem.n_active, "score": problem.n_score}
@@ -85,7 +85,7 @@ def reach(problem: Problem) -> NDArray[np.float64]:
         raise UsageError("reach: of tasks that give each row of scores one label, as chunking and text")
     total = np.empty(len(problem))
     W = np.zeros((problem.n_features, problem.n_labels), problem.dtype)
-    _sums(problem.inputs, workspace_of(problem), W, W[:0], total)
+    _sums(problem.private()[0], workspace_of(problem), W, W[:0], total)
     return np.sqrt(2 * total)
 
 

@@ -255,7 +255,7 @@ def rates(
 
 
 def draw_rates(rows: Sequence[Mapping[str, Any]], folder: Path) -> None:
-    """h / mu^2 against m: the theorem's line of each task, and what tuning found."""
+    """h / mu^2 against m: the theorem's lines of each task, symmetric's its own, and what tuning found."""
     from matplotlib.figure import Figure
 
     from sparsezo.study.reports.figures import RULE_STYLES, drawing_style, save
@@ -265,8 +265,13 @@ def draw_rates(rows: Sequence[Mapping[str, Any]], folder: Path) -> None:
         axes = figure.subplots(1, len(TASKS), sharey=True)
         for panel, task in zip(axes, TASKS, strict=True):
             known = [row for row in rows if row["task"] == task]
-            line = sorted((float(row["m"]), float(row["rate_theory"])) for row in known if row["rule"] == "two-point")
+            bounds = {(row["rule"], float(row["m"])): float(row["rate_theory"]) for row in known}
+            line = sorted((m, rate) for (rule, m), rate in bounds.items() if rule == "two-point")
             panel.plot(*zip(*line, strict=True), color="#333333", label="theorem")
+            twice = {bounds["symmetric", m] / rate for m, rate in line if ("symmetric", m) in bounds}
+            for factor in twice:  # the same at every m
+                wider = [(m, factor * rate) for m, rate in line]
+                panel.plot(*zip(*wider, strict=True), "--", color="#333333", label="theorem, symmetric")
             for rule in RULES:
                 found = [(float(row["m"]), float(row["rate_tuned"])) for row in known if row["rule"] == rule]
                 if found:

@@ -47,9 +47,7 @@ def gold(chunking):
 
 def rows(N=4, n=6, labels=3):
     X = csr_array(np.eye(N, n, dtype=np.float32))
-    return Problem(
-        row_inputs(X), class_task(labels), n, labels, np.arange(N + 1), np.ones(N, int), np.ones(N, int), 1, 1
-    )
+    return Problem(row_inputs(X), class_task(labels), n, labels, np.arange(N + 1), np.ones(N, int), 1, 1)
 
 
 def lists(sizes=(3, 2), M=2):
@@ -57,7 +55,7 @@ def lists(sizes=(3, 2), M=2):
     inputs = dense_inputs(np.ones((offsets[-1], M), np.float32), offsets)
     N = len(sizes)
     sizes = {"max_rows": max(sizes), "max_columns": M, "dtype": np.float64}
-    return Problem(inputs, rank_task(offsets), M, 1, np.arange(N + 1), np.ones(N, int), np.ones(N, int), **sizes)
+    return Problem(inputs, rank_task(offsets), M, 1, np.arange(N + 1), np.ones(N, int), **sizes)
 
 
 # Weights

@@ -1,4 +1,4 @@
-"""What README shows is what docs/results has, and what docs/results has says how it was made."""
+"""What pages show is what docs/results has, and what docs/results has says how it was made."""
 
 from __future__ import annotations
 
@@ -21,22 +21,23 @@ def table(name: str) -> dict[str, dict[str, str]]:
         return {row["learner"]: row for row in csv.DictReader(stream)}
 
 
-INTRODUCED = {  # the words that stand before README's table
-    "chunking": "Noun-phrase chunking, CoNLL-2000, 4M iterations, test F1:",
-    "text": "Text classification, 20 Newsgroups in four classes, 1M iterations, test accuracy:",
+INTRODUCED = {  # the words that stand before the page's table
+    "chunking": "Noun-phrase chunking, CoNLL-2000, 4M iterations, test F1",
+    "text": "Text classification, 20 Newsgroups in four classes, 1M iterations, test accuracy",
     "smt": "Reranking, News Commentary n-best lists",
 }
 README = (ROOT / "README.md").read_text("utf-8")
+PAGE = (RESULTS / "README.md").read_text("utf-8")
 
 
 def introduction(name: str) -> int:
-    assert README.count(INTRODUCED[name]) == 1
-    return README.index(INTRODUCED[name])
+    assert PAGE.count(INTRODUCED[name]) == 1
+    return PAGE.index(INTRODUCED[name])
 
 
 def shown(name: str) -> list[dict[str, str]]:
-    """The rows of README's table on an experiment, by column: the first table after the words that introduce it."""
-    after = README[introduction(name) :]
+    """The rows of the page's table on an experiment, by column: the first table after the words that introduce it."""
+    after = PAGE[introduction(name) :]
     block = re.search(r"(?:^\|.*\|\n)+", after, re.MULTILINE)[0]
     assert "##" not in after[: after.index(block)]
     head, _, *rows = ([cell.strip() for cell in line.strip("|\n").split("|")] for line in block.splitlines())
@@ -44,7 +45,7 @@ def shown(name: str) -> list[dict[str, str]]:
 
 
 @pytest.mark.parametrize(("name", "digits"), [("chunking", 3), ("text", 3), ("smt", 4)])
-def test_readme_shows_the_tables_figures(name, digits):
+def test_the_page_shows_the_tables_figures(name, digits):
     """All of them but the oracle's; the paper's beside ours wherever the table has one."""
     results, checked = table(name), []
     for row in shown(name):
@@ -67,12 +68,12 @@ def _number(text: str) -> float | None:
 
 @pytest.mark.parametrize(("name", "iterations"), [("chunking", "4000000"), ("text", "1000000"), ("smt", "4000000")])
 def test_the_tables_are_of_tuned_settings_and_at_least_three_seeds(name, iterations):
-    """As README says above them; weights that are only evaluated have neither."""
+    """As the page says above them; weights that are only evaluated have neither."""
     learned = [row for learner, row in table(name).items() if learner not in LEARNED_NOTHING]
     assert {(row["phase"], row["iterations"]) for row in learned} == {("tuned", iterations)}
     (seeds,) = {row["seeds"] for row in learned}
     assert len(seeds.split()) >= 3
-    assert f"{name}: {len(seeds.split())}" in README
+    assert f"{name}: {len(seeds.split())}" in PAGE
 
 
 @pytest.mark.parametrize("name", ["chunking", "smt", "text", "noise"])
@@ -89,8 +90,7 @@ def test_what_is_said_of_answers_is_in_their_table():
     """The figures that the prose rests on; a row is a learner after so many answers."""
     with open(RESULTS / "answers" / "table.csv", encoding="utf-8", newline="") as stream:
         rows = {(row["experiment"], row["title"], row["answers"]): row for row in csv.DictReader(stream)}
-    said = (RESULTS / "README.md").read_text("utf-8")
-    said = " ".join(said[said.index("- **Answers, in minutes.**") : said.index("- **Names.**")].split())
+    said = " ".join(PAGE[PAGE.index("- **Answers, in minutes.**") : PAGE.index("- **Words alone.**")].split())
     for experiment, title, answers, digits, words in (
         ("answers-chunking", "part", "1000", 3, "make a chunker of test F1 {},"),
         ("answers-chunking", "part", "5000", 3, "5,000 answers {}."),
@@ -114,9 +114,9 @@ def test_what_is_said_of_answers_is_in_their_table():
         assert words.format(row[head.index(look)]) in said, words
 
 
-def test_the_clock_that_readme_states_is_that_of_the_results():
+def test_the_clock_that_the_page_states_is_that_of_the_results():
     """The minutes rest on it."""
-    stated, said = (RESULTS / "answers" / "table.md").read_text("utf-8"), " ".join(README.split())
+    stated, said = (RESULTS / "answers" / "table.md").read_text("utf-8"), " ".join(PAGE.split())
     for name, words in (
         ("reviewing an output", "a review of a whole sentence takes {}"),
         ("a yes or no", "a single question {}"),
@@ -128,7 +128,7 @@ def test_the_clock_that_readme_states_is_that_of_the_results():
 def test_headline_and_strongest_rival_stand_together():
     """Answers beside whole sentences, least sure first; with parts of speech beside words alone."""
     for name in ("answers-cost", "answers-minutes", "answers-words"):
-        assert f"<!-- {name}: written by make findings -->" in README
+        assert f"<!-- {name}: written by make findings -->" in PAGE
     for who in ("Tsuboi", "Tomanek and Hahn", "Marcheggiani and Artières", "Hu et al."):
         assert who in README
         assert who in (ROOT / "docs" / "deviations.md").read_text("utf-8")
@@ -142,7 +142,7 @@ def test_nothing_is_installed_by_a_name_that_no_index_has():
 
 
 def test_only_passes_are_said_to_be_flat_in_n():
-    said = README[README.index("<!-- scaling: ") : README.index("<!-- end of scaling -->")]
+    said = PAGE[PAGE.index("<!-- scaling: ") : PAGE.index("<!-- end of scaling -->")]
     assert said.count("n^") == 6
     assert "Flat in n: passes with `active`, passes with `score`." in said
 
@@ -163,7 +163,7 @@ def test_both_forms_of_a_table_have_the_same_figures(name):
 
 @pytest.mark.parametrize("name", ["chunking", "smt", "text", "noise", "scaling", "answers"])
 def test_results_say_how_they_were_made(name):
-    assert f"sparsezo reproduce {name}" in (RESULTS / "README.md").read_text("utf-8")
+    assert f"sparsezo reproduce {name}" in PAGE
 
 
 def test_the_results_that_are_kept_are_small_and_every_picture_is_shown():
@@ -178,14 +178,31 @@ def test_the_results_that_are_kept_are_small_and_every_picture_is_shown():
 
 
 @pytest.mark.parametrize("name", ["chunking", "text", "smt", "scaling"])
-def test_readme_leads_to_the_report(name):
-    assert f"](docs/results/{name}/" in README
+def test_the_page_leads_to_the_report(name):
+    assert f"]({name}/" in PAGE
 
 
 def test_links_lead_somewhere():
     followed = 0
     for page in (ROOT / "README.md", *(ROOT / "docs").rglob("*.md")):
-        for target in re.findall(r"\]\(([^)#:]+)\)", page.read_text("utf-8")):
+        for target in re.findall(r"\]\((?!https?:)([^)#]+)", page.read_text("utf-8")):
             assert (page.parent / target).exists(), f"{page.name}: {target}"
             followed += 1
-    assert followed >= 10
+    assert followed >= 200
+
+
+def test_reasons_to_choose_are_figures_of_the_pages_they_lead_to():
+    page, figures = ROOT / "docs" / "choosing.md", 0
+    for line in page.read_text("utf-8").splitlines():
+        reasons = line.strip("|").rpartition(" | ")[2]
+        if not (links := re.findall(r"\]\(([^)#]+)[^)]*\)", reasons)):
+            continue
+        told = " ".join((page.parent / link).read_text("utf-8") for link in links)
+        for figure in re.findall(r"(?<![\w.-])\d[\d,.]*\d(?![\w-])", re.sub(r"\]\([^)]*\)", "]", reasons)):
+            assert re.search(rf"(?<![\d.]){re.escape(figure)}(?!\d)", told), f"{figure}: {reasons}"
+            figures += 1
+    assert figures > 50
+
+
+def test_readme_is_two_screens():
+    assert len(README.splitlines()) <= 100

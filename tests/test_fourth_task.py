@@ -53,9 +53,7 @@ class Coins:
     def problem(self, data, *, learn=True, risk=False):
         inputs = row_inputs(data.coins)
         N, some = data.coins.shape[0], np.diff(data.coins.indptr)
-        return Problem(
-            inputs, class_task(2), self.n_features, 2, np.arange(N + 1), some * 2, np.full(N, 2), 1, int(some.max())
-        )
+        return Problem(inputs, class_task(2), self.n_features, 2, np.arange(N + 1), some * 2, 1, int(some.max()))
 
     def gold(self, data):
         return ClassGold(data.sides)

@@ -76,6 +76,23 @@ def test_ask_and_tell_give_what_run_gives_bit_for_bit(problem, gold, settings):
     assert by_hand.average_loss == pytest.approx(total / STEPS)  # of a step without a question nobody tells the loss
 
 
+@pytest.mark.parametrize("settings", [*COMBINATIONS, Settings("supervised", None, 0.01, None)], ids=str)
+def test_what_a_learner_does_not_read_is_not_made(chunking, settings):
+    """K where weights are perturbed, places where each active weight has a draw or a sum of its own; the same bits."""
+    task, _, gold, corpus = chunking
+    problems = [task.problem(corpus, risk=True) for _ in range(2)]
+    problems[1].private(factors=True, places=True)
+    learners = [Learner(problem, settings) for problem in problems]
+    for learner in learners:
+        learner.run(gold, STEPS)
+    np.testing.assert_array_equal(*(learner.state.W for learner in learners))
+    inputs = problems[0].inputs
+    assert (inputs.chol.size > 0) == (inputs.inverse.size > 0) == (settings.perturb is not None)
+    spread = settings.perturb in ("active", "all") or settings.step == "adagrad"
+    assert (inputs.slots.size > 0) == (inputs.cols.size > 0) == spread
+    np.testing.assert_array_equal(*(problem.n_score for problem in problems))
+
+
 @pytest.mark.parametrize("settings", [each for each in COMBINATIONS if each.perturb], ids=str)
 def test_only_the_ratio_of_h_and_mu_squared_counts(problem, gold, settings):
     """From 0 with MAP, doubled weights decode alike, and powers of two cost no rounding (docs/theory.md, "Scale")."""

@@ -21,6 +21,7 @@ from sparsezo.storage.container import read_container, write_container
 from sparsezo.tasks.chunking.synthetic import chunking_corpus
 from sparsezo.tasks.chunking.task import Chunking
 from sparsezo.tasks.loading import Data
+from sparsezo.tasks.metrics import f1
 from sparsezo.training import Progress, Training, default_interval
 
 SETTINGS = [
@@ -170,6 +171,23 @@ def test_dev_is_valued_at_the_weights_of_its_step(task, parts):
     values = [task.scores(parts.dev, each).value for each in outputs]
     assert len(set(values)) > 2
     assert curve["dev"].tolist() == values == [task.quality(problem, gold, each) for each in outputs]
+
+
+def test_dev_has_the_loss_that_is_learned_by_where_that_is_asked_for(task, parts):
+    """1 - F1 of each sentence, in the mean; and the mean of that over the run."""
+    outcome = Training(task, parts, LIVELY, 800, evaluate_every=300, dev_losses=True).go()
+    problem = task.problem(parts.dev, learn=False)
+    losses = []
+    for steps in (0, 300, 600, 800):
+        outputs = predict(problem, weights_after(task, parts, LIVELY, steps))
+        counts = task.scores(parts.dev, outputs).counts
+        losses.append(np.mean([1 - (f1(each) if each[1:].any() else 1.0) for each in counts]))
+    np.testing.assert_allclose(outcome.model.curve["dev_loss"], losses)
+    area = (300 * (losses[0] + losses[1]) + 300 * (losses[1] + losses[2]) + 200 * (losses[2] + losses[3])) / 2 / 800
+    assert outcome.result["dev_loss_area"] == pytest.approx(area)
+    plain = Training(task, parts, LIVELY, 800, evaluate_every=300).go()
+    assert np.isnan(plain.model.curve["dev_loss"]).all()
+    assert "dev_loss_area" not in plain.result
 
 
 def test_without_dev_the_last_weights_are_kept(task, parts):

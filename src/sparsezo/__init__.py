@@ -15,7 +15,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 _PUBLIC = {
     "sparsezo.errors": ("DamagedError", "DataError", "DivergedError", "SparsezoError", "UsageError"),

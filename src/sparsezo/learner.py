@@ -31,7 +31,7 @@ from sparsezo.questions import Feedback, Info, Json, Proposal
 from sparsezo.rules import FIRST_ORDER, RULES
 from sparsezo.settings import AUTO, Settings
 from sparsezo.steps import automatic
-from sparsezo.tasks.base import Problem
+from sparsezo.tasks.base import Compiled, Problem
 from sparsezo.validation import Array
 
 NO_END = 2**62
@@ -69,8 +69,9 @@ class TaskLearner(AskTell[P]):
 
     def _look_at(self, problem: Problem) -> None:
         self.problem = problem
-        self._inputs, self._task = problem.private()
         rule = RULES[self.settings.rule]
+        spread = self.settings.perturb in ("active", "all") or self.settings.step == "adagrad"
+        self._inputs, self._task = problem.private(factors=rule.zeroth_order, places=spread)
         protocol.need(self._inputs, protocol.OF_INPUTS, "learning")
         protocol.need(self._task, [protocol.decode], f"rule {rule.name}")
         if rule.family == FIRST_ORDER and rule.name != "supervised":
@@ -379,6 +380,11 @@ def predict(problem: Problem, W: Array) -> NDArray[np.int32]:
     out = np.empty(int(problem.output_start[-1]), np.int32)
     Decoder(problem).decode(W, 0, len(problem), out)
     return out
+
+
+def mean_loss(problem: Problem, gold: Compiled, outputs: NDArray[np.int32]) -> float:
+    """What the task's own loss makes of these outputs, an input in the mean."""
+    return float(loop.mean_loss(gold, problem.task, problem.output_start, outputs))
 
 
 class Decoder:

@@ -42,6 +42,8 @@ from torch import Tensor  # noqa: E402
 from torch.nn.functional import embedding, embedding_bag  # noqa: E402
 from torch.overrides import TorchFunctionMode  # noqa: E402
 
+__all__ = ["SparseZO"]
+
 
 class Group(TypedDict):
     """A group of parameters, as ``state_dict`` has it."""

@@ -29,7 +29,7 @@ from sparsezo.diagnosis import LEAST_START, remark, runaway
 from sparsezo.errors import AllReviewedError, DataError, DivergedError, UsageError, quoted, shown
 from sparsezo.kernels import loop
 from sparsezo.kernels.loop import State
-from sparsezo.learner import NO_END, Learner, predict, workspace_of
+from sparsezo.learner import NO_END, Learner, mean_loss, predict, workspace_of
 from sparsezo.model import Model
 from sparsezo.optimizer import Arrays, RunawayLoss, refuse_not_finite, with_all_counts
 from sparsezo.query_learner import QueryLearner, make_learner
@@ -72,6 +72,7 @@ class CurvePoint(NamedTuple):
     looked: int = 0
     corrections: int = 0
     whole: int = 0
+    dev_loss: float = math.nan  # the mean loss of the best outputs of dev at w, where it is asked for
 
 
 _EFFORT = ("tokens", "looked", "corrections", "whole")  # which earlier versions did not count
@@ -92,6 +93,11 @@ class HeldOut:
     def value(self, W: Array) -> float:
         """The figure that models are chosen by, of the weights W."""
         return self.task.quality(self.problem, self.gold, predict(self.problem, W))
+
+    def value_and_loss(self, W: Array) -> tuple[float, float]:
+        """That figure, and the mean of the loss that the task learns by."""
+        outputs = predict(self.problem, W)
+        return self.task.quality(self.problem, self.gold, outputs), mean_loss(self.problem, self.gold, outputs)
 
 
 @dataclass(frozen=True)
@@ -126,6 +132,7 @@ class HowToTrain(TypedDict, total=False):
     evaluate_every: int | None
     evaluate_at: Sequence[int]
     test_looks: bool
+    dev_losses: bool
     checkpoint: str | os.PathLike[str] | None
     checkpoint_seconds: float
     resume: bool
@@ -180,7 +187,8 @@ class Training:
     """A run of ``iterations`` steps at most, or until so many ``answers`` are given, whichever comes first.
 
     Dev is looked at every ``evaluate_every`` steps (or answers, where these end the run), a hundred times in a run
-    unless given, or after the numbers of answers in ``evaluate_at``; ``test_looks``: test too. ``checkpoint``: a file
+    unless given, or after the numbers of answers in ``evaluate_at``; ``test_looks``: test too; ``dev_losses``: also by
+    the loss that is learned by, whose area under the curve the result then has. ``checkpoint``: a file
     that is written every ``checkpoint_seconds`` and, with ``resume``, gone on from. ``W``: the weights to start from.
     ``scorer``: whose answers are learned from, in the place of the correct outputs.
     """
@@ -196,6 +204,7 @@ class Training:
         evaluate_every: int | None = None,
         evaluate_at: Sequence[int] = (),
         test_looks: bool = False,
+        dev_losses: bool = False,
         checkpoint: str | os.PathLike[str] | None = None,
         checkpoint_seconds: float = CHECKPOINT_SECONDS,
         resume: bool = False,
@@ -212,10 +221,11 @@ class Training:
         answers = answers or (evaluate_at[-1] if evaluate_at else None)
         if iterations is None and answers is None:
             raise UsageError("give `iterations`, `answers` or both")
-        self.task, self.data, self.settings = task, data, settings
+        # a scorer alone reads train's own words once there are arrays of them
+        self.task, self.data, self.settings = task, data if scorer is not None else replace(data, train=None), settings
         self.iterations, self.answers, self.scorer = iterations or NO_END, answers, scorer
         self.evaluate_every = evaluate_every or default_interval(answers or self.iterations)  # in answers, or steps
-        self.evaluate_at, self.test_looks = tuple(evaluate_at), test_looks
+        self.evaluate_at, self.test_looks, self.dev_losses = tuple(evaluate_at), test_looks, dev_losses
         self.checkpoint = Path(checkpoint) if checkpoint is not None else None
         self.checkpoint_seconds = checkpoint_seconds
         annealed, asks = settings.criterion == "annealed", RULES[settings.rule].asks
@@ -354,12 +364,15 @@ class Training:
         W = self.learner.weights()
         if self.gold is not None:
             refuse_unheard(self.learner, self.gold, W)
-        value = self._dev.value(W) if self._dev else math.nan
+        value, loss = math.nan, math.nan
+        if self._dev:
+            value, loss = self._dev.value_and_loss(W) if self.dev_losses else (self._dev.value(W), math.nan)
         test = self._test.value(W) if self._test and self.test_looks else math.nan
         learner, of_best = self.learner, self.learner.map_average_loss
         best = math.nan if of_best is None else of_best
-        effort = (getattr(learner, name) for name in _EFFORT)
-        self.curve.append(CurvePoint(learner.step, learner.average_loss, value, learner.answers, test, best, *effort))
+        effort = {name: getattr(learner, name) for name in _EFFORT}
+        so_far = (learner.step, learner.average_loss, value, learner.answers, test, best)
+        self.curve.append(CurvePoint(*so_far, **effort, dev_loss=loss))
         if self._dev:
             better = self.best_value is None or value > self.best_value
         else:
@@ -400,6 +413,7 @@ class Training:
             **({} if (of_best := self.learner.map_average_loss) is None else {"map_average_loss": of_best}),
             "best_iteration": self.best_iteration,
             "dev": self.best_value,
+            **({"dev_loss_area": self._area()} if self.dev_losses and self._dev else {}),
             "test": None,
             "seconds": self.seconds,
             "us_per_iteration": 1e6 * self.seconds / self.learner.step,
@@ -408,6 +422,11 @@ class Training:
             **({"scorer": self.scorer.text} if self.scorer is not None else {}),
         }
         return Model(self.task, self.best, settings.as_dict(), result, self._curve())
+
+    def _area(self) -> float:
+        """Under the curve of dev's loss, over the length of the run: the mean loss on the way."""
+        at, losses = (np.array([getattr(point, name) for point in self.curve]) for name in ("iterations", "dev_loss"))
+        return float(np.trapezoid(losses, at) / at[-1])
 
     def _curve(self) -> dict[str, Array]:
         points = np.array(self.curve, np.float64).reshape(-1, len(_CURVE))
@@ -427,6 +446,7 @@ class Training:
             "evaluate_every": self.evaluate_every,
             "evaluate_at": list(self.evaluate_at),
             "test_looks": self.test_looks,
+            **({"dev_losses": True} if self.dev_losses else {}),
             "features": known_by(*self.task.to_arrays()),
             "train": self._train_known_by(),
             "dev": dev and known_by(dev.problem.inputs, dev.problem.task, dev.gold),
@@ -458,6 +478,7 @@ class Training:
         self._check_identity(meta.get("identity"))
         with damage(self.checkpoint, "remove it to start anew"):
             uncounted = {name: np.zeros(arrays["iterations"].shape, np.int64) for name in _EFFORT}
+            uncounted["dev_loss"] = np.full(arrays["iterations"].shape, np.nan)
             arrays = {**uncounted, **with_all_counts(arrays)}
             self.learner.make_room_for(arrays)
             self._check(meta, arrays)
@@ -579,7 +600,6 @@ class StreamedTraining(Training):
             data = next(self._reading, None)
             if data is None or len(data) != self.stream.sizes[place]:
                 raise DataError(self.stream.name, "changed while it was read; begin again when it is written")
-            self.data = replace(self.data, train=data)
             self.problem = self.task.problem(data, risk=self.settings.criterion == "annealed")
             self.gold = self.task.gold(data)
             self.learner.look_at(self.problem, end - len(data))

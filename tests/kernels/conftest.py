@@ -37,7 +37,7 @@ def tiny():
         None,
         N_COLS,
         L,
-    )
+    ).ready(factors=True, places=True)
     R, M = int(np.diff(offsets).max()), int(np.diff(inputs.col_start).max())
 
     def room():

@@ -112,7 +112,7 @@ def chunking(order=2, chunks=True, attributes=False, start=None):
         None,
         n_cols,
         L,
-    )
+    ).ready(factors=True, places=True)
     tokens = np.array([len(s) for s in SENTENCES], np.int64)
     kinds = np.array(kind, np.int8) * chunks, np.array(chunk_type, np.int32)
     task = chunk_task(tokens, *kinds, start, order, risk=True, chunks=chunks, bigram_attributes=attributes)

@@ -12,16 +12,20 @@ import twins
 from sparsezo.errors import UsageError
 from sparsezo.kernels import lazy, random
 from sparsezo.kernels.inputs import products, sparse
+from sparsezo.storage.fingerprint import known_by
 
 N_COLS = 30
 KEYS = np.array([random.stream_key(11, stream) for stream in range(6)], np.uint64)
 
 
-def build(matrices, with_values, n_labels, n_cols=N_COLS, wide=0, **options):
+ALL = {"factors": True, "places": True}
+
+
+def build(matrices, with_values, n_labels, n_cols=N_COLS, wide=0, ready=ALL, **options):
     """SparseInputs from lists of rows, each row a list of (column, value).
 
-    ``wide``: the last columns are dense, of all rows of each other input and of all but one of the rest; rows of the
-    same entries have the same numbers there.
+    ``ready``: what is made beside C. ``wide``: the last columns are dense, of all rows of each other input and of all
+    but one of the rest; rows of the same entries have the same numbers there.
     """
     rows = [row for matrix in matrices for row in matrix]
     if wide:
@@ -32,7 +36,7 @@ def build(matrices, with_values, n_labels, n_cols=N_COLS, wide=0, **options):
         options["dense_start"] = np.concatenate([[0], np.cumsum(tall)]).astype(np.int64)
     entries = [entry for row in rows for entry in row]
     values = np.array([v for _, v in entries], np.float32) if with_values else None
-    return sparse.sparse_inputs(
+    made = sparse.sparse_inputs(
         np.concatenate([[0], np.cumsum([len(m) for m in matrices])]).astype(np.int64),
         np.concatenate([[0], np.cumsum([len(r) for r in rows])]).astype(np.int64),
         np.array([c for c, _ in entries], np.int32),
@@ -41,6 +45,7 @@ def build(matrices, with_values, n_labels, n_cols=N_COLS, wide=0, **options):
         n_labels,
         **options,
     )
+    return made.ready(**ready) if ready else made
 
 
 def random_matrices(with_values, n_cols=N_COLS):
@@ -176,6 +181,32 @@ def test_factor(some):
         np.testing.assert_allclose(
             (upper @ K.T)[np.ix_(pivots, pivots)], np.eye(pivots.sum()), atol=1e-5 * max(1, np.abs(upper).max())
         )
+
+
+@pytest.mark.parametrize("one", CASES.values(), ids=list(CASES))
+def test_what_is_made_later_is_the_same(one, monkeypatch):
+    """Beside C nothing is there at first; K alone, slots alone, all at once or in small pieces: the same bits."""
+    whole, bare = case(*one).inputs, case(*one, ready={}).inputs
+    made = ("slots", "cols", "chol", "inverse")
+    assert [len(getattr(bare, name)) for name in made] == [0] * 4
+    monkeypatch.setattr(sparse, "PIECE", 7)
+    factors = bare.ready(factors=True, places=False)
+    places = bare.ready(factors=False, places=True)
+    assert [len(factors.slots), len(factors.cols), len(places.chol), len(places.inverse)] == [0] * 4
+    for inputs in (factors.ready(**ALL), places.ready(**ALL), bare.ready(**ALL)):
+        for name in made:
+            np.testing.assert_array_equal(getattr(inputs, name), getattr(whole, name))
+    np.testing.assert_array_equal(bare.dimensions(), whole.dimensions())
+    assert known_by(bare) == known_by(factors) == known_by(whole)
+
+
+def test_columns_of_few_inputs_in_a_large_table():
+    """They are numbered anew, so that no list is as long as the table."""
+    rows = [[(7, 1.0), (999_000, 1.0), (7, 1.0)], [(999_999, 1.0)]]
+    few, large = (build([rows, rows], False, 3, n_cols=n) for n in (1_000_000, 10_000_000))
+    assert few.cols.tolist() == large.cols.tolist() == [7, 999_000, 999_999] * 2
+    assert few.slots.tolist() == large.slots.tolist() == [0, 1, 0, 2] * 2
+    np.testing.assert_array_equal(few.chol, large.chol)
 
 
 def test_factor_of_nearly_dependent_rows_keeps_them_apart():

@@ -8,8 +8,6 @@ import pytest
 import twins
 from test_sparse import CASES, KEYS, build, case, each, random_matrices, table
 
-from sparsezo.kernels.inputs import sparse
-
 
 @pytest.fixture(scope="module", params=CASES.values(), ids=list(CASES))
 def some(request):
@@ -35,9 +33,17 @@ def test_only_inputs_beyond_the_limit_go_without(some):
     long = R > 3
     assert mixed.scratch.slope.shape == (R[long].max(), some.L)
     assert mixed.scratch.residual.shape == (np.diff(mixed.col_start)[long].max(), some.L)
-    exact, most = sparse.ranks(whole), sparse.ranks(mixed)
+    exact, most = whole.dimensions(), mixed.dimensions()
     np.testing.assert_array_equal(most[~long], exact[~long])
     np.testing.assert_array_equal(most[long], np.minimum(R, np.diff(mixed.col_start))[long])
+
+
+def test_a_perturbed_input_that_is_long_has_its_slots():
+    """Conjugate gradients read them, whatever the rule."""
+    with_slots = build(random_matrices(False), False, 3, ready={"factors": True, "places": False}, factor_up_to=3)
+    assert len(with_slots.slots) == len(with_slots.columns)
+    assert len(build(random_matrices(False), False, 3, ready={"factors": True, "places": False}).slots) == 0
+    assert len(build(random_matrices(False), False, 3, ready={}, factor_up_to=3).slots) == 0
 
 
 def test_draw_is_u_itself(some):

@@ -25,7 +25,8 @@ class Names(event.Listener):
 event.register("numba:compile", Names())
 task, corpus = Chunking.fit(chunking_corpus(10, 1))
 rule = sys.argv[1]
-settings = Settings(rule, None, 0.2, None, step="adagrad") if rule == "part" else Settings(rule)
+step = "adagrad" if rule == "part" else "constant"
+settings = Settings(rule) if rule == "two-point" else Settings(rule, None, 0.2, None, step=step)
 make_learner(task.problem(corpus, asks=rule == "part"), settings).run(task.gold(corpus), 2)
 print(*names)
 """
@@ -36,6 +37,7 @@ print(*names)
     ("rule", "needed", "others"),
     [
         ("two-point", {"_project", "_decode"}, {"_draw_complement", "_settle", "_sample", "_supervise", "_risk"}),
+        ("first-order", {"_sample", "_score_gradient"}, {"sample_opposite", "_project", "factor", "_supervise"}),
         ("part", {"_look", "_evidence"}, {"review_next", "seek_review", "reviewed", "_review", "_project"}),
     ],
 )

@@ -1,4 +1,5 @@
-"""Tables of pages are what docs/results has: of growth (docs/speed.md) and of automatic steps (docs/steps.md)."""
+"""Tables of pages are what docs/results has: of growth (docs/speed.md), of automatic steps (docs/steps.md), of constant
+steps and Adagrad (docs/results/README.md), of hashed features (docs/scaling.md)."""
 
 from __future__ import annotations
 
@@ -7,8 +8,10 @@ from pathlib import Path
 
 import auto_h
 import growth as script
+import hashing
 import numpy as np
 
+from sparsezo.cli.data import make_data
 from sparsezo.tasks.registry import task_spec
 
 ROOT = Path(__file__).parents[2]
@@ -27,6 +30,41 @@ def test_the_page_on_steps_has_the_table():
     for (task, rule, perturb, step), is_good in good.items():
         h, _ = task_spec(task).defaults(rule, step, perturb)
         assert (h == "auto") == (is_good and task != "rerank"), (task, rule, perturb, step)
+
+
+def test_the_results_have_the_table_of_both_steps():
+    found = auto_h.table(str(ROOT / "docs" / "results" / "steps" / "which.csv"))
+    assert found in (ROOT / "docs" / "results" / "README.md").read_text("utf-8")
+    assert "auto is" not in found
+    rows = [line.split("|")[1:5] for line in found.splitlines()[2:]]
+    tasks = ("chunking", "text", "names", "rerank")
+    assert [[cell.strip() for cell in row] for row in rows] == [
+        [task, "two-point", "score", step] for task in tasks for step in ("constant", "adagrad")
+    ]
+
+
+def test_the_page_on_hashing_has_the_table():
+    with open(ROOT / "docs" / "results" / "scaling" / "hashing.csv", encoding="utf-8", newline="") as stream:
+        rows = list(csv.DictReader(stream))
+    assert [int(row["seed"]) for row in rows] == list(hashing.SEEDS) * len(hashing.BITS)
+    assert hashing.table(rows) in (ROOT / "docs" / "scaling.md").read_text("utf-8")
+
+
+def test_hashed_runs_are_told_from_exact_ones(tmp_path, monkeypatch):
+    files = [str(tmp_path / name) for name in ("train.txt", "test.txt")]
+    for file, seed in zip(files, (1, 2), strict=True):
+        make_data("chunking", file, "30", seed=seed)
+    monkeypatch.setattr(hashing, "BITS", (None, 10, 14))
+    rows = hashing.measure(*files, seeds=(1, 2), steps=500)
+    assert [row["bits"] for row in rows] == ["", "", 10, 10, 14, 14]
+    assert [row["weights"] for row in rows[2::2]] == [2**10 * 9, 2**14 * 9]
+    few, many = (row["apart"] for row in rows[2::2])
+    assert few < 0.1 < 0.5 < many < 1
+    assert all(0 < row["f1"] < 1 for row in rows)
+    lines = hashing.table(rows).splitlines()
+    assert "exact vocabulary" in lines[2]
+    assert lines[2].endswith("| |")
+    assert "± " in lines[3]
 
 
 def test_the_page_on_speed_has_the_table():

@@ -263,7 +263,7 @@ def test_whatever_toml_can_hold_is_said_in_one_line(text, message):
         ("data.dev = '9999999999999999999'", "data.dev: no data has so many inputs"),
         ("data.options = { only = 1979-05-27 }", "`only` datetime.date(1979, 5, 27): give text"),
         ("data.options = { nothing = 3 }", "`nothing` does not belong to task chunking"),
-        ("phases = 'warm'", "phases 'warm': choose from fixed, tuned"),
+        ("phases = 'warm'", "phases 'warm': choose from fixed, undivided, tuned, speed, gamma"),
         ("phases = []", "phases: must be a phase, or a list of them"),
         ('title = "a\\nb"', "title: must be one line of text"),
     ],
@@ -329,8 +329,8 @@ def test_a_learners_own_settings_come_before_the_common_ones():
             "seeds = 2",
             "seed = 2",
             "unknown key 'seed'; known are data, fixed, grid, task, name, iterations, evaluate_every, init, bounds, "
-            "origin, identity, note, title, answers, looks, test_looks, keep_best, thresholds, after, seconds, rivals, "
-            "rival_rates, seeds, tuning_seeds, phases, learner",
+            "origin, identity, note, title, answers, looks, test_looks, keep_best, thresholds, losses, after, seconds, "
+            "rivals, rival_rates, seeds, tuning_seeds, phases, learner",
         ),
         ("dev = 10", "develop = 10", "unknown key 'data.develop'; known are instead, dev, train, test, split, options"),
         ("h = 0.01\nmu = 0.1", "h = 0.01\nmu = 0.1\nnu = 1", "unknown key 'fixed.nu'; known are h, mu, step"),

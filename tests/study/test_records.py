@@ -35,7 +35,7 @@ def test_a_record_and_its_curve(folder):
     record = read_record(folder)
     assert {name: record[name] for name in FIELDS} == FIELDS
     steps, loss, dev, *others = read_curve(folder, record)
-    assert len(others) == 8
+    assert len(others) == 9
     for unknown in others:  # of points that do not say
         assert np.isnan(unknown).all()
     assert steps.tolist() == [0, 100, 250]
@@ -45,7 +45,7 @@ def test_a_record_and_its_curve(folder):
 
 
 def test_a_curve_with_test_and_inputs(tmp_path):
-    unknown = [math.nan] * 5
+    unknown = [math.nan] * 6
     points = [(0, 1.0, 0.25, 0, math.nan, *unknown, 3), (100, 0.5, math.nan, 7, 0.1 + 0.2, *unknown, 8)]
     write_curve(tmp_path, points)
     assert (tmp_path / "curve.csv").read_text().splitlines()[0] == "iterations,average_loss,dev,answers,test,inputs"

@@ -16,11 +16,13 @@ from sparsezo.study import reproduce as module
 from sparsezo.study.engines import local as local_module
 from sparsezo.study.engines.base import Failure, Overview
 from sparsezo.study.plan import builtin, parse_experiment, read_experiment
+from sparsezo.study.reports.reading import read_experiment as read_reported
 from sparsezo.study.reproduce import Overrides, Reproduced, Watch, reproduce
 from sparsezo.study.sources import Source
 from sparsezo.study.tuning import Trial, Tuned
 from sparsezo.tasks.chunking.synthetic import chunking_columns, generate_chunking
 from sparsezo.tasks.loading import Files
+from sparsezo.tasks.metrics import bleu
 from sparsezo.tasks.registry import task_spec
 from sparsezo.tasks.rerank.metric import corpus_bleu
 
@@ -83,7 +85,8 @@ def staged(calls):
 def test_one_experiment_goes_into_its_folder(staged):
     assert reproduce("smt", "D") == Reproduced([Path("results/smt")], [])
     (seen,) = staged.seen
-    assert (seen.plan, seen.folder, seen.phases) == (builtin("smt"), Path("results/smt"), ("fixed", "tuned"))
+    assert (seen.plan, seen.folder) == (builtin("smt"), Path("results/smt"))
+    assert seen.phases == ("fixed", "tuned", "speed", "gamma")
     assert (seen.options, seen.watch) == (Overrides(), Watch())
     watch, more = Watch(print), {"full_grid": True, "processes": 3, "engine": "local", "phases": ["tuned"]}
     assert reproduce("smt", "D", out=Path("o"), watch=watch, **more).folders == [Path("o")]
@@ -133,8 +136,9 @@ def test_the_papers_figures_say_nothing_about_generated_data(staged):
             "answers-clusters, answers-names, answers-names-clusters, answers-text, answers-rerank, all, answers, or "
             "name a .toml file"),
         ("smt", {"seeds": 0}, "`seeds` 0: must be at least 1"),
-        ("smt", {"phases": ["fixed", "warm"]}, "`phases` fixed,warm: choose from fixed, tuned, or both with a comma"),
-        ("smt", {"phases": []}, "`phases`: name at least one of fixed, tuned"),
+        ("smt", {"phases": ["fixed", "warm"]}, "`phases` fixed,warm: choose from fixed, undivided, tuned, "
+            "speed, gamma, or several with commas"),
+        ("smt", {"phases": []}, "`phases`: name at least one of fixed, undivided, tuned, speed, gamma"),
     ],
 )  # fmt: skip
 def test_calls_that_are_refused(staged, name, options, message):
@@ -240,17 +244,23 @@ def machinery(monkeypatch):
             told.append(("run", runs))
             return SimpleNamespace(failures=(Failure(str(runs), "broke"),))
 
-    def tune(plan, engine, identity, *, full_grid, progress, say):
+    def tune(plan, engine, identity, *, full_grid, speed, progress, say):
         if progress:
             progress(NOW)
         say("searching")
-        told.append(("tune", plan, identity, full_grid))
+        told.append(("tune", plan, identity, full_grid, speed))
         return {spec.name: FOUND for spec in plan.learners if spec.grid_h}
 
     monkeypatch.setattr(local_module, "LocalEngine", Engine)
     monkeypatch.setattr(module, "tune", tune)
     monkeypatch.setattr(module, "fixed_runs", lambda plan, identity: ("fixed", plan.name, identity))
-    monkeypatch.setattr(module, "tuned_runs", lambda plan, identity, tuned: ("tuned", plan.name, identity, tuned))
+    monkeypatch.setattr(module, "undivided_runs", lambda plan, identity: ("undivided", plan.name, identity))
+    for name in ("tuned_runs", "fastest_runs", "gamma_runs"):
+
+        def found(plan, identity, tuned, name=name):
+            return (name.removesuffix("_runs"), plan.name, identity, tuned)
+
+        monkeypatch.setattr(module, name, found)
     return told
 
 
@@ -277,7 +287,7 @@ def test_an_experiment_is_its_fixed_runs_its_search_and_its_tuned_runs(machinery
     assert machinery == [
         ("engine", out, task_spec("chunking").load, (files,), {}, 3),
         ("run", ("fixed", "mine", known)),
-        ("tune", claimed, known, True),
+        ("tune", claimed, known, True, False),
         ("run", ("tuned", "mine", known, found)),
         ("home",),
     ]
@@ -308,6 +318,15 @@ def test_an_experiment_is_its_fixed_runs_its_search_and_its_tuned_runs(machinery
     ]
 
 
+def test_phases_that_need_a_search_have_one_for_all(machinery, folder, tmp_path):
+    plan = parse_experiment(PLAN, "")
+    do(plan, tmp_path / "out", source_of(folder), ("undivided", "tuned", "speed", "gamma"))
+    assert [(each[0], *each[1][:1]) if each[0] == "run" else each[0] for each in machinery] == [
+        *("engine", ("run", "undivided"), "tune", ("run", "tuned"), ("run", "fastest"), ("run", "gamma"), "home")
+    ]
+    assert machinery[2][-2:] == (False, True)  # not the full grid; for speed, too
+
+
 @pytest.mark.parametrize(("phase", "expected"), [("fixed", ["run"]), ("tuned", ["tune", "run"])])
 def test_one_phase_alone(machinery, folder, tmp_path, phase, expected):
     plan = parse_experiment(PLAN, "")
@@ -316,7 +335,7 @@ def test_one_phase_alone(machinery, folder, tmp_path, phase, expected):
     assert machinery[0][-1] is None
     assert len(failures) == 1
     if phase == "tuned":
-        assert machinery[1][-1] is False
+        assert machinery[1][-2:] == (False, False)
     else:
         assert not (tmp_path / "out/tuning.json").exists()
 
@@ -449,6 +468,10 @@ def test_bounds_are_the_test_lists_by_the_weights_as_they_are(decoder, tmp_path)
         assert bounds[name]["bleu"] == pytest.approx(corpus_bleu(texts, references).bleu), name
         assert bounds[name]["sentences"] == 2
     assert len({bound["bleu"] for bound in bounds.values()}) == 3
+    counts = read_reported(out).bound_counts  # list by list, of the weights that test sets are drawn for
+    assert {name: float(bleu(each.sum(axis=0))) for name, each in counts.items()} == {
+        name: pytest.approx(bounds[name]["bleu"]) for name in ("out-of-domain", "in-domain")
+    }
     assert bounds["oracle"]["bleu"] == pytest.approx(1)
 
 

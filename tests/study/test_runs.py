@@ -112,7 +112,7 @@ def test_a_finished_run_in_its_folder(loaded, tmp_path):
     assert names(folder) == ["curve.csv", "model.szo", "run.json", "test.counts"]
     assert read_checksummed(folder / "run.json") == record
     assert find(RUN, tmp_path) == record
-    outcome = Training(loaded.task, loaded.data, LIVELY, 500, evaluate_every=200).go()
+    outcome = Training(loaded.task, loaded.data, LIVELY, 500, evaluate_every=200, dev_losses=True).go()
     assert untimed(record) == {
         "experiment": "an experiment",
         "task": "chunking",
@@ -138,7 +138,7 @@ def test_a_finished_run_in_its_folder(loaded, tmp_path):
     assert set(record["result"]) == set(outcome.result)
     np.testing.assert_array_equal(load_model(folder / "model.szo", "chunking").W, outcome.model.W)
     lines = (folder / "curve.csv").read_bytes().decode().split("\n")
-    names_of = ("iterations", "average_loss", "dev", "answers", "tokens", "looked", "corrections", "whole")
+    names_of = ("iterations", "average_loss", "dev", "answers", "tokens", "looked", "corrections", "whole", "dev_loss")
     assert lines[0] == ",".join(names_of)
     points = list(zip(*(outcome.model.curve[name].tolist() for name in names_of), strict=True))
     assert lines[1:] == [*(",".join(map(repr, point)) for point in points), ""]  # to the last bit

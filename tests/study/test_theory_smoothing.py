@@ -51,7 +51,6 @@ def lists():
         n_labels=1,
         output_start=np.arange(N + 1, dtype=np.int64),
         n_active=np.full(N, 9),
-        n_score=inputs.ranks,
         max_rows=6,
         max_columns=9,
         dtype=np.float64,

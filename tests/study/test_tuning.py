@@ -7,6 +7,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from sparsezo.errors import SparsezoError, UsageError
@@ -14,8 +15,8 @@ from sparsezo.settings import Settings
 from sparsezo.study.engines.base import Failure, Finished
 from sparsezo.study.engines.local import LocalEngine
 from sparsezo.study.plan import DataSpec, Experiment, LearnerSpec
-from sparsezo.study.runs import Run
-from sparsezo.study.tuning import Trial, tune, tuned_runs
+from sparsezo.study.runs import Run, undivided_runs
+from sparsezo.study.tuning import Trial, Tuned, fastest_runs, gamma_runs, jackknife, tune, tuned_runs
 from sparsezo.tasks.chunking.synthetic import chunking_columns, generate_chunking
 from sparsezo.tasks.loading import Files
 from sparsezo.tasks.registry import task_spec
@@ -462,6 +463,96 @@ def test_a_finalist_that_ran_away_with_one_seed_is_out():
     assert found.dev == pytest.approx(0.68)
     assert found.trials[2] == Trial(0.01, None, 1600, None, None, 3)
     assert found.note == "1 trial failed: scores not finite, h too large"
+
+
+# What learns fastest
+
+
+def scripted_areas(dev, area):
+    """An engine whose runs have a dev and an area by formulas of h and the seed."""
+
+    class Areas(Scripted):
+        def run(self, runs, progress=None) -> Finished:
+            done = super().run(runs, progress)
+            for run in runs:
+                done.records[run.hash]["result"]["dev_loss_area"] = area(run.settings.h, run.settings.seed)
+            return done
+
+    return Areas(lambda h, mu, n, seed: dev(h, seed))
+
+
+def log_distance(h0):
+    return lambda h, *_: 0.1 * abs(math.log10(h / h0))
+
+
+def test_what_learns_fastest_is_searched_for_beside_what_ends_best():
+    """Dev is best at 0.01, the area least at 10: a walk goes to each of them."""
+    stub = scripted_areas(lambda h, _: 1 - log_distance(0.01)(h), lambda h, _: log_distance(10.0)(h))
+    h = tuple(10.0**k for k in range(2, -6, -1))
+    found = tune(plan_of(line(*h)), stub, "data", speed=True)[LINE]
+    assert (found.chosen, found.fastest) == ((0.01, None), (10.0, None))
+    assert (found.point("tuned"), found.point("gamma"), found.point("speed")) == (found.chosen,) * 2 + (found.fastest,)
+    told = found.as_dict()
+    assert (told["chosen"], told["fastest"]) == ({"h": 0.01, "mu": None}, {"h": 10.0, "mu": None})
+    assert min(told["trials"], key=lambda trial: trial["area"])["h"] == 10.0
+    without = tune(plan_of(line(*h)), scripted_areas(lambda h, _: 0.5, log_distance(1.0)), "data")[LINE]
+    assert without.fastest == ()
+    assert "fastest" not in without.as_dict()
+
+
+def test_the_fastest_of_several_seeds_is_so_in_the_mean():
+    areas = {0.1: (0.1, 0.9), 0.01: (0.2, 0.3), 1.0: (0.3, 0.4)}
+    stub = scripted_areas(lambda h, _: 0.5, lambda h, seed: areas.get(h, (2.0, 2.0))[(3, 8).index(seed)])
+    found = tune(plan_of(line(*areas), seeds=(3, 8)), stub, "data", full_grid=True, speed=True)[LINE]
+    assert found.fastest == (0.01, None)
+    by = np.array([areas[h] for h in (0.1, 0.01, 1.0)])
+    assert found.variances["speed"] == pytest.approx(jackknife(by))
+    assert found.variances["tuned"] == 0.0
+    assert found.as_dict()["variances"] == dict(found.variances)
+    plan = replace(plan_of(line(*areas), seeds=(3, 8)), seeds=(70, 71))
+    runs = fastest_runs(plan, "data", {LINE: found})
+    assert [(run.phase, run.settings.h, run.settings.seed) for run in runs] == [
+        ("speed", 0.01, 70),
+        ("speed", 0.01, 71),
+    ]
+
+
+def test_the_jackknife_is_what_another_seed_would_have_changed():
+    """Simulated: with two points alike in truth, the variance of what the means say of the chosen one."""
+    rng, told, found = np.random.default_rng(2), [], []
+    for _ in range(3000):
+        values = np.array([[0.0], [0.05]]) + 0.1 * rng.normal(size=(2, 3))
+        told.append(jackknife(values))
+        found.append([0.0, 0.05][int(np.argmin(values.mean(axis=1)))])
+    assert np.var(found) * 0.3 < np.mean(told) < np.var(found) * 10
+    assert jackknife(np.array([[0.1], [0.2]])) == 0.0  # of one seed nothing is known
+    assert jackknife(np.array([[0.0, 0, 0, 0, 1], [0.3] * 5])) == 0.0  # whoever is left out, the others agree
+
+
+def test_gammas_differ_in_gamma_alone():
+    spec = with_gamma((0.1, 0.01), (10.0, 1.0))
+    found = Tuned(spec.name, (0.01, 0.1, 10.0), 0.9, (), 0, "")
+    plan = replace(plan_of(spec, line(0.1), iterations=1600), seeds=(70, 71, 72, 73))
+    runs = gamma_runs(plan, "data", {spec.name: found})
+    assert {(run.phase, run.iterations, run.settings.h, run.settings.mu) for run in runs} == {("gamma", 100, 0.01, 0.1)}
+    assert sorted((run.settings.seed, run.settings.gamma) for run in runs) == [
+        (seed, gamma) for seed in (70, 71, 72) for gamma in (1.0, 10.0, 100.0)
+    ]
+
+
+def test_undivided_steps_are_h_times_mu():
+    """And what perturbs nothing is as it was; Adagrad's steps are another matter."""
+    plan = plan_of(
+        LearnerSpec("two-point", "score", 0.01, 0.02),
+        LearnerSpec("first-order", None, 0.03, None),
+        LearnerSpec("symmetric", "score", 0.1, 0.1, step="adagrad"),
+    )
+    runs = undivided_runs(plan, "data")
+    assert [(run.learner, run.settings.h, run.settings.mu) for run in runs[::2]] == [
+        ("two-point score", pytest.approx(0.0002), 0.02),
+        ("first-order", 0.03, None),
+    ]
+    assert {run.phase for run in runs} == {"undivided"}
 
 
 # Numbers at the ends of what there is

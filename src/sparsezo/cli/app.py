@@ -289,8 +289,8 @@ def _add_reproduce(app: typer.Typer) -> None:
     data = "Folder with the data; or 'generated': the built-in generators."
     out = "Folder of the results. (default: results/NAME)"
     phases = (
-        "fixed: the paper's figure; tuned: its table, h and mu searched on dev. "
-        "(default: fixed,tuned; without a grid, fixed)"
+        "fixed: the paper's figure; tuned: its table, h and mu searched on dev; speed: searched for the fastest; "
+        "undivided, gamma: docs/experiments.md. (default: the experiment's)"
     )
     engine = {option: ENGINE_OPTIONS[option] for option in ("processes", "engine", "ray_address")}
     params = [

@@ -44,7 +44,8 @@ LOSS, TOLD, Q_TOTAL, MAP_LOSS, SQUARES = range(5)
 N_SUMS = 5
 
 # What a step does, the way its loop is compiled for: a run compiles what its own rule needs, and nothing else.
-IN_SCORES, IN_WEIGHTS, DRAWS, CLIMBS = range(4)  # perturbs by score; by active or all; draws outputs; is supervised
+# perturbs by score; by active or all; is supervised; draws an output; draws two (pairwise)
+IN_SCORES, IN_WEIGHTS, CLIMBS, DRAWS, DRAWS_TWO = range(5)
 
 
 class StepParams(NamedTuple):
@@ -125,7 +126,7 @@ def way_of(params: StepParams) -> int:
     if params.rule == SUPERVISED:
         return CLIMBS
     if not params.points.size:
-        return DRAWS
+        return DRAWS_TWO if params.rule == PAIRWISE else DRAWS
     return IN_SCORES if params.perturbation == SCORE else IN_WEIGHTS
 
 
@@ -151,8 +152,10 @@ def sample_opposite(task: Any, params: Any, x: Any, step: Any, R: Any, work: Any
     protocol.sample(task, x, work.T, params.keys[OPPOSITE], step, work.incumbent)
 
 
-@kernel
-def sampled_gradient(task: Any, params: Any, x: Any, step: Any, R: Any, y: Any, other: Any, work: Any) -> None:
+@inlined_kernel
+def sampled_gradient(
+    way: Any, task: Any, params: Any, x: Any, step: Any, R: Any, y: Any, other: Any, work: Any
+) -> None:
     """work.D = the direction of a rule that samples its outputs, once ``sample`` was called with work.S.
 
     pairwise writes its opposite to work.incumbent once more, which is ``other`` in a run, but not in a late answer.
@@ -163,7 +166,7 @@ def sampled_gradient(task: Any, params: Any, x: Any, step: Any, R: Any, y: Any, 
         for i in range(R):
             for l in range(work.D.shape[1]):
                 work.D[i, l] *= factor
-    elif params.rule == PAIRWISE:
+    if way == DRAWS_TWO:
         sample_opposite(task, params, x, step, R, work)
         protocol.score_gradient(task, x, work.T, other, work.V)
         for i in range(R):
@@ -178,9 +181,9 @@ def propose(way: Any, inputs: Any, task: Any, params: Any, x: Any, step: Any, wo
     R = protocol.rows(inputs, x)
     if way == CLIMBS:
         return protocol.decode(task, x, work.S, work.y)
-    if way == DRAWS:
-        if params.rule == PAIRWISE:
-            sample_opposite(task, params, x, step, R, work)
+    if way == DRAWS_TWO:
+        sample_opposite(task, params, x, step, R, work)
+    if way >= DRAWS:
         return protocol.sample(task, x, work.S, params.keys[OUTPUT], step, work.y)
     if params.points.size > 1:
         if params.second == 0:
@@ -230,6 +233,15 @@ def decode_all(inputs: Any, task: Any, W: Any, S: Any, y: Any, first: Any, last:
         for i in range(protocol.outputs(task, x)):
             out[start[x] + i] = y[i]
     return True
+
+
+@kernel
+def mean_loss(gold: Any, task: Any, start: Any, outputs: Any) -> Any:
+    """Of the outputs of all inputs, as they stand at ``start``."""
+    N, total = start.size - 1, 0.0
+    for x in range(N):
+        total += protocol.delta(gold, task, x, outputs[start[x] : start[x + 1]])
+    return total / N
 
 
 @kernel
@@ -475,9 +487,9 @@ def _run_of(way: int, criterion: int) -> Callable[..., bool]:
             if c != 0:
                 if way == CLIMBS and criterion != ANNEALED:
                     protocol.supervise(gold, task, x, work.S, work.D)
-                if way == DRAWS:
+                if way >= DRAWS:
                     R = protocol.rows(inputs, x)
-                    sampled_gradient(task, params, x, step, R, work.y, work.incumbent, work)
+                    sampled_gradient(way, task, params, x, step, R, work.y, work.incumbent, work)
                 apply(way, inputs, params, x, step, c, state, work)
         return True
 
@@ -521,9 +533,9 @@ def _answer_of(way: int) -> Callable[..., float]:
         work: Any,
     ) -> Any:
         perturb(way, inputs, params, x, step, state, work)
-        if way == DRAWS:
+        if way >= DRAWS:
             c *= late_factor(log_chance(inputs, task, params, x, step, y, other, work), then)
-            sampled_gradient(task, params, x, step, protocol.rows(inputs, x), y, other, work)
+            sampled_gradient(way, task, params, x, step, protocol.rows(inputs, x), y, other, work)
         apply(way, inputs, params, x, step, c, state, work)
         return c
 

@@ -53,6 +53,8 @@ Compiled code checks no bounds. Each NamedTuple may have, as plain methods, what
     gold.check(problem, supervised)                 likewise, for gold of other inputs
     task.most(x)                                    the numbers of an output of x are below this
     inputs.sizes()                                  sums of |x| and of x^2 over all inputs, for an automatic h
+    inputs.dimensions()                             rank(C) of every input, for an automatic h and what is said of a run
+    inputs.ready(factors=, places=)                 with what not all learners read beside C
 """
 
 from __future__ import annotations

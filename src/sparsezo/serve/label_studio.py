@@ -148,7 +148,8 @@ class LabelStudio:
 
     def predictions(self, texts: Sequence[str], interface: Interface) -> list[Json]:
         """Spans of each text, as the interface calls them, and its score."""
-        found = tagged_documents(self._task, self._session.model.weights()[1], [Document(text) for text in texts])
+        W, documents = self._session.model.weights()[1], [Document(text) for text in texts]
+        found = tagged_documents(self._task, W, documents, tokens=False)
         return [
             {
                 "result": label_studio_result(document, document.spans or (), interface.from_name, interface.to_name),

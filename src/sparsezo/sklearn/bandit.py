@@ -203,7 +203,6 @@ class BanditClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             n_labels=L,
             output_start=np.arange(X.shape[0] + 1),
             n_active=words * L,
-            n_score=(inputs.norm > 0) * np.int64(L),
             max_rows=1,
             max_columns=int(words.max(initial=0)),
             questions={("part", "token"): YES_NO, ("rate", "token"): A_LOSS},

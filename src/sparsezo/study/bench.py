@@ -443,7 +443,6 @@ def _lists(data: Path | None) -> tuple[Problem, RankGold, str]:
         n_labels=1,
         output_start=np.arange(offsets.size, dtype=np.int64),
         n_active=np.diff(inputs.col_start),
-        n_score=inputs.ranks,
         max_rows=int(np.diff(offsets).max()),
         max_columns=features.shape[1],
         dtype=np.float64,

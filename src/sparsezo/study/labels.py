@@ -141,7 +141,7 @@ class Labelling:
         by_hand = int(self.prepared.marked[self.queue[: self.chosen]].sum())
         counts = {"tokens": tokens, "looked": tokens, "corrections": by_hand}
         effort = (counts.get(name, 0) for name in EFFORT)
-        self.curve.append((self.steps, self.loss, dev, decisions, test, math.nan, *effort, self.chosen))
+        self.curve.append((self.steps, self.loss, dev, decisions, test, math.nan, *effort, math.nan, self.chosen))
         self._save()
 
     def _rank(self, look: int, watch: Callable[[], None]) -> None:
@@ -182,7 +182,8 @@ class Labelling:
         return Progress(self.steps, self.steps, self.loss, dev, dev, self.steps, self.seconds, speed, done, done)
 
     def _result(self, test: Scores | None) -> Json:
-        problem, last = self.prepared.task.problem(self.prepared.data.train), self.curve[-1]
+        problem = self.prepared.task.problem(self.prepared.data.train)
+        last = dict(zip(COLUMNS, self.curve[-1], strict=True))
         return {
             "task": self.prepared.task.name,
             **self.settings.as_dict(),
@@ -190,12 +191,11 @@ class Labelling:
             "passes": self.passes,
             "metric": self.prepared.task.metric,
             "iterations": self.steps,
-            "answers": int(last[3]),
-            **dict(zip((*EFFORT, "inputs"), map(int, last[6:]), strict=True)),
+            **{name: int(last[name]) for name in ("answers", *EFFORT, "inputs")},
             "n": problem.n_features * problem.n_labels,
             "average_loss": self.loss,
             "best_iteration": self.steps,
-            "dev": None if math.isnan(last[2]) else last[2],
+            "dev": None if math.isnan(last["dev"]) else last["dev"],
             "test": test.value if test else None,
             "seconds": self.seconds,
             "us_per_iteration": 1e6 * self.seconds / max(self.steps, 1),

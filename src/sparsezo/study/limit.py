@@ -101,7 +101,7 @@ def measure_limit(data: Path | None, rounds: int) -> Json:
 
 def _machine(problem: Problem, W: NDArray[np.float32]) -> bench.Work:
     """Seconds for one row read, one row moved, one byte, one normal."""
-    inputs = problem.inputs
+    inputs = problem.private(places=True)[0]
     order = np.random.default_rng(0).integers(0, len(problem), 4_000)
     rows = int(np.diff(inputs.col_start)[order].sum())
     own, D, out = W.copy(), np.zeros((1, W.shape[1]), np.float32), np.zeros(W.shape[1], np.float32)
@@ -126,7 +126,7 @@ def _touched(problem: Problem, settings: Settings, moved: float) -> dict[str, fl
     """What a step touches at least: rows of W read and moved, bytes of the input, normals. ``moved``: of its steps."""
     inputs, L = problem.inputs, problem.n_labels
     rows, entries = float(np.diff(inputs.col_start).mean()), inputs.columns.size / len(problem)
-    factor = 4 * inputs.chol.size / len(problem)
+    factor = 4 * int(inputs.chol_start[-1]) / len(problem)
     draws, whole = settings.perturb is not None, settings.perturb in ("active", "all")
     n_active, n_score = float(problem.n_active.mean()), float(np.diff(inputs.row_start).mean()) * L
     size = 4 * entries + draws * factor + moved * (draws * factor + 4 * entries * (whole or settings.step == "adagrad"))

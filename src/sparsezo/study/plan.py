@@ -32,9 +32,14 @@ from sparsezo.tasks.registry import task_spec
 from sparsezo.tasks.spec import Grid
 from sparsezo.training import default_interval
 
-# "fixed": the same h and mu for all learners of a kind; "tune": the trials of the search; "tuned": what it chose
-PHASES = ("fixed", "tune", "tuned")  # that a run can be of
-RESULT_PHASES = ("fixed", "tuned")  # that can be asked for, and that tables and figures show
+# "fixed": the same h and mu for all learners of a kind; "undivided": likewise, for steps that are not divided by mu,
+# h times mu; "tune": the trials of the search; "tuned": what it chose by dev at the end; "speed": what it chose by the
+# area under the curve of dev's loss; "gamma": as tuned, at gammas ten times apart
+PHASES = ("fixed", "undivided", "tune", "tuned", "speed", "gamma")  # that a run can be of
+RESULT_PHASES = tuple(phase for phase in PHASES if phase != "tune")  # that can be asked for
+SHOWN_PHASES = tuple(phase for phase in RESULT_PHASES if phase != "gamma")  # by tables and figures, with all seeds
+USUAL_PHASES = ("fixed", "tuned")
+SEARCHED = ("tuned", "speed", "gamma")  # phases that begin with a search
 LEAST_CONFIDENT = "least-confident"
 CHOICES = ("random", LEAST_CONFIDENT)  # which inputs are labelled next
 STARTS = ("labels", "output")  # labels:N, a model of N labelled inputs; output:N, of what such a model says of all
@@ -336,6 +341,7 @@ class Experiment:
     test_looks: bool = False  # likewise at test, with the weights of the moment
     keep_best: bool = False  # the report is on the weights best on dev up to each look, as train keeps them
     thresholds: tuple[float, ...] = ()  # of quality: the report says how many answers each takes
+    losses: tuple[float, ...] = ()  # of dev, by the best outputs at w: the report says how many iterations each takes
     after: tuple[float, ...] = ()  # minutes: the report says what quality each brings
     seconds: Mapping[str, object] = field(default_factory=dict)  # models of a person's time: see ``clocks``
     rivals: Mapping[str, str] = field(default_factory=dict)  # text: name -> Vowpal Wabbit's options (wabbit.py)
@@ -361,6 +367,7 @@ class Experiment:
         _require(all(isinstance(path, str) for path in self.bounds.values()), "bounds: give name = path")
         starts = "init" in about.options or not (self.init or self.bounds)
         _require(starts, f"init and bounds do not belong to task {self.task}")
+        _require(all(0 < loss < 1 for loss in self.losses), "losses: must be between 0 and 1")
         _require(self.phases is None or bool(self.phases), "phases: name at least one of " + ", ".join(RESULT_PHASES))
         for phase in self.phases or ():
             _require(phase in RESULT_PHASES, f"phases '{quoted(phase)}': choose from {', '.join(RESULT_PHASES)}")
@@ -449,7 +456,7 @@ class Experiment:
         """Those that were asked for, or else the plan's own: fixed, and tuned where it has a grid."""
         if asked is not None:
             return tuple(asked)
-        return self.phases or (RESULT_PHASES if self.has_grid else ("fixed",))
+        return self.phases or (USUAL_PHASES if self.has_grid else ("fixed",))
 
     def to_tune(self) -> Experiment:
         """With something to tune: where no learner has a grid, all have the one that ``tune`` has."""
@@ -463,9 +470,11 @@ class Experiment:
 
     def refuse_size(self, phases: Sequence[str]) -> None:
         """What can only be a mistake, before any work is done."""
-        runs = sum(each.fixed for each in self.learners) * len(self.seeds) if "fixed" in phases else 0
-        if "tuned" in phases:  # every point once, the best with every seed of tuning, what is chosen with every seed
-            more = 3 * len(self.search_seeds) + len(self.seeds)
+        at_once = sum(phase in phases for phase in ("fixed", "undivided"))
+        runs = at_once * sum(each.fixed for each in self.learners) * len(self.seeds)
+        if searched := sum(phase in phases for phase in SEARCHED):
+            # every point once, the best with every seed of tuning, what is chosen with every seed
+            more = searched * (3 * len(self.search_seeds) + len(self.seeds))
             runs += sum(each.points + more for each in self.learners if each.points)
         looks = len(self.looks) or -(-self.length // self.interval)
         for count, most, what in (
@@ -496,7 +505,7 @@ class Experiment:
 
     def to_toml(self) -> str:
         """The text of a file that ``read_experiment`` makes an equal plan of."""
-        top = {name: getattr(self, name) for name in _TOP} | {name: getattr(self, name) or None for name in _OF_LOOKS}
+        top = {name: getattr(self, name) for name in _TOP} | {name: getattr(self, name) or None for name in _IF_GIVEN}
         lines = [*pairs(top), "", "[data]", *pairs(self.data.as_toml())]
         tables = {"data.options": self.data.options, "bounds": self.bounds}
         if self.data.instead is not None:
@@ -521,7 +530,7 @@ _TOP = (
     *("name", "title", "task", "note", "origin", "identity", "phases", "iterations", "answers", "evaluate_every"),
     *("seeds", "tuning_seeds", "init"),
 )
-_OF_LOOKS = ("looks", "test_looks", "keep_best", "thresholds", "after", "rival_rates")
+_IF_GIVEN = ("losses", "looks", "test_looks", "keep_best", "thresholds", "after", "rival_rates")
 
 
 def builtin(name: str) -> Experiment:

@@ -31,9 +31,9 @@ from sparsezo.tasks.base import AnyArray, Json
 RECORD, CURVE, MODEL, COUNTS = "run.json", "curve.csv", "model.szo", "test.counts"
 AGAIN = "the command that made it does the run again"
 # map_average_loss: of the annealed criterion; tokens to whole: what a person's time goes to beside answers; inputs:
-# that were labelled as a whole
+# that were labelled as a whole; dev_loss: of the best outputs at w
 EFFORT = ("tokens", "looked", "corrections", "whole")
-COLUMNS = ("iterations", "average_loss", "dev", "answers", "test", "map_average_loss", *EFFORT, "inputs")
+COLUMNS = ("iterations", "average_loss", "dev", "answers", "test", "map_average_loss", *EFFORT, "dev_loss", "inputs")
 Point = Sequence[float]  # at least the first three of COLUMNS; nan where not known
 _COUNTS = ("iterations", "answers", *EFFORT, "inputs")
 _ALWAYS = 4  # columns that every curve has

@@ -22,21 +22,30 @@ import numpy as np
 from sparsezo.errors import DamagedError, DataError, SparsezoError, UsageError, need
 from sparsezo.storage.cache import cache_folder
 from sparsezo.storage.checksummed import checksummed_toml, read_whole, verified_toml, write_checksummed
+from sparsezo.storage.container import write_container
 from sparsezo.storage.files import STANDARD_INPUT, working_folder, write_text
 from sparsezo.study.engines.base import EngineOptions, Failure, Overview
 from sparsezo.study.experiments import EXPERIMENTS, papers_own
-from sparsezo.study.plan import RESULT_PHASES, Experiment, builtin, parse_experiment, read_experiment, seed_range
-from sparsezo.study.runs import fixed_runs
+from sparsezo.study.plan import (
+    RESULT_PHASES,
+    SEARCHED,
+    Experiment,
+    builtin,
+    parse_experiment,
+    read_experiment,
+    seed_range,
+)
+from sparsezo.study.runs import Run, fixed_runs, undivided_runs
 from sparsezo.study.sources import Source, generated, in_folder, on_data, present
-from sparsezo.study.tuning import tune, tuned_runs
+from sparsezo.study.tuning import fastest_runs, gamma_runs, tune, tuned_runs
 from sparsezo.study.wabbit import write_wabbit
-from sparsezo.tasks.base import Json
+from sparsezo.tasks.base import Arrays, Json
 from sparsezo.tasks.loading import Files, Loaded
 from sparsezo.tasks.registry import task_spec
 
 GENERATED = "generated"
 SEVERAL = ("all", "answers")  # names that stand for several experiments: the paper's, and one of answers for each task
-PLAN_FILE = "experiment.toml"
+PLAN_FILE, BOUND_COUNTS = "experiment.toml", "bounds.counts"
 _ANEW = "it is written anew"
 _NO_DATA = (
     "reproduce needs data: 'sparsezo data get conll2000' fetches chunking's, 'sparsezo data list' says how to get the "
@@ -81,7 +90,7 @@ class Overrides(EngineOptions):
         if not self.phases:
             raise UsageError(f"`phases`: name at least one of {known}")
         if not set(self.phases) <= set(RESULT_PHASES):
-            raise UsageError(f"`phases` {','.join(self.phases)}: choose from {known}, or both with a comma")
+            raise UsageError(f"`phases` {','.join(self.phases)}: choose from {known}, or several with commas")
 
     def of(self, plan: Experiment) -> Experiment:
         """The plan as it is to be run."""
@@ -204,16 +213,29 @@ def _reproduce(plan: Experiment, out: Path, source: Source, options: Overrides, 
     with options.open(out, load_it, watch.say) as engine:
         watch.before_work()
         if plan.bounds:
-            write_checksummed(out / "bounds.json", bounds(load_it(), source))
+            reports, counts = bounds(load_it(), source)
+            write_checksummed(out / "bounds.json", reports)
+            write_container(out / BOUND_COUNTS, "counts", {}, counts)
+
+        def do(title: str, runs: list[Run]) -> None:
+            with watch.follow(f"{plan.name}, {title}") as progress:
+                failures.extend(engine.run(runs, progress).failures)
+
         if "fixed" in phases:
-            with watch.follow(f"{plan.name}, fixed settings") as progress:
-                failures += engine.run(fixed_runs(plan, identity), progress).failures
-        if "tuned" in phases:
+            do("fixed settings", fixed_runs(plan, identity))
+        if "undivided" in phases:
+            do("fixed settings, steps not divided by mu", undivided_runs(plan, identity))
+        if set(SEARCHED) & set(phases):
+            look = partial(tune, full_grid=options.full_grid, speed="speed" in phases, say=watch.say)
             with watch.follow(f"{plan.name}, tuning") as progress:
-                tuned = tune(plan, engine, identity, full_grid=options.full_grid, progress=progress, say=watch.say)
+                tuned = look(plan, engine, identity, progress=progress)
             write_checksummed(out / "tuning.json", {name: found.as_dict() for name, found in tuned.items()})
-            with watch.follow(f"{plan.name}, tuned settings") as progress:
-                failures += engine.run(tuned_runs(plan, identity, tuned), progress).failures
+            if "tuned" in phases:
+                do("tuned settings", tuned_runs(plan, identity, tuned))
+            if "speed" in phases:
+                do("settings tuned for speed", fastest_runs(plan, identity, tuned))
+            if "gamma" in phases:
+                do("several gammas", gamma_runs(plan, identity, tuned))
     if plan.rivals:
         write_wabbit(plan, load_it, out, identity, watch.say)
     watch.say(f"{plan.name}: results are in {out}")
@@ -247,8 +269,9 @@ def _claimed(path: Path, watch: Watch) -> Experiment | None:
     return None
 
 
-def bounds(loaded: Loaded, source: Source) -> Json:
-    """Reranking: the test lists by weights as they are, and the best that any weights could reach."""
+def bounds(loaded: Loaded, source: Source) -> tuple[Json, Arrays]:
+    """Reranking: the test lists by weights as they are, and the best that any weights could reach; and what each is
+    made of, list by list."""
     from sparsezo.learner import predict
     from sparsezo.tasks.rerank.io.decoder_weights import read_weights
 
@@ -258,10 +281,13 @@ def bounds(loaded: Loaded, source: Source) -> Json:
     problem, gold = task.problem(test, learn=False), task.gold(test)
     names: tuple[str, ...] = getattr(task, "names", ())
     found: Json = {}
+    counts: Arrays = {}
     for bound, path in source.bounds.items():
         weights = read_weights(path)
         W = np.array([weights.get(name, 0.0) for name in names], problem.dtype).reshape(-1, 1)
-        found[bound] = task.scores(test, predict(problem, W)).report
+        scores = task.scores(test, predict(problem, W))
+        found[bound] = scores.report
+        counts |= {} if scores.counts is None else {bound: scores.counts}
     lists = zip(gold.offsets[:-1], gold.offsets[1:], strict=True)
     oracle = np.array([np.argmin(gold.losses[begin:end]) for begin, end in lists], np.int32)
-    return {**found, "oracle": task.scores(test, oracle).report}
+    return {**found, "oracle": task.scores(test, oracle).report}, counts

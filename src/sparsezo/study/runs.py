@@ -21,7 +21,7 @@ from pathlib import Path
 
 from sparsezo import __version__
 from sparsezo.errors import DamagedError, DataError, DivergedError
-from sparsezo.settings import Settings, rate_text
+from sparsezo.settings import AUTO, Settings, rate_text
 from sparsezo.signals import CHECKPOINT_SECONDS
 from sparsezo.storage.container import read_container
 from sparsezo.storage.fingerprint import fingerprint
@@ -108,8 +108,22 @@ def run_of(plan: Experiment, data: str, spec: LearnerSpec, settings: Settings, l
         evaluate_every=min(plan.interval, length),
         data=data,
         paper=spec.paper,
-        keep_model=phase != "tune",  # trials have other seeds, and told what they had to tell
+        keep_model=phase not in ("tune", "gamma"),  # these told what they had to tell
     )
+
+
+def undivided_runs(plan: Experiment, data: str) -> list[Run]:
+    """The fixed settings, read as those of steps that are not divided by mu, as the paper may mean it: h mu.
+
+    Not of Adagrad's steps, whose length is another matter.
+    """
+    return [
+        run_of(plan, data, spec, spec.settings(seed, h=h), plan.length, "undivided")
+        for spec in plan.learners
+        if spec.fixed and spec.step == "constant" and spec.h != AUTO
+        for h in [float(spec.h) * spec.mu if spec.perturb and spec.mu else None]
+        for seed in plan.seeds
+    ]
 
 
 def fixed_runs(plan: Experiment, data: str) -> list[Run]:
@@ -220,6 +234,7 @@ def execute(
             evaluate_every=None if run.looks else run.evaluate_every,
             evaluate_at=run.looks,
             test_looks=run.test_looks,
+            dev_losses=not run.looks,
             checkpoint=folder / CHECKPOINT,
             checkpoint_seconds=checkpoint_seconds,
             resume=True,

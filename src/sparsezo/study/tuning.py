@@ -11,16 +11,23 @@ neighbours of the best are tried to the end until none is better, and once more 
 ``full_grid`` all points are tried to the end instead; a learner that does not ``walk`` is halved, and no more. Where
 the best lies on an edge of the grid, the grid grows by a decade on that side, twice at most. Points that are the same
 up to scale (``Settings.scale_free``) are tried once. All this is with one seed; the best three are then tried with all
-seeds of tuning, and their means decide. No run of the table has one of these seeds. Every trial is a run: a search that
-was stopped goes on.
+seeds of tuning, and their means decide. How far another set of tuning seeds could have led elsewhere is told by leaving
+each of them out (``jackknife``). No run of the table has one of these seeds. Every trial is a run: a search that was
+stopped goes on.
+
+Who learns fastest is another question, with other answers: ``speed`` walks from the least area under the curve of dev's
+loss as well, and gives what is best by it beside what is best at the end.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import cast
+
+import numpy as np
+from numpy.typing import NDArray
 
 from sparsezo.errors import SparsezoError, UsageError
 from sparsezo.messages import counted
@@ -47,6 +54,8 @@ class Trial:
     average_loss: float | None = None
     seeds: int = 1  # that dev and the loss are means of
     gamma: float | None = None  # where it is searched for
+    area: float | None = None  # under the curve of dev's loss
+    by_seed: tuple[tuple[float, float], ...] = ()  # dev and area of each seed, where there are several
 
     @property
     def rank(self) -> tuple[float, float]:
@@ -57,11 +66,16 @@ class Trial:
         )
 
     @property
+    def slowness(self) -> float:
+        return math.inf if self.area is None else self.area
+
+    @property
     def point(self) -> Point:
         return (self.h, self.mu) if self.gamma is None else (self.h, self.mu, self.gamma)
 
     def as_dict(self) -> Json:
-        return {**named(self.point), "dev": self.dev, "iterations": self.iterations, "seeds": self.seeds}
+        told = {**named(self.point), "dev": self.dev, "iterations": self.iterations, "seeds": self.seeds}
+        return told if self.area is None else {**told, "area": self.area}
 
 
 @dataclass(frozen=True)
@@ -75,11 +89,19 @@ class Tuned:
     widened: int  # times the grid has grown
     note: str
     seeds: tuple[int, ...] = ()  # of the trials
+    fastest: Point = ()  # by the area; empty where that was not asked for
+    variances: Mapping[str, float] = field(default_factory=dict)  # phase -> what the choice of seeds adds (jackknife)
+
+    def point(self, phase: str) -> Point:
+        """What was found for a phase of plan.SEARCHED."""
+        return self.fastest if phase == "speed" else self.chosen
 
     def as_dict(self) -> Json:
         return {
             "trials": [trial.as_dict() for trial in self.trials],
             "chosen": named(self.chosen),
+            **({"fastest": named(self.fastest)} if self.fastest else {}),
+            **({"variances": dict(self.variances)} if self.variances else {}),
             "dev": self.dev,
             "widened": self.widened,
             "note": self.note,
@@ -97,6 +119,7 @@ class _Search:
     mu: list[float]
     gamma: list[float]
     scale_free: bool  # only h / mu^2 counts: the grid is a line
+    speed: bool  # what is best by the area is wanted, too
     trials: dict[tuple[Point, int], Trial] = field(default_factory=dict)
     finals: list[Trial] = field(default_factory=list)
     rounds: int = 0  # times the grid has grown
@@ -137,7 +160,19 @@ class _Search:
         if not wanted and not self.refined:
             self._refine(cast(float, best[0]))
             wanted = self._untried(self._neighbours(best))
+        if self.speed:
+            fastest = self._untried(self._neighbours(self.fastest()[0].point))
+            wanted += [point for point in fastest if point not in wanted]
         return wanted
+
+    def fastest(self) -> list[Trial]:
+        """All that came to the end, that with the least area first."""
+        return sorted(self.done(), key=lambda trial: trial.slowness)
+
+    def finalists(self) -> list[Point]:
+        """To be tried with all seeds."""
+        best = self.done()[:FINAL] + (self.fastest()[:FINAL] if self.speed else [])
+        return list(dict.fromkeys(trial.point for trial in best))
 
     def _untried(self, points: list[Point]) -> list[Point]:
         """Of these; one that ran away in a shorter trial would run away again."""
@@ -193,9 +228,14 @@ class _Search:
             say(f"{self.spec.name}: {self.notes[-1]}")
 
     def result(self, seeds: tuple[int, ...]) -> Tuned:
-        best = min(self.finals or self.done(), key=lambda trial: trial.rank)
+        ended = self.finals or self.done()
+        best, fastest = (min(ended, key=key) for key in (lambda trial: trial.rank, lambda trial: trial.slowness))
         if best.dev is None:
             raise SparsezoError(f"{self.spec.name}: none of the best ran to the end with all seeds; try smaller h")
+        by_seed = np.array([trial.by_seed for trial in self.finals if trial.by_seed])
+        variances = {"tuned": jackknife(-by_seed[..., 0])} if by_seed.size else {}
+        if self.speed and by_seed.size:
+            variances["speed"] = jackknife(by_seed[..., 1])
         every = [*self.finals, *self.trials.values()]
         trials = tuple(sorted(every, key=lambda trial: (-trial.iterations, -trial.seeds, *trial.rank)))
         failed = sum(trial.dev is None for trial in trials)
@@ -203,7 +243,27 @@ class _Search:
         notes += ["the best still lies on the edge"] if self._edges(best.point) else []
         notes += ["only h / mu^2 counts, and equal ones were tried once"] if self.scale_free else []
         notes += [f"{counted(failed, 'trial')} failed: scores not finite, h too large"] if failed else []
-        return Tuned(self.spec.name, best.point, best.dev, trials, self.rounds, "; ".join(notes), seeds)
+        found = (self.spec.name, best.point, best.dev, trials, self.rounds, "; ".join(notes), seeds)
+        return Tuned(*found, fastest.point if self.speed else (), variances)
+
+
+def jackknife(values: NDArray[np.float64]) -> float:
+    """[points, seeds], less is better: the variance that the choice of a point by the mean over seeds adds.
+
+    Each seed is left out, the point chosen by the others, and its mean over all seeds taken (Efron 1982).
+
+    >>> jackknife(np.array([[0.1, 0.1, 0.1], [0.2, 0.2, 0.2]]))                    # whoever chooses chooses the first
+    0.0
+    >>> round(jackknife(np.array([[0.1, 0.1, 0.4], [0.2, 0.2, 0.1]])), 6)          # without the third seed, the other
+    0.000494
+    """
+    seeds = values.shape[1]
+    if seeds < 2:
+        return 0.0
+    means = values.mean(axis=1)
+    others = (values.sum(axis=1, keepdims=True) - values) / (seeds - 1)
+    chosen = means[np.argmin(others, axis=0)]
+    return float((seeds - 1) / seeds * np.sum((chosen - chosen.mean()) ** 2))
 
 
 def _next_to(values: list[float], value: float) -> list[float]:
@@ -227,6 +287,7 @@ def tune(
     data: str,
     *,
     full_grid: bool = False,
+    speed: bool = False,
     progress: Callable[[Overview], None] | None = None,
     say: Callable[[str], None] = lambda text: None,
 ) -> dict[str, Tuned]:
@@ -241,6 +302,7 @@ def tune(
             sorted(set(spec.grid_mu)),
             sorted(set(spec.grid_gamma)),
             plan.from_zero and spec.settings(0).scale_free,
+            speed and _of_speed(spec),
         )
         for spec in plan.learners
         if spec.grid_h
@@ -265,12 +327,15 @@ def tune(
         trials = []
         for (search, point), mine in zip(wanted, runs, strict=True):
             results = [finished.records[run.hash]["result"] for run in mine if run.hash in finished.records]
-            dev, loss = (
-                sum(result[key] for result in results) / len(seeds) if len(results) == len(seeds) else None
-                for key in ("dev", "average_loss")
+            whole = len(results) == len(seeds)
+            dev, loss, area = (
+                sum(result[key] for result in results) / len(seeds) if whole and key in results[0] else None
+                for key in ("dev", "average_loss", "dev_loss_area")
             )
+            by_seed = tuple((result["dev"], result.get("dev_loss_area", math.nan)) for result in results)
             h, mu, *gamma = point
-            trials.append(Trial(cast(float, h), mu, iterations, dev, loss, len(seeds), *gamma))
+            told = Trial(cast(float, h), mu, iterations, dev, loss, len(seeds), next(iter(gamma), None))
+            trials.append(replace(told, area=area, by_seed=by_seed if whole and len(seeds) > 1 else ()))
             if seeds == first:
                 search.trials[point, iterations] = trials[-1]
         return trials
@@ -283,7 +348,7 @@ def tune(
     while wanted := [(search, point) for search in searches for point in search.wanted(full_grid, say)]:
         hold(wanted, plan.length, first)
     if len(plan.search_seeds) > 1:
-        finalists = [(search, trial.point) for search in searches for trial in search.done()[:FINAL]]
+        finalists = [(search, point) for search in searches for point in search.finalists()]
         for (search, _), trial in zip(finalists, hold(finalists, plan.length, plan.search_seeds), strict=True):
             search.finals.append(trial)
     return {search.spec.name: search.result(plan.search_seeds) for search in searches}
@@ -291,9 +356,39 @@ def tune(
 
 def tuned_runs(plan: Experiment, data: str, tuned: dict[str, Tuned]) -> list[Run]:
     """Every learner with every seed at the settings that were found for it (the paper's table)."""
+    return _runs_at(plan, data, tuned, "tuned")
+
+
+def fastest_runs(plan: Experiment, data: str, tuned: dict[str, Tuned]) -> list[Run]:
+    """Likewise, at what was found by the area under the curve."""
+    return _runs_at(plan, data, tuned, "speed")
+
+
+def _runs_at(plan: Experiment, data: str, tuned: dict[str, Tuned], phase: str) -> list[Run]:
     return [
-        run_of(plan, data, spec, spec.settings(seed, *tuned[spec.name].chosen), plan.length, "tuned")
+        run_of(plan, data, spec, spec.settings(seed, *point), plan.length, phase)
         for spec in plan.learners
-        if spec.name in tuned
+        if spec.name in tuned and (point := tuned[spec.name].point(phase))
         for seed in plan.seeds
     ]
+
+
+def gamma_runs(plan: Experiment, data: str, tuned: dict[str, Tuned]) -> list[Run]:
+    """Where gamma was searched for: short runs at the h and mu that were found, from its least value to ten times its
+    greatest. They differ in gamma alone."""
+    runs = []
+    for spec in plan.learners:
+        if spec.name in tuned and spec.grid_gamma:
+            h, mu = tuned[spec.name].chosen[:2]
+            low, high = min(spec.grid_gamma), max(spec.grid_gamma) * 10
+            decades = 10.0 ** np.arange(round(math.log10(high / low)) + 1)
+            points = [(h, mu, float(f"{low * decade:.4g}")) for decade in decades]
+            length = max(1, plan.length // RUNGS[0])
+            for seed in plan.seeds[:FINAL]:
+                runs += [run_of(plan, data, spec, spec.settings(seed, *at), length, "gamma") for at in points]
+    return runs
+
+
+def _of_speed(spec: LearnerSpec) -> bool:
+    """Whether it is asked how fast a learner is: not of the annealed criterion's, whose claims are of other kinds."""
+    return spec.criterion == "map"

@@ -7,7 +7,9 @@ compiled half, chosen by the type of ``Problem.task``, is described in ``kernels
 from __future__ import annotations
 
 import inspect
+import threading
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -23,11 +25,13 @@ AnyArray = NDArray[Any]
 Arrays = dict[str, AnyArray]  # what a file or a session keeps of something, by name
 Read = Any  # whatever a task's own reader gives
 Compiled = Any  # a NamedTuple that kernels.protocol knows
+_MAKING = threading.Lock()  # what a problem's inputs lack is made once
 
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """Inputs as arrays, ready for the compiled loop; no gold in it, and nothing that is ever written."""
+    """Inputs as arrays, ready for the compiled loop; no gold in it, and nothing that is ever written. What only some
+    learners read of the inputs is made when the first of them is."""
 
     inputs: Compiled
     task: Compiled
@@ -35,7 +39,6 @@ class Problem:
     n_labels: int
     output_start: NDArray[np.int64]  # N + 1: where each input's output stands in a flat array of outputs
     n_active: NDArray[np.int64]  # n_bar(x) of each input, eq. (zero-norm)
-    n_score: NDArray[np.int64]  # r_bar(x): the dimension of what the scores see
     max_rows: int
     max_columns: int
     dtype: type[np.float32 | np.float64] = np.float32  # of the weights and scores
@@ -60,12 +63,26 @@ class Problem:
     def __len__(self) -> int:
         return self.output_start.size - 1
 
-    def private(self) -> tuple[Compiled, Compiled]:
-        """(inputs, task) with scratch of their own: what one learner works with.
+    def private(self, *, factors: bool = False, places: bool = False) -> tuple[Compiled, Compiled]:
+        """(inputs, task) with scratch of their own: what one learner works with. ``factors``, ``places``: what it reads
+        of inputs beside C, where they have a ``ready`` (``kernels.inputs.sparse``); scores need neither.
 
         The problem itself is only read, so it can serve any number of learners in any number of threads.
         """
+        if hasattr(self.inputs, "ready"):
+            with _MAKING:
+                object.__setattr__(self, "inputs", self.inputs.ready(factors=factors, places=places))
         return _own_scratch(self.inputs), _own_scratch(self.task)
+
+    @cached_property
+    def n_score(self) -> NDArray[np.int64]:
+        """r_bar(x) of each input: the dimension of what the scores see; 0 where nothing is learned."""
+        if not self.learn:
+            return np.zeros(len(self), np.int64)
+        if not hasattr(self.inputs, "dimensions"):
+            raise UsageError(f"{type(self.inputs).__name__} have no dimensions(), by which scores are counted")
+        dimensions: NDArray[np.int64] = self.inputs.dimensions()
+        return dimensions * self.n_labels
 
     @property
     def sizes(self) -> tuple[float, float]:

@@ -31,7 +31,7 @@ def hashes_of(texts: Collection[str]) -> NDArray[np.uint64]:
 
 
 @standalone_kernel
-def fold(hashes: NDArray[np.uint64], values: NDArray[np.uint64], codes: NDArray[np.int64]) -> None:
+def fold(hashes: NDArray[np.uint64], values: NDArray[np.uint64], codes: NDArray[np.int32]) -> None:
     """Every hash with one more part: its hash is values[code]."""
     for i in range(hashes.size):
         hashes[i] = mix(hashes[i] ^ values[codes[i]])

@@ -1242,6 +1242,15 @@ scenarios.taught = async () => {
   await leave(office);
 };
 
+scenarios.untaught = async () => {
+  const page = await visit("untaught", { viewport: { width: 1100, height: 640 }, token: given.untaught.person });
+  await ready(page);
+  await saved(page);
+  await page.waitForTimeout(1000); // until the status has come
+  await keep(page, "serve-first");
+  await leave(page);
+};
+
 /** Two people differ: one of the two is taken, or set right; by mouse, by keys alone, by touch. */
 scenarios.adjudicate = async () => {
   const page = await visit("adjudicate", { path: "/adjudicate" });

@@ -178,6 +178,18 @@ def taught(folder: Path) -> Iterator[Session]:
         yield session
 
 
+@contextlib.contextmanager
+def untaught(folder: Path) -> Iterator[Session]:
+    """A new session about made-up news, by serve's own rule: what somebody sees who has just begun."""
+    raw = corpus_of([replace(each, spans=None) for each in made_news(300, 11)], "news.txt", language="en")
+    named = "PER=person,LOC=place,ORG=organisation"
+    task, inputs = Chunking.fit(raw, tags=named, split="sentences", language="en")
+    settings = Settings.complete({"rule": "review"}, task.defaults)
+    with Session(task_spec("chunking"), task, inputs, settings, folder) as session:
+        session.model.warm_up()
+        yield session
+
+
 class Managed:
     """A session that is served, stopped, and gone on with at the same address; a page asks for it over HTTP."""
 
@@ -251,6 +263,7 @@ def services(real, reviews, differing, tmp_path):
                 "decisionShots": {"kinds": "decision"},
             }
             more["taught"] = stack.enter_context(taught(tmp_path / "taught"))
+            more["untaught"] = stack.enter_context(untaught(tmp_path / "untaught"))
         yield from serving({name: StandIn(**options) for name, options in wanted.items()} | more)
 
 
@@ -285,7 +298,7 @@ def test_the_pages_do_what_they_should(programs, modules, services, real, review
         "token": real.add_person("Ann")["token"],
         "reviewer": reviews.add_person("Ann")["token"],
         "decider": differing.add_person("admin", admin=True)["token"],
-        "taught": links(services["taught"][0]) if "taught" in services else None,
+        **{name: links(services[name][0]) for name in ("taught", "untaught") if name in services},
         "shots": str(Path(shots).resolve()) if shots else None,
     }
     done = run(programs["node"], str(Path(__file__).with_name("run.mjs")), json.dumps(given))

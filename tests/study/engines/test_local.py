@@ -59,7 +59,7 @@ def test_one_process_and_two_give_the_same_and_nothing_is_done_twice(loader, tmp
     assert set(record["versions"]) == {"sparsezo", "numpy", "numba", "python"}
     assert record["test_report"]["f1"] == record["result"]["test"]
     curve = results(one.out)[runs[2].hash][2]["curve.csv"]
-    assert curve.startswith(b"iterations,average_loss,dev,answers,tokens,looked,corrections,whole\n0,0.0,0.")
+    assert curve.startswith(b"iterations,average_loss,dev,answers,tokens,looked,corrections,whole,dev_loss\n0,0.0,0.")
     assert not list(tmp_path.glob("*/runs/*/checkpoint"))
 
 

@@ -39,15 +39,17 @@ def name_of(rule, perturb):
     return f"{rule} {perturb}" if perturb else rule
 
 
-def learner(rule, perturb, level, *, noise=NOISE, good=("tuned",), phases=("fixed", "tuned"), **how):
-    """Its test is ``level`` in the good phases, 1.7 - level in the others; its average loss is 1 - test."""
-    known = {"learner": name_of(rule, perturb), "settings": {"rule": rule, "perturb": perturb}, "iterations": 100}
+def learner(rule, perturb, level, *, noise=NOISE, good=("tuned", "speed"), phases=("fixed", "tuned", "speed"), **how):
+    """Its test is ``level`` in the good phases, 1.7 - level in the others; its losses are 1 - test."""
+    settings = {"rule": rule, "perturb": perturb}
+    known = {"learner": name_of(rule, perturb), "settings": settings, "iterations": how.get("iterations", 4_000_000)}
     curve_of = how.get("curve", lambda loss: curve((0, 1.0 + loss), (50, 0.1 + loss), (100, loss)))
     runs = {}
     for phase in phases:
         test = level if phase in good else 1.7 - level
         sizes = {"n": 1000, "n_active": how.get("n_active", 100.0)}
-        results = [{"test": test + e, "average_loss": 1 - test - e, **sizes} for e in noise]
+        losses = [{"average_loss": 1 - test - e, "dev_loss_area": 1 - test - e} for e in noise]
+        results = [{"test": test + e, **loss, **sizes} for e, loss in zip(noise, losses, strict=True)]
         runs[phase] = tuple(
             run_of(phase, seed, result, curve_of(result["average_loss"]), **known)
             for seed, result in zip(SEEDS, results, strict=False)
@@ -96,37 +98,51 @@ AS_FAST = "Two-point ACTIVE learns as fast as SFO, up to 0.02"
 AS_GOOD = "Two-point ACTIVE ends as good on test as SFO, up to 0.02"
 SZO_BEATS = "Every SZO learner of the paper beats SFO on SMT"
 ABOVE_BOUND = "SZO improves on the out-of-domain model it starts from"
-FIXED, TUNED = ", fixed settings", ", tuned settings"
+AREA, FIXED = ", settings tuned for it", ", by the paper's measure, fixed settings"
+AT_END = "All learners of the paper are best on dev in the last tenth of the run"
 
 
 # Which claims, of what, in which phase
 
 
 def test_a_result_at_tuned_settings_is_read_there_and_nowhere_else():
-    """Everything holds at the tuned settings, and everything is the other way round at the fixed ones."""
+    """Everything holds at settings tuned for it, and everything is the other way round at the fixed ones."""
     claims = check_claims(experiment(CLEAR))
     assert [(claim.title, claim.verdict) for claim in claims] == [
+        (ACTIVE_FASTER + AREA, HOLDS),
         (ACTIVE_FASTER + FIXED, FAILS),
-        (ACTIVE_FASTER + TUNED, HOLDS),
         (ACTIVE_BETTER, HOLDS),
+        (ORDER_OF_SPEED + AREA, HOLDS),
         (ORDER_OF_SPEED + FIXED, FAILS),
-        (ORDER_OF_SPEED + TUNED, HOLDS),
         (ORDER_ON_TEST, HOLDS),
         (SFO_ABOVE, HOLDS),
+        (AS_FAST + AREA, FAILS),
         (AS_FAST + FIXED, FAILS),
-        (AS_FAST + TUNED, FAILS),
         (AS_GOOD, FAILS),
+        (AT_END, UNDECIDED),
+        (SCORE_FASTER + AREA, HOLDS),
         (SCORE_FASTER + FIXED, FAILS),
-        (SCORE_FASTER + TUNED, HOLDS),
         (SCORE_BETTER, HOLDS),
     ]
     seen = [{(item.quantity.name, item.phase) for item in claim.evidence} for claim in claims]
     slow, fast, test = (
         {("average cumulative 1 - F1", "fixed")},
-        {("average cumulative 1 - F1", "tuned")},
+        {("mean 1 - F1 on dev over the run", "speed")},
         {("test F1", "tuned")},
     )
-    assert seen == [slow, fast, test, slow, fast, test, test, slow, fast, test, slow, fast, test]
+    assert seen == [fast, slow, test, fast, slow, test, test, fast, slow, test, set(), fast, slow, test]
+
+
+def test_the_papers_measure_has_a_claim_for_each_reading_of_its_settings():
+    claims = claims_of(experiment(CLEAR, phases=("fixed", "undivided", "tuned"), good=("undivided",)))
+    undivided = ACTIVE_FASTER + FIXED + ", steps not divided by mu"
+    assert (claims[ACTIVE_FASTER + FIXED].verdict, claims[undivided].verdict) == (FAILS, HOLDS)
+    assert {item.phase for item in claims[undivided].evidence} == {"undivided"}
+
+
+def test_runs_that_are_shorter_than_the_papers_have_no_verdicts():
+    assert check_claims(experiment(CLEAR, iterations=3_999_999)) == ()
+    assert check_claims(replace(experiment(CLEAR, iterations=100), name="mine"))  # of one's own
 
 
 def test_every_claim_compares_its_pairs_the_better_first():
@@ -134,7 +150,8 @@ def test_every_claim_compares_its_pairs_the_better_first():
     active, score = same_rule("active", "all"), same_rule("score", "active", RULES[::-1])
     first = [("first-order", name_of(*key)) for key in CLEAR if key[1] in ("all", "active")]
     close = [("two-point active", "first-order")]
-    assert [pairs(claim) for claim in claims] == [active] * 3 + [ORDER] * 3 + [first] + [close] * 3 + [score] * 3
+    by_speed = [active] * 3 + [ORDER] * 3 + [first] + [close] * 3
+    assert [pairs(claim) for claim in claims] == [*by_speed, [], *[score] * 3]
     two_point = claims[2].evidence[0]
     assert two_point.left_values.values == pytest.approx([0.887, 0.887, 0.890])
     assert two_point.right_values.values == pytest.approx([0.840, 0.840, 0.843])
@@ -142,26 +159,45 @@ def test_every_claim_compares_its_pairs_the_better_first():
     assert two_point.margin == pytest.approx(0, abs=1e-9)  # the seeds do the same to both
     assert two_point.lead == pytest.approx(0.047)
     assert two_point.aside == ""  # curves are of the loss
-    assert claims[0].evidence[0].left_values.values == pytest.approx([0.189, 0.189, 0.186])  # the loss, fixed
+    assert claims[1].evidence[0].left_values.values == pytest.approx([0.189, 0.189, 0.186])  # the loss, fixed
 
 
 def test_on_text_sfo_is_above_in_speed():
     claims = claims_of(experiment(CLEAR, "text"))
     assert SFO_ABOVE not in claims
     assert claims[SFO_ABOVE + FIXED].verdict == FAILS
-    assert claims[SFO_ABOVE + TUNED].verdict == HOLDS
-    assert {item.quantity.name for item in claims[SFO_ABOVE + TUNED].evidence} == {"average cumulative error"}
+    assert claims[SFO_ABOVE + AREA].verdict == HOLDS
+    assert {item.quantity.name for item in claims[SFO_ABOVE + AREA].evidence} == {"mean error on dev over the run"}
 
 
-@pytest.mark.parametrize("phase", ["fixed", "tuned"])
-def test_with_one_phase_it_is_not_named_in_the_titles(phase):
-    claims = check_claims(experiment(CLEAR, phases=(phase,), good=(phase,)))
+@pytest.mark.parametrize(
+    ("phase", "at"), [("fixed", [", fixed settings", FIXED]), ("tuned", [", by the paper's measure"])]
+)
+def test_with_one_phase_speed_is_of_that(phase, at):
+    found = experiment(CLEAR, phases=(phase,), good=(phase,))
+    if phase == "tuned":  # as runs had it from before there were losses of dev
+        found = without_area(found)
+    claims = check_claims(found)
+    faster, order, fast, score = (
+        [title + each for each in at] for title in (ACTIVE_FASTER, ORDER_OF_SPEED, AS_FAST, SCORE_FASTER)
+    )
     assert [claim.title for claim in claims] == [
-        *(ACTIVE_FASTER, ACTIVE_BETTER, ORDER_OF_SPEED, ORDER_ON_TEST, SFO_ABOVE, AS_FAST, AS_GOOD),
-        *(SCORE_FASTER, SCORE_BETTER),
+        *(*faster, ACTIVE_BETTER, *order, ORDER_ON_TEST, SFO_ABOVE, *fast, AS_GOOD, AT_END),
+        *(*score, SCORE_BETTER),
     ]
-    assert {claim.verdict for claim in claims if claim.title not in (AS_FAST, AS_GOOD)} == {HOLDS}
+    assert {claim.verdict for claim in claims if claim.title not in (*fast, AS_GOOD, AT_END)} == {HOLDS}
     assert {item.phase for claim in claims for item in claim.evidence} == {phase}
+
+
+def without_area(found):
+    def stripped(run):
+        return replace(run, result={k: v for k, v in run.result.items() if k != "dev_loss_area"})
+
+    learners = [
+        replace(item, phases={phase: tuple(map(stripped, runs)) for phase, runs in item.phases.items()})
+        for item in found.learners
+    ]
+    return experiment_of(*learners, task=found.task)
 
 
 def test_a_pair_is_compared_in_the_best_phase_that_both_have():
@@ -219,6 +255,7 @@ def test_a_single_seed_says_nothing_of_chance():
     claims = check_claims(experiment(CLEAR, noise=(0.0,)))
     assert {claim.verdict for claim in claims} == {UNDECIDED}
     assert claims[0].words == "0 of 3 comparisons show it, but a single seed says nothing of chance"
+    claims = [claim for claim in claims if claim.title != AT_END]
     assert claims[-1].evidence[0].detectable is None
     assert all("a single seed says nothing of chance" in claim.words for claim in claims)
 
@@ -304,10 +341,10 @@ def test_on_smt_every_learner_of_the_paper_is_to_beat_sfo():
 
 
 def test_the_way_from_out_of_domain_to_in_domain():
-    claim = claims_of(smt({("baseline", "active"): 0.256}))[ABOVE_BOUND]
+    claim = claims_of(smt({("baseline", "active"): 0.2300}))[ABOVE_BOUND]
     assert [(item.left, item.right, item.verdict, item.aside) for item in claim.evidence] == [
         ("comparison active", "out-of-domain", HOLDS, "30% of the way to the in-domain model"),
-        ("baseline active", "out-of-domain", FAILS, "-4% of the way to the in-domain model"),
+        ("baseline active", "out-of-domain", FAILS, "-100% of the way to the in-domain model"),
         ("two-point active", "out-of-domain", HOLDS, "59% of the way to the in-domain model"),
         ("two-point score", "out-of-domain", HOLDS, "70% of the way to the in-domain model"),
     ]
@@ -347,7 +384,7 @@ def test_where_active_is_all_score_is_compared_with_the_one_that_was_run():
     dense, sparse = claims_of(experiment(values, n_active=1000.0)), claims_of(experiment(values))
     title = "SCORE ends better on test than ACTIVE (here the same as ALL), for every rule"
     assert pairs(dense[title]) == [("two-point score", "two-point all")]
-    assert "SCORE learns faster than ACTIVE (here the same as ALL), for every rule, fixed settings" in dense
+    assert "SCORE learns faster than ACTIVE (here the same as ALL), for every rule" + AREA in dense
     assert not sparse[SCORE_BETTER].evidence
 
 
@@ -356,12 +393,12 @@ def test_where_active_is_all_score_is_compared_with_the_one_that_was_run():
 
 def curve(*points):
     steps, losses = zip(*points, strict=True)
-    return {"iterations": np.array(steps), "average_loss": np.array(losses)}
+    return {"iterations": np.array(steps), "average_loss": np.array(losses), "dev_loss": np.array(losses)}
 
 
 def aside(left, right):
     items = (learner("two-point", "active", 0.9, curve=left), learner("two-point", "all", 0.8, curve=right))
-    return claims_of(experiment_of(*items))[ACTIVE_FASTER + TUNED].evidence[0].aside
+    return claims_of(experiment_of(*items))[ACTIVE_FASTER + AREA].evidence[0].aside
 
 
 def test_points_below_are_counted_where_both_curves_have_them():
@@ -382,7 +419,7 @@ def test_without_points_in_common_nothing_is_said_of_curves(other):
 def test_two_point_active_as_fast_as_sfo():
     values = {**CLEAR, ("first-order", None): 0.905}
     claims = claims_of(experiment(values, good=("fixed", "tuned")))
-    assert [claims[title].verdict for title in (AS_FAST + FIXED, AS_FAST + TUNED, AS_GOOD)] == [HOLDS] * 3
+    assert [claims[title].verdict for title in (AS_FAST + FIXED, AS_FAST + AREA, AS_GOOD)] == [HOLDS] * 3
     assert claims[AS_GOOD].words == "the only comparison shows it"
     slower = claims_of(experiment({**CLEAR, ("first-order", None): 0.95}, good=("fixed", "tuned")))[AS_GOOD]
     assert (slower.verdict, slower.words) == (FAILS, "worse than that for two-point active against first-order")
@@ -434,7 +471,7 @@ def test_as_good_as_the_in_domain_model_is_up_to_a_margin():
         "comparison active": FAILS,
         "baseline active": FAILS,
         "two-point active": HOLDS,
-        "two-point score": FAILS,
+        "two-point score": UNDECIDED,  # beyond by 0.0005, after correction for all that is compared
     }
 
 
@@ -478,14 +515,17 @@ def on_inputs(left, right):
     return claims_of(experiment_of(*sides, task="text"))[ACTIVE_BETTER]
 
 
-def test_drawn_test_sets_say_what_the_seeds_cannot():
+def test_drawn_test_sets_have_to_agree_with_the_seeds():
     """No seed differs, so the seeds are sure; but the lead is one input of ten, or five."""
     one, five = on_inputs([1] * 6 + [0] * 4, [1] * 5 + [0] * 5), on_inputs([1] * 8 + [0] * 2, [1] * 3 + [0] * 7)
-    assert one.evidence[0].verdict == five.evidence[0].verdict == HOLDS
+    assert one.evidence[0].by_seeds == five.evidence[0].by_seeds == HOLDS
     assert one.evidence[0].inputs[0] == 0.0
     assert five.evidence[0].inputs[0] > 0.1
-    assert "over drawn test sets not sure for two-point active against two-point all" in one.words
+    assert (one.evidence[0].verdict, five.evidence[0].verdict) == (UNDECIDED, HOLDS)
+    assert "not sure over drawn test sets: two-point active against two-point all (+0.0000 to +0.3000)" in one.words
     assert "drawn" not in five.words
+    other = on_inputs([1] * 3 + [0] * 7, [1] * 8 + [0] * 2)
+    assert (other.evidence[0].verdict, other.verdict) == (FAILS, FAILS)
 
 
 def test_without_counts_nothing_is_said_of_test_sets():
@@ -508,12 +548,11 @@ def annealed(rule, perturb, level, **how):
     return replace(plain, name=name, phases={"tuned": runs}, annealed=True)
 
 
-def trial(rule, h, gamma, seed, expected, best):
-    """A run of tuning with both of its average losses."""
-    run = annealed(rule, "score", 0.9).phases["tuned"][0]
-    settings = {**run.settings, "h": h, "gamma": gamma}
+def at_gamma(rule, perturb, gamma, seed, expected, best):
+    """A run with both of its average losses."""
+    run = annealed(rule, perturb, 0.9).phases["tuned"][0]
     result = {"average_loss": expected, "map_average_loss": best}
-    return replace(run, phase="tune", seed=seed, settings=settings, result=result)
+    return replace(run, phase="gamma", seed=seed, settings={**run.settings, "gamma": gamma}, result=result)
 
 
 def with_annealed(difference, noise=(-0.0004, 0.0, 0.0004), runs=()):
@@ -564,20 +603,24 @@ def test_bounds_are_for_map_rows():
 
 
 def gaps(*by_gamma):
-    """Trials at gamma 1, 10, 100 whose two losses are so far apart, for two learners and three h."""
-    return [
-        trial(rule, h, 10.0**k, 0, 0.5 + gap * (1 + h), 0.5)
-        for rule in ("two-point", "baseline")
-        for h in (0.1, 0.2, 0.3)
+    """Runs at gamma 1, 10, 100 whose two losses are so far apart, of nine learners and two seeds; one has no other
+    gamma."""
+    runs = [
+        at_gamma(rule, perturb, 10.0**k, seed, 0.5 + gap * (1 + 0.1 * place + 0.01 * seed), 0.5)
+        for place, (rule, perturb) in enumerate((r, p) for r in RULES for p in ("all", "active", "score"))
+        for seed in (0, 1)
         for k, gap in enumerate(by_gamma)
     ]
+    trials = [replace(run, phase="tune", result={"average_loss": 0.9, "map_average_loss": 0.1}) for run in runs]
+    return [*runs, *trials]
 
 
 def test_it_approaches_map_where_the_two_losses_come_together():
     claim = claim_of(with_annealed(0.0, runs=gaps(0.1, 0.03, 0.001)), APPROACHES)
     assert (claim.verdict, claim.words) == (HOLDS, "all 2 comparisons show it")
     assert [(item.left, item.right) for item in claim.evidence] == [("gamma 10", "gamma 1"), ("gamma 100", "gamma 10")]
-    assert all(item.paired and item.p_adjusted >= item.p_value for item in claim.evidence)
+    assert all(item.paired and len(item.left_values.values) == 9 for item in claim.evidence)  # learners, not seeds
+    assert claim.evidence[1].left_values.values[0] == pytest.approx(0.001 * 1.005)
     assert claim_of(with_annealed(0.0, runs=gaps(0.1, 0.03, 0.06)), APPROACHES).verdict == FAILS
     assert claim_of(with_annealed(0.0), APPROACHES).verdict == UNDECIDED
 
@@ -586,3 +629,78 @@ def test_a_distance_that_is_gone_cannot_shrink():
     runs = gaps(0.1, 0.03, 0.00001, 0.00001)
     claim = claim_of(with_annealed(0.0, runs=runs), APPROACHES)
     assert (claim.verdict, len(claim.evidence)) == (HOLDS, 2)
+
+
+# What the seeds do not show
+
+
+def test_tunings_own_chance_is_part_of_a_tuned_comparison():
+    """Nine variances of the difference's own, with two degrees of freedom."""
+    values = {("two-point", "active"): 0.9, ("two-point", "all"): 0.895}
+    shaken = (-0.001, 0.0, 0.001)
+    sides = [
+        learner(rule, p, v, noise=shaken[::sign]) for ((rule, p), v), sign in zip(values.items(), (1, -1), strict=True)
+    ]
+    before = claims_of(experiment_of(*sides))
+    (sure,) = before[ACTIVE_BETTER].evidence
+    error = sure.difference.error
+    unsure = [replace(item, variances={"tuned": (9 * error**2, 2), "speed": (4 * error**2, 2)}) for item in sides]
+    after = claims_of(experiment_of(*unsure))
+    (test,), (speed,) = after[ACTIVE_BETTER].evidence, after[ACTIVE_FASTER + AREA].evidence
+    assert test.difference.error == pytest.approx(error * math.sqrt(1 + 2 * 9))
+    assert test.difference.freedom == pytest.approx(19**2 / ((1 + 2 * 81) / 2))
+    assert speed.difference.error == pytest.approx(error * 3)
+    assert after[ACTIVE_FASTER + FIXED] == before[ACTIVE_FASTER + FIXED]
+    assert (sure.verdict, test.verdict) == (HOLDS, UNDECIDED)
+
+
+def test_a_bound_that_was_learned_has_the_spread_of_learning():
+    values = dict.fromkeys([("two-point", "active"), ("supervised", None)], 0.27)
+    found = experiment(values, "rerank", BOUNDS, noise=(-0.001, 0.0, 0.001), n_active=1000.0)
+    (item,) = [each for each in claims_of(found)[IN_DOMAIN].evidence if each.left == "two-point active"]
+    assert item.difference.error**2 == pytest.approx(1e-6 / 3 + 1e-6)
+    (alone,) = claims_of(found)[ABOVE_BOUND].evidence  # where it starts is what it is
+    assert alone.difference.error**2 == pytest.approx(1e-6 / 3)
+
+
+def test_drawn_test_sets_are_drawn_for_bounds_too():
+    """Sixty inputs, of which out-of-domain has 20, in-domain 40 and two-point 36 right: 80% of the way."""
+    counts = {name: right(k) for name, k in (("out-of-domain", 20), ("in-domain", 40))}
+    item = with_counts(learner("two-point", "all", 0.5, n_active=1000.0), [1] * 36 + [0] * 24)
+    bounds = {name: {"accuracy": float(each[:, 0].mean())} for name, each in counts.items()}
+    found = replace(experiment_of(item, task="rerank", bounds=bounds), metric="accuracy", bound_counts=counts)
+    (share,) = claims_of(found)["Two-point goes 59% of the way to the in-domain model, or more"].evidence
+    assert share.left_values.values == pytest.approx([0.8] * 3)
+    rng, leads = np.random.default_rng(1), []
+    for _ in range(4000):
+        drawn = rng.integers(0, 60, 60)
+        ours, low, high = ((drawn < k).mean() for k in (36, 20, 40))
+        leads.append((ours - low) / (high - low) - 1.6 / 2.7)
+    assert share.inputs == pytest.approx(np.quantile(leads, (0.025, 0.975)), abs=0.03)
+    (start,) = claims_of(found)[ABOVE_BOUND].evidence
+    assert start.inputs == pytest.approx((0.15, 0.383), abs=0.03)
+
+
+def right(k, of=60):
+    return np.stack((np.arange(of) < k, np.ones(of)), axis=1).astype(np.int64)
+
+
+def test_best_at_the_end_is_in_the_last_tenth():
+    def best(*iterations):
+        items = []
+        for rule, perturb in [*((r, p) for r in RULES for p in ("all", "active")), ("first-order", None)]:
+            item = learner(rule, perturb, 0.9)
+            runs = {
+                phase: tuple(
+                    replace(run, result={**run.result, "best_iteration": at})
+                    for run, at in zip(mine, iterations, strict=True)
+                )
+                for phase, mine in item.phases.items()
+            }
+            items.append(replace(item, phases=runs))
+        return claims_of(experiment_of(*items))[AT_END]
+
+    assert best(3.8e6, 3.9e6, 4e6).verdict == HOLDS
+    assert len(best(3.8e6, 3.9e6, 4e6).evidence) == 7
+    assert best(1.0e6, 1.01e6, 1.02e6).verdict == FAILS
+    assert best(1.0e6, 3.9e6, 4e6).verdict == UNDECIDED

@@ -123,7 +123,7 @@ def test_with_the_same_seeds_the_difference_is_taken_seed_by_seed():
     """What the seeds do to both is ten times the difference, and the difference is sure."""
     found = over_seeds(spread(MANY), spread(FEWER))
     assert found.paired
-    assert found.p_value == pytest.approx(stats.ttest_rel(MANY, FEWER).pvalue)
+    assert found.p_shown == pytest.approx(stats.ttest_rel(MANY, FEWER).pvalue)
     assert found.verdict == HOLDS
 
 
@@ -131,28 +131,54 @@ def test_with_the_same_seeds_the_difference_is_taken_seed_by_seed():
 def test_other_seeds_are_no_pairs(seeds):
     found = over_seeds(spread(MANY), spread(FEWER, seeds))
     assert not found.paired
-    assert found.p_value == pytest.approx(stats.ttest_ind(MANY, FEWER, equal_var=False).pvalue)
+    assert found.p_shown == pytest.approx(stats.ttest_ind(MANY, FEWER, equal_var=False).pvalue)
     assert found.verdict == UNDECIDED
 
 
-def test_a_claim_corrects_for_the_number_of_its_comparisons_whichever_way_they_fall():
-    """A difference of p 0.02 counts alone, and not beside two that say nothing."""
+def test_what_a_claim_says_is_not_corrected_and_the_other_way_round_is():
+    """A difference of p 0.02 shows a claim beside any others; against one it counts alone."""
     one = over_seeds(spread((0.502, 0.5, 0.505)), spread((0.5,), exact=True))
     gap = stats.t.isf(0.01, 2)  # standard errors
-    for sign, verdict in ((1, HOLDS), (-1, FAILS)):
+    nothing = over_seeds(spread((0.4, 0.5, 0.61)), spread((0.5,), exact=True))
+    for sign, alone, beside in ((1, HOLDS, HOLDS), (-1, FAILS, UNDECIDED)):
         some = replace(one, left_values=spread(0.5 + sign * gap / 100 + d / 100 for d in (-(3**0.5), 0, 3**0.5)))
-        assert some.p_value == pytest.approx(0.02, rel=1e-6)
-        nothing = over_seeds(spread((0.4, 0.5, 0.61)), spread((0.5,), exact=True))
-        assert [item.verdict for item in corrected([some])] == [verdict]
-        assert [item.verdict for item in corrected([some, nothing])] == [verdict, UNDECIDED]
-        assert [item.verdict for item in corrected([some, nothing, nothing])] == [UNDECIDED] * 3
+        assert some.p_shown == pytest.approx(0.02, rel=1e-6)
+        assert corrected([[some]])[0][0].verdict == alone
+        (found, _), (other,) = corrected([[some, nothing], [nothing]])
+        assert (found.verdict, other.verdict) == (beside, UNDECIDED)
 
 
 def test_a_comparison_of_one_seed_is_not_counted():
     single = over_seeds(spread((0.5,)), spread((0.4,)))
-    sure = over_seeds(spread(MANY), spread(FEWER))
-    assert [item.p_shown for item in corrected([single, sure, single])] == [None, sure.p_value, None]
-    assert [item.p_adjusted for item in corrected([sure, single, sure])] == [2 * sure.p_value, None, 2 * sure.p_value]
+    sure = over_seeds(spread(FEWER), spread(MANY))
+    (first, second), (third,) = corrected([[single, sure], [single]])
+    assert [item.p_adjusted for item in (first, second, third)] == [None, sure.p_against, None]
+    (first, second), (third,) = corrected([[sure, single], [sure]])
+    assert [item.p_adjusted for item in (first, second, third)] == [2 * sure.p_against, None, 2 * sure.p_against]
+
+
+def test_all_must_hold_errs_no_more_than_one_and_any_denied_no_more_than_stated():
+    """Simulated: two true leads of 0 in a claim of two, or ten claims of two."""
+    rng = np.random.default_rng(7)
+
+    def drawn(lead):
+        gaps = lead + rng.normal(0, 1, 5)
+        return over_seeds(spread(gaps), spread((0.0,), exact=True))
+
+    shown = denied = 0
+    for _ in range(1000):
+        claims = corrected([[drawn(3.0), drawn(0.0)] for _ in range(5)])
+        shown += all(item.verdict == HOLDS for item in claims[0])
+        denied += any(item.verdict == FAILS for found in claims for item in found)
+    assert shown / 1000 <= 0.05  # half of the two-sided 5%, and no more
+    assert denied / 1000 <= 0.06
+
+
+def test_more_variance_is_added_with_its_degrees_of_freedom():
+    found = Difference(0.1, 0.02, 4).with_more((0.0012, 2), (0.0, 1))
+    assert (found.mean, found.error) == (0.1, pytest.approx(0.04))
+    assert found.freedom == pytest.approx(0.0016**2 / (0.0004**2 / 4 + 0.0012**2 / 2))
+    assert Difference(0.1, 0.02, 4).with_more((0.0, 2)) == Difference(0.1, 0.02, 4)
 
 
 # As good as

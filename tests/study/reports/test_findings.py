@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import importlib.util
-import re
 from pathlib import Path
 
 import pytest
@@ -28,7 +27,7 @@ def test_what_the_pages_say_of_results_is_what_the_results_say(page):
     """If this fails: make findings."""
     text = (ROOT / page).read_text("utf-8")
     assert findings.update(text, findings.blocks(ROOT / "docs" / "results"), page) == text
-    assert len(re.findall("written by make findings", text)) >= 5
+    assert "written by make findings" in text
 
 
 def test_a_block_is_replaced_and_nothing_else():
@@ -62,10 +61,14 @@ def test_a_table_has_rules_down_and_perturbations_across():
     ]
 
 
-def test_claims_stand_under_their_verdicts():
-    claims = [{"title": "a", "verdict": "cannot be said"}, {"title": "b", "verdict": "holds"}]
-    claims += [{"title": "c", "verdict": "cannot be said"}]
-    assert findings.in_short(claims) == "- Holds: b.\n- Cannot be said: a; c."
+def test_beside_the_paper_stand_its_learners_and_score_by_the_same_rules():
+    rows = [row("two-point all", 0.875, 0.841), row("two-point active", 0.9, 0.888), row("two-point score", 0.92)]
+    rows += [row("two-point score annealed", 0.93), row("two-point score adagrad", 0.94), row("symmetric score", 0.95)]
+    rows += [row("first-order", 0.93, 0.908), row("supervised", 0.94)]
+    assert findings.beside_paper(rows, 3).splitlines()[2:] == [
+        "| two-point | 0.875 (0.841) | 0.900 (0.888) | 0.920 |  |",
+        "| first-order |  |  |  | 0.930 (0.908) |",
+    ]
 
 
 def test_pages_are_written_from_the_folder(tmp_path):

@@ -7,12 +7,20 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import pytest
-from reported import experiment_of, run_of
+from reported import experiment_of, learner_of, run_of
 
 from sparsezo.study.reports.noise import noise_lines, noise_phase, noise_sentences
 from sparsezo.study.reports.results import LearnerRuns, Spread
-from sparsezo.study.reports.tables import about_text, count_text, make_table, signature
+from sparsezo.study.reports.tables import (
+    about_text,
+    count_text,
+    iterations_until,
+    make_speed_table,
+    make_table,
+    signature,
+)
 
 SEEDS = (3, 4, 8)
 # By quantity: over seeds at the tuned settings, then at the fixed ones
@@ -447,3 +455,39 @@ def test_with_a_loss_of_0_or_1_preference_is_said_to_be_two_point():
     assert not any(note.startswith(text) for note in notes(*both))  # 1 - F1 is between 0 and 1
     apart = (learner("two-point all"), learner("preference score"))
     assert not any(note.startswith(text) for note in notes(*apart, task="text"))
+
+
+# How fast
+
+
+def with_losses(name, *curves, **settings):
+    """Runs of phase speed, each with (iterations, loss of dev) pairs."""
+    rule, _, perturb = name.partition(" ")
+    runs = []
+    for seed, points in enumerate(curves):
+        at, losses = (np.array(each, float) for each in zip(*points, strict=True))
+        area = float(np.trapezoid(losses, at) / at[-1])
+        curve = {"iterations": at, "dev_loss": losses}
+        runs.append(run_of("speed", seed, {"dev_loss_area": area}, curve, settings={"h": 0.1, "mu": 0.2, **settings}))
+    return learner_of(*runs, name=name, rule=rule, perturb=perturb or None)
+
+
+def test_iterations_until_a_loss_are_by_the_line_between_looks():
+    item = with_losses(
+        "two-point score", [(0, 1.0), (100, 0.5), (200, 0.1)], [(0, 0.4), (100, 0.6)], [(0, 1), (50, 0.9)]
+    )
+    assert iterations_until(item, "speed", 0.5) == [100.0, 0.0, None]
+    assert iterations_until(item, "speed", 0.2) == [pytest.approx(175.0), None, None]
+
+
+def test_the_table_of_speed_is_by_the_area_and_counts_losses():
+    slow = with_losses("two-point active", *[[(0, 1.0), (1000, 0.4)]] * 3)
+    fast = with_losses("first-order", *[[(0, 1.0), (1000, 0.1)]] * 3, mu=None)
+    experiment = experiment_of(slow, fast, declared={"losses": [0.5, 0.2]})
+    table = make_speed_table(experiment)
+    assert table.head == ["learner", "mean loss over the run", "to 0.5", "to 0.2", "h", "mu"]
+    assert table.rows == [
+        ["first-order", "0.5500 ± 0.0000", "556 (556)", "889 (889)", "0.1", "-"],
+        ["two-point active", "0.7000 ± 0.0000", "833 (1,667)", "-", "0.1", "0.2"],
+    ]
+    assert make_speed_table(experiment_of(learner_of(run_of("tuned", 0)))) is None

@@ -224,7 +224,7 @@ def lines_run(call) -> int:
 def test_no_loop_goes_over_tokens(features):
     """With the same words, a corpus ten times as long takes as many lines of Python; only arrays are longer."""
     sentence = [("a", "x"), ("b", "y"), ("a", "y"), ("c", "x")]
-    few, many = corpus_of([sentence] * 3), corpus_of([sentence] * 30)
+    few, many = corpus_of([sentence] * 300), corpus_of([sentence] * 3000)
     templates = built_in(features, 2)
     index = AttributeIndex.fit(few, templates)
     index.transform(few)  # what it finds of each word is kept

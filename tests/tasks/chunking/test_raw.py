@@ -257,6 +257,9 @@ def test_documents_keep_what_they_came_with(trained):
     assert [given.text[a:b] for a, b in found.tokens][:3] == given.text.split()[:3]
     assert found.sentences[0] == 0
     assert found.sentences[-1] == len(found.tokens)
+    (bare,) = tagged_documents(model.task, model.W, [given], tokens=False)
+    assert bare == replace(found, tokens=None, sentences=None)
+    assert bare.spans
 
 
 def test_a_model_that_wants_more_than_words_says_so():

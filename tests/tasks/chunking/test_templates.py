@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import re
+from pathlib import Path
 
 import pytest
 
@@ -24,6 +25,13 @@ from sparsezo.tasks.chunking.features.templates import (
     shape,
     values_of,
 )
+from sparsezo.tasks.chunking.synthetic import chunking_corpus
+from sparsezo.tasks.chunking.task import Chunking
+from sparsezo.tasks.loading import Files
+from sparsezo.tasks.registry import task_spec
+
+ROOT = Path(__file__).parents[3]
+PAPER = str(ROOT / "examples" / "paper.template")
 
 
 def plain(*places: tuple[int, int]) -> tuple[Part, ...]:
@@ -371,3 +379,30 @@ def test_words_are_for_names_without_the_other_columns():
     for order in (1, 2):
         words, names = (built_in(name, n, NAMES, order) for name, n in (("words", 3), ("ner", 1)))
         assert [each.line for each in words] == [each.line for each in names]
+
+
+# A file near the paper's sparsity
+
+
+def weights_and_share(task, train):
+    problem = task.problem(train)
+    n = problem.n_features * problem.n_labels
+    return n, problem.n_active.mean() / n
+
+
+def test_the_papers_template_has_fewer_weights_and_more_of_them_active_on_generated_data():
+    own = weights_and_share(*Chunking.fit(chunking_corpus(500, seed=1), only="NP"))
+    near = weights_and_share(*Chunking.fit(chunking_corpus(500, seed=1), only="NP", templates=read_templates(PAPER)))
+    assert near[0] < 0.8 * own[0]
+    assert near[1] > 1.5 * own[1]
+
+
+@pytest.mark.data
+def test_the_papers_template_comes_near_its_sparsity(real_data):
+    """1.5M weights, 0.25% active, on what the experiments learn from."""
+    source = Files((str(real_data / "conll2000" / "train.txt.gz"),), "1000", None, {"only": "NP", "template": PAPER})
+    loaded = task_spec("chunking").load(source)
+    n, share = weights_and_share(loaded.task, loaded.data.train)
+    assert abs(n / 1.5e6 - 1) < 0.05
+    assert abs(share / 0.0025 - 1) < 0.1
+    assert f"{n:,} weights, {share:.3%} active" in (ROOT / "docs" / "deviations.md").read_text("utf-8")

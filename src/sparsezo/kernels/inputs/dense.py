@@ -58,6 +58,10 @@ class DenseInputs(NamedTuple):
         validation.at_least("max_rows", problem.max_rows, int(np.diff(self.offsets).max(initial=0)))
         validation.at_least("max_columns", problem.max_columns, M)
 
+    def dimensions(self) -> NDArray[np.int64]:
+        """rank(C) of every list."""
+        return self.ranks
+
     def sizes(self) -> tuple[float, float]:
         """N times the features' spreads within lists, and their squares: what all candidates share changes nothing."""
         spread = spreads(self.features, self.offsets)

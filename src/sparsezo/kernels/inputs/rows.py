@@ -43,6 +43,10 @@ class RowInputs(NamedTuple):
         validation.at_least("max_rows", problem.max_rows, 1)
         validation.at_least("max_columns", problem.max_columns, int(np.diff(self.indptr).max(initial=0)))
 
+    def dimensions(self) -> NDArray[np.int64]:
+        """rank(C) of every input."""
+        return (self.norm > 0).astype(np.int64)
+
     def sizes(self) -> tuple[float, float]:
         """(sum of |x|, sum of x^2) over all entries."""
         return float(np.abs(self.values).sum(dtype=np.float64)), float(np.square(self.values).sum(dtype=np.float64))

@@ -39,6 +39,7 @@ from sparsezo.kernels.random import fill_normals
 from sparsezo.kernels.simd import prefetch_element
 
 FACTORED_ROWS = 512  # about where drawing u costs less than multiplying by K
+PIECE = 2**20  # entries whose slots are held at a time, where K alone needs them
 _ONE, _ZERO = np.float32(1), np.float32(0)
 _FIRST = np.int64(0)  # slot; no literal, for which the products would be compiled once more
 
@@ -51,6 +52,8 @@ class SparseInputs(NamedTuple):
     from its first on have dense[dense_start[x]:dense_start[x+1]], the columns dense_column and those after it, which
     are its first slots. G = C C' = K K' once per input: ``chol`` holds K by rows (row i: columns 0..i),
     ``inverse`` holds K^-T by rows (row i: columns i..R-1). A long input has neither.
+
+    Slots, cols, chol and inverse are empty until a learner is there that reads them (``ready``).
     """
 
     row_start: NDArray[np.int64]  # N + 1
@@ -78,9 +81,32 @@ class SparseInputs(NamedTuple):
         validation.at_least("max_columns", problem.max_columns, int(np.diff(self.col_start).max(initial=0)))
 
     def parts(self) -> dict[str, Any]:
-        """What it is known by: without dense columns, the same as before there were any, so that runs go on."""
-        names = self._fields if self.dense is not None else [name for name in self._fields if "dense" not in name]
-        return {name: getattr(self, name) for name in names}
+        """What it is known by: C, of which all else is made."""
+        names = ("row_start", "row_ptr", "columns", "values")
+        dense = () if self.dense is None else ("dense", "dense_start", "dense_column")
+        return {name: getattr(self, name) for name in (*names, *dense)}
+
+    def ready(self, *, factors: bool, places: bool) -> SparseInputs:
+        """With what a learner's steps read beside C. ``factors``: K and K^-T, for rules that perturb. ``places``: slots
+        and distinct columns, for steps that are not along C' D alone: of active and all, and Adagrad's."""
+        made = self
+        if factors and self.chol.size < self.chol_start[-1]:
+            chol, inverse = (np.empty(int(self.chol_start[-1]), np.float32) for _ in range(2))
+            _factor(self, chol, inverse, None)
+            made = made._replace(chol=chol, inverse=inverse)
+        if (places or (factors and self.scratch.residual is not None)) and self.cols.size < self.col_start[-1]:
+            slots, cols = _distinct_columns(self)
+            made = made._replace(slots=slots, cols=cols)
+        return made
+
+    def dimensions(self) -> NDArray[np.int64]:
+        """rank(C) of every input; where K would be too large to tell, the most that it can be."""
+        most: NDArray[np.int64] = np.minimum(np.diff(self.row_start), np.diff(self.col_start))
+        if self.chol.size < self.chol_start[-1]:
+            _factor(self, None, None, most)
+        else:
+            _pivots(self.row_start, self.chol_start, self.chol, most)
+        return most
 
     def sizes(self) -> tuple[float, float]:
         """(sum of |x|, sum of x^2) over all entries and dense columns."""
@@ -114,8 +140,9 @@ def _prefetch(inputs: Any, soon: Any, later: Any, W: Any) -> None:
         prefetch_element(W, np.int64(inputs.columns[e]) * L + L - 1)
     for e in range(inputs.row_ptr[inputs.row_start[later]], inputs.row_ptr[inputs.row_start[later + 1]], 16):
         prefetch_element(inputs.columns, e)
-    for j in range(inputs.chol_start[later], inputs.chol_start[later + 1], 16):
-        prefetch_element(inputs.chol, j)
+    if inputs.chol.size > 0:
+        for j in range(inputs.chol_start[later], inputs.chol_start[later + 1], 16):
+            prefetch_element(inputs.chol, j)
 
 
 @implements(protocol.draw, SparseInputs)
@@ -232,8 +259,11 @@ def factor(
     dense_start: Any,
     col_start: Any,
     chol_start: Any,
-) -> Any:
-    """K and K^-T of every input that has room for them, G = C C' = K K', packed as SparseInputs says; in float64."""
+    chol: Any,
+    inverse: Any,
+) -> None:
+    """K and, where there is room for it, K^-T of every input that has room for them, G = C C' = K K', packed as
+    SparseInputs says; in float64."""
     N = row_start.size - 1
     most, widest = 0, 0
     for x in range(N):
@@ -243,8 +273,6 @@ def factor(
         widest = max(widest, col_start[x + 1] - col_start[x])
     G, T = np.zeros((most, most)), np.zeros((most, most))
     whole = np.zeros(widest)  # one row of C's entries, by slot
-    chol = np.empty(chol_start[N], np.float32)
-    inverse = np.empty(chol_start[N], np.float32)
     for x in range(N):
         if chol_start[x + 1] == chol_start[x]:
             continue
@@ -261,18 +289,19 @@ def factor(
             for e in range(row_ptr[start + i], row_ptr[start + i + 1]):
                 whole[slots[e]] = 0
         _cholesky(G, R)
-        _invert(G, R, T)
         first = chol_start[x]
         for i in range(R):
             for j in range(i + 1):
                 chol[first] = G[i, j]
                 first += 1
+        if inverse.size == 0:
+            continue
+        _invert(G, R, T)
         first = chol_start[x]
         for i in range(R):
             for j in range(i, R):
                 inverse[first] = T[j, i]
                 first += 1
-    return chol, inverse
 
 
 @kernel
@@ -306,31 +335,29 @@ def _invert(K: Any, R: Any, T: Any) -> None:
             T[i, j] = rest / K[i, i]
 
 
-@allocating_kernel
-def distinct(row_start: Any, row_ptr: Any, columns: Any, n_cols: Any) -> Any:
-    """(slots, col_start, cols): the distinct columns of each input, in order of first use."""
-    N = row_start.size - 1
-    slots = np.empty(columns.size, np.int32)
-    col_start = np.zeros(N + 1, np.int64)
-    cols = np.empty(columns.size, np.int32)
-    slot = np.full(n_cols, -1, np.int32)
+@kernel
+def distinct(row_start: Any, row_ptr: Any, columns: Any, slot: Any, col_start: Any, slots: Any, cols: Any) -> None:
+    """Count the distinct columns of each input into col_start, and where there is room for them fill slots and cols, in
+    order of first use. slot: -1 for each column, now and when this returns."""
     n = 0
-    for x in range(N):
+    for x in range(row_start.size - 1):
         begin = n
-        for e in range(row_ptr[row_start[x]], row_ptr[row_start[x + 1]]):
+        first, last = row_ptr[row_start[x]], row_ptr[row_start[x + 1]]
+        for e in range(first, last):
             col = columns[e]
             if slot[col] < 0:
                 slot[col] = n - begin
-                cols[n] = col
+                if cols.size > 0:
+                    cols[n] = col
                 n += 1
-            slots[e] = slot[col]
-        for m in range(begin, n):
-            slot[cols[m]] = -1
+            if slots.size > 0:
+                slots[e] = slot[col]
+        for e in range(first, last):
+            slot[columns[e]] = -1
         col_start[x + 1] = n
-    return slots, col_start, cols[:n].copy()
 
 
-@allocating_kernel
+@kernel
 def _pivots(row_start: Any, chol_start: Any, chol: Any, ranks: Any) -> None:
     """ranks[x] = the pivots of K that are not zero, where there is a K."""
     for x in range(ranks.size):
@@ -343,11 +370,54 @@ def _pivots(row_start: Any, chol_start: Any, chol: Any, ranks: Any) -> None:
             place += i + 1
 
 
-def ranks(inputs: SparseInputs) -> NDArray[np.int64]:
-    """rank(C) of every input; where K would be too large to tell, the most that it can be."""
-    most: NDArray[np.int64] = np.minimum(np.diff(inputs.row_start), np.diff(inputs.col_start))
-    _pivots(inputs.row_start, inputs.chol_start, inputs.chol, most)
-    return most
+_NO_SLOTS, _NO_FACTOR = np.zeros(0, np.int32), np.zeros(0, np.float32)
+
+
+def _factor(
+    inputs: SparseInputs,
+    chol: NDArray[np.float32] | None,
+    inverse: NDArray[np.float32] | None,
+    ranks: NDArray[np.int64] | None,
+) -> None:
+    """Fill K and K^-T of all inputs, or their ranks, piece by piece."""
+    names, columns = in_use(inputs.columns, inputs.dense_column)
+    slot = np.full(inputs.dense_column if names is None else names.size, -1, np.int32)
+    entry = inputs.row_ptr[inputs.row_start]  # where each input's entries begin
+    N, a = len(entry) - 1, 0
+    while a < N:
+        b = max(a + 1, int(np.searchsorted(entry, entry[a] + PIECE, side="right")) - 1)
+        rows, entries = (slice(int(at[a]), int(at[b])) for at in (inputs.row_start, entry))
+        row_start, chol_start = (at[a : b + 1] - at[a] for at in (inputs.row_start, inputs.chol_start))
+        row_ptr = inputs.row_ptr[rows.start : rows.stop + 1] - inputs.row_ptr[rows.start]
+        slots, col_start = np.empty(entries.stop - entries.start, np.int32), np.zeros(b - a + 1, np.int64)
+        distinct(row_start, row_ptr, columns[entries], slot, col_start, slots, _NO_SLOTS)
+        values = None if inputs.values is None else inputs.values[entries]
+        of_dense = (inputs.dense, inputs.dense_start[a : b + 1])
+        place = slice(int(inputs.chol_start[a]), int(inputs.chol_start[b]))
+        K = np.empty(place.stop - place.start, np.float32) if chol is None else chol[place]
+        rest = _NO_FACTOR if inverse is None else inverse[place]
+        factor(row_start, row_ptr, slots, values, *of_dense, col_start, chol_start, K, rest)
+        if ranks is not None:
+            _pivots(row_start, chol_start, K, ranks[a:b])
+        a = b
+
+
+def _distinct_columns(inputs: SparseInputs) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    """(slots, cols), the dense columns before those of each input."""
+    names, columns = in_use(inputs.columns, inputs.dense_column)
+    slot = np.full(inputs.dense_column if names is None else names.size, -1, np.int32)
+    N, d = len(inputs.row_start) - 1, 0 if inputs.dense is None else inputs.dense.shape[1]
+    slots, cols = np.empty(columns.size, np.int32), np.empty(int(inputs.col_start[-1]) - N * d, np.int32)
+    distinct(inputs.row_start, inputs.row_ptr, columns, slot, np.zeros(N + 1, np.int64), slots, cols)
+    cols = cols if names is None else names[cols]
+    if d == 0:
+        return slots, cols
+    made = np.empty(int(inputs.col_start[-1]), np.int32)
+    own = np.diff(inputs.col_start) - d
+    made[np.arange(len(cols)) + d * (1 + np.repeat(np.arange(N), own))] = cols
+    made[inputs.col_start[:-1, None] + np.arange(d)] = inputs.dense_column + np.arange(d, dtype=np.int32)
+    slots += np.int32(d)
+    return slots, made
 
 
 def sparse_inputs(
@@ -362,7 +432,7 @@ def sparse_inputs(
     dense: NDArray[np.float32] | None = None,
     dense_start: NDArray[np.int64] | None = None,
 ) -> SparseInputs:
-    """Inputs from their rows. What only a learner needs is left out where ``learn`` is false.
+    """Inputs from their rows. Where ``learn`` is false they are only decoded, and nothing is known but C.
 
     ``factor_up_to``: inputs with more rows are learned from without K. ``dense``: the last columns of the n_cols, of
     the first rows of each input, where ``dense_start`` says; it is not copied where it is as it should be.
@@ -370,13 +440,9 @@ def sparse_inputs(
     validation.offsets("row_start", row_start, end=row_ptr.size - 1)
     validation.offsets("row_ptr", row_ptr, end=columns.size)
     validation.array("columns", columns, "iu", (None,))
-    validation.below("columns", columns, n_cols)
     if values is not None:
         validation.array("values", values, "f", (columns.size,))
         validation.finite("values", values)
-    names, numbers = in_use(columns, n_cols)
-    slots, col_start, cols = distinct(row_start, row_ptr, numbers, n_cols if names is None else names.size)
-    cols = cols if names is None else names[cols]
     R = np.diff(row_start)
     if dense is None or dense_start is None:
         dense, dense_start = None, np.zeros(len(row_start), np.int64)
@@ -386,32 +452,34 @@ def sparse_inputs(
         validation.finite("dense", dense)
         validation.offsets("dense_start", dense_start, n=len(R), end=len(dense))
         validation.at_least("rows", int((R - np.diff(dense_start)).min(initial=0)), 0)
-    dense_column = n_cols - (0 if dense is None else dense.shape[1])
-    if dense is not None:
-        validation.below("columns", columns, dense_column)
-        slots, col_start, cols = _with_dense_columns(slots, col_start, cols, dense_column, dense.shape[1])
+    d = 0 if dense is None else dense.shape[1]
+    validation.below("columns", columns, n_cols - d)
     long = factor_up_to < R
     chol_start = np.concatenate([[0], np.cumsum(np.where(long, 0, R * (R + 1) // 2))]).astype(np.int64)
-    chol = inverse = np.zeros(0, np.float32)
+    col_start = np.zeros(len(row_start), np.int64)
     rows = wide = 0
     if learn:
-        chol, inverse = factor(row_start, row_ptr, slots, values, dense, dense_start, col_start, chol_start)
+        names, numbers = in_use(columns, n_cols)
+        slot = np.full(n_cols if names is None else names.size, -1, np.int32)
+        distinct(row_start, row_ptr, numbers, slot, col_start, _NO_SLOTS, _NO_SLOTS)
+        col_start += d * np.arange(len(row_start))
         rows, wide = int(R[long].max(initial=0)), int(np.diff(col_start)[long].max(initial=0))
     sizes = ((wide, n_labels), (wide, n_labels), (rows, n_labels), (rows, n_labels))
     room = (np.zeros(size, np.float32) if rows else None for size in sizes)
     scratch = SparseScratch(np.zeros(n_labels, np.float32), *room)
-    entries = (row_start, row_ptr, columns, slots, values, col_start, cols, chol_start, chol, inverse)
-    return SparseInputs(*entries, dense, dense_start, dense_column, scratch)
-
-
-def _with_dense_columns(
-    slots: NDArray[np.int32], col_start: NDArray[np.int64], cols: NDArray[np.int32], first: int, d: int
-) -> tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.int32]]:
-    """(slots, col_start, cols) with d columns from ``first`` on before those of each input."""
-    N = len(col_start) - 1
-    made = np.empty(len(cols) + N * d, np.int32)
-    behind = np.arange(len(cols)) + d * (1 + np.repeat(np.arange(N), np.diff(col_start)))
-    made[behind] = cols
-    col_start = col_start + d * np.arange(N + 1)
-    made[col_start[:-1, None] + np.arange(d)] = first + np.arange(d, dtype=np.int32)
-    return slots + np.int32(d), col_start, made
+    return SparseInputs(
+        row_start=row_start,
+        row_ptr=row_ptr,
+        columns=columns,
+        slots=_NO_SLOTS,
+        values=values,
+        col_start=col_start,
+        cols=_NO_SLOTS,
+        chol_start=chol_start,
+        chol=_NO_FACTOR,
+        inverse=_NO_FACTOR,
+        dense=dense,
+        dense_start=dense_start,
+        dense_column=n_cols - d,
+        scratch=scratch,
+    )

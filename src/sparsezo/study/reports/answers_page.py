@@ -357,12 +357,11 @@ def answers_figures(
         _limits(axes, drawn)
         _names(axes, drawn)
         axes.set_title(section_title(experiment), fontsize=10.5, loc="left")
-        axes.set_ylabel(f"{spoken(column)} {metric}")
+        axes.set_ylabel(f"{spoken(column)} {metric}" + _scale_words(axes))
         axes.set_xlabel(along)
         spread = spread_words(learners, PHASE, "a standard deviation to each side filled")
-        scale = " Its axis is that of the error, on a log scale." if axes.get_yscale() == "function" else ""
         what = f"{spoken(column).capitalize()} {title}, of the weights {of_weights(column)}"
-        caption = f"{what}: {spread}. {words}{scale}"
+        caption = f"{what}: {spread}. {words}"
         found.append(Figure(name, title, caption, mark, save(sheet, folder, name)))
     return found
 
@@ -407,7 +406,7 @@ def panels_figure(experiments: Sequence[ReportedExperiment], folder: Path) -> Fi
             _line(axes, line)
         _limits(axes, drawn)
         axes.set_title(section_title(experiment), fontsize=9.5, loc="left")
-        axes.set_ylabel(f"{data} {experiment.metric_name}", fontsize=8.5)
+        axes.set_ylabel(f"{data} {experiment.metric_name}" + _scale_words(axes), fontsize=8)
         axes.tick_params(labelsize=7.5)
         axes.set_xlabel(_AXIS.format(table), fontsize=7)
     for axes in panels[len(found) :]:
@@ -478,6 +477,11 @@ def _limits(axes: Axes, drawn: Sequence[_Drawn]) -> None:
     places = np.concatenate([each.x[each.x >= 1] for each in drawn])
     axes.set_xlim(places.min() / 1.06, places.max() * 1.06)
     count_ticks(axes)
+
+
+def _scale_words(axes: Axes) -> str:
+    """For its label: what its places are by, where that is not the quality itself."""
+    return " (by log of the error)" if axes.get_yscale() == "function" else ""
 
 
 def _error(quality: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -4,9 +4,13 @@
         print(claim.title, claim.verdict, claim.words)
 
 A comparison of two learners is of their means over seeds, seed by seed where both have the same ones
-(comparisons.py). A claim about several pairs corrects for their number (Holm), whichever way they fall. It holds when
-all of them do, and does not when one is found the other way round. That two are equal is claimed up to a margin, the
-task's ``margin``, and shown by two one-sided tests; a difference that is merely not seen shows nothing.
+(comparisons.py). A claim about several pairs holds when each of them does, and does not when one is found the other way
+round, which is asked after Holm's correction for all comparisons of the report. That two are equal is claimed up to a
+margin, the task's ``margin``, and shown by two one-sided tests; a difference that is merely not seen shows nothing.
+
+Speed is the mean loss of the best outputs at w on dev over a run, the area under its curve, with h and mu that were
+tuned for it. The paper's own quantity, the average cumulative loss of what was shown on the way, which is at w + mu u
+for some rules, has claims of its own beside it, at the paper's fixed settings: in two readings of them, where both ran.
 """
 
 from __future__ import annotations
@@ -15,16 +19,27 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from statistics import fmean
 
 import numpy as np
 
-from sparsezo.study.reports.comparisons import FAILS, HOLDS, UNDECIDED, Comparison, Quantity, corrected, resampled_lead
+from sparsezo.study.reports.comparisons import (
+    FAILS,
+    HOLDS,
+    UNDECIDED,
+    Comparison,
+    Quantity,
+    corrected,
+    resampled_beside,
+    resampled_lead,
+)
 from sparsezo.study.reports.results import LearnerRuns, ReportedExperiment, Spread
 
 PAPER_RULES = ("two-point", "baseline", "comparison")  # from best to worst, says the paper
 NOT_PAPER = "not in the paper"
 _SFO = "first-order"
 _EARLY = 1_000_000  # iterations: the others of the paper's SMT are best on dev from here on
+_SHARE = 1.6 / 2.7  # of the way from the out-of-domain to the in-domain model, that the paper's two-point goes
 
 Pair = tuple[str, LearnerRuns | None, str, LearnerRuns | None]  # name and runs of the better, then of the worse
 Found = tuple[list[Comparison], list[str]]  # and the names of what is missing
@@ -39,13 +54,32 @@ class Claim:
     evidence: tuple[Comparison, ...]
 
 
+@dataclass(frozen=True)
+class _Asked:
+    """A claim before its verdict."""
+
+    title: str
+    source: str
+    found: Sequence[Comparison]
+    missing: Sequence[str] = ()
+    words: str | None = None  # why it is none that anything could decide
+
+
 def check_claims(experiment: ReportedExperiment) -> tuple[Claim, ...]:
-    """All of them of a built-in experiment; of one's own, those that there is something to compare for."""
-    return tuple(claim for claim in _Claims(experiment) if claim.evidence or not experiment.own)
+    """All of them of a built-in experiment; of one's own, those that there is something to compare for. None of runs
+    that are shorter than the paper's."""
+    if experiment.shorter:
+        return ()
+    asked = [each for each in _Claims(experiment) if each.found or not experiment.own]
+    every = corrected([each.found for each in asked])
+    return tuple(_concluded(replace(each, found=found)) for each, found in zip(asked, every, strict=True))
+
+
+_AT = {"fixed": "fixed settings", "undivided": "fixed settings, steps not divided by mu"}
 
 
 class _Claims:
-    """Those on one experiment. Speed is the paper's average cumulative loss: at fixed settings, and at tuned ones."""
+    """Those on one experiment."""
 
     def __init__(self, experiment: ReportedExperiment) -> None:
         self.experiment, self.margin, self.find = experiment, experiment.paper.margin, experiment.find
@@ -55,13 +89,18 @@ class _Claims:
         groups = [group for group in ("all", "active") if any(self.find(rule, group) for rule in PAPER_RULES)]
         self.groups = groups if self.sparse else groups[:1]
         self.test = Quantity("test", f"test {experiment.metric_name}", False, ("tuned", "fixed"))
-        loss = Quantity("average_loss", f"average cumulative {experiment.loss_name}", True, ("fixed", "tuned"))
-        phases = experiment.phases(loss.key)
-        self.losses = [(replace(loss, phases=(phase,)), f", {phase} settings") for phase in phases]
-        if len(phases) < 2:
-            self.losses = [(loss, "")]
+        area = Quantity("dev_loss_area", f"mean {experiment.loss_name} on dev over the run", True, ("speed", "fixed"))
+        loss = Quantity("average_loss", f"average cumulative {experiment.loss_name}", True, ("tuned",))
+        self.losses = []
+        if experiment.phases(area.key):
+            tuned = "speed" in experiment.phases(area.key)
+            self.losses.append((area, ", settings tuned for it" if tuned else ", fixed settings"))
+        for phase, words in _AT.items():
+            if phase in experiment.phases(loss.key):
+                self.losses.append((replace(loss, phases=(phase,)), f", by the paper's measure, {words}"))
+        self.losses = self.losses or [(loss, ", by the paper's measure")]
 
-    def __iter__(self) -> Iterator[Claim]:
+    def __iter__(self) -> Iterator[_Asked]:
         paper = self.experiment.paper
         speed = [(loss, "learns faster than", at) for loss, at in self.losses]
         both = [*speed, (self.test, "ends better on test than", "")]
@@ -70,7 +109,7 @@ class _Claims:
             rules = list(pairwise(PAPER_RULES))
             pairs = [self._pair((good, group), (bad, group)) for group in self.groups for good, bad in rules]
             title = f"two-point > baseline > comparison {at}"
-            yield _concluded(title, "paper Sec. 5, Table 1", *self._compared(pairs, quantity))
+            yield _Asked(title, "paper Sec. 5, Table 1", *self._compared(pairs, quantity))
         for quantity, at in self.losses if paper.speed_against_first_order else [(self.test, "")]:
             yield self._against_first_order(quantity, at)
         if paper.close_to_first_order:
@@ -79,15 +118,17 @@ class _Claims:
         if paper.beats_first_order is not None:
             yield self._gain_over_first_order()
             yield self._best_early()
+        if paper.undertrained:
+            yield self._best_at_the_end()
         if self.experiment.bounds:
             yield from self._bounds()
         other, pairs = self._score_pairs()
         for quantity, verb, at in both:
             title = f"SCORE {verb} {other}, for every rule{at}"
-            yield _concluded(title, NOT_PAPER, *self._compared(pairs, quantity))
+            yield _Asked(title, NOT_PAPER, *self._compared(pairs, quantity))
         if not self.sparse:
             title = f"SCORE ends as good on test as {other}, for every rule, up to {self.margin:g}"
-            yield _concluded(title, NOT_PAPER, *self._compared(pairs, self.test, equal_within=self.margin))
+            yield _Asked(title, NOT_PAPER, *self._compared(pairs, self.test, equal_within=self.margin))
         if annealed := [item for item in self.experiment.learners if item.annealed and item.zeroth_order]:
             yield self._annealed_as_good(annealed)
             yield self._annealed_approaches({item.name for item in annealed})
@@ -98,15 +139,15 @@ class _Claims:
     def _same_rule(self, better: str, worse: str, rules: Iterable[str]) -> list[Pair]:
         return [self._pair((rule, better), (rule, worse)) for rule in rules]
 
-    def _active_against_all(self, quantity: Quantity, verb: str, at: str) -> Claim:
+    def _active_against_all(self, quantity: Quantity, verb: str, at: str) -> _Asked:
         title = f"ACTIVE {verb} ALL, for every rule{at}"
         source = "paper Sec. 5, chunking; supplement, text classification"
         found, missing = self._compared(self._same_rule("active", "all", PAPER_RULES), quantity)
         if not self.experiment.dense:
-            return _concluded(title, source if self.sparse else NOT_PAPER, found, missing)
+            return _Asked(title, source if self.sparse else NOT_PAPER, found, missing)
         words = "every feature is active in every input here, so ACTIVE is ALL in law and the paper makes no such claim"
         words += "; what differs below is chance" if found else ""
-        return Claim(title, source, UNDECIDED, words, tuple(found))
+        return _Asked(title, source, found, words=words)
 
     def _score_pairs(self) -> tuple[str, list[Pair]]:
         """Of the paper's rules, and of others where both were run; with all, where that is the same law and was run."""
@@ -127,7 +168,7 @@ class _Claims:
         runs = next((item for item in self._paper_learners() if item.rule == rule), None)
         return f"{rule} {self.groups[0]}" if self.groups else rule, runs
 
-    def _against_first_order(self, quantity: Quantity, at: str) -> Claim:
+    def _against_first_order(self, quantity: Quantity, at: str) -> _Asked:
         """On SMT all of the paper's SZO beat SFO (same criterion in training and test); elsewhere SFO stays above."""
         if (source := self.experiment.paper.beats_first_order) is not None:
             title = "Every SZO learner of the paper beats SFO on SMT"
@@ -135,9 +176,9 @@ class _Claims:
         else:
             title, source = "SFO stays above every SZO learner of the paper", "paper Table 1; supplement, in speed"
             pairs = [(_SFO, self.sfo, item.name, item) for item in self._paper_learners()]
-        return _concluded(title + at, source, *self._compared(pairs, quantity))
+        return _Asked(title + at, source, *self._compared(pairs, quantity))
 
-    def _close_to_first_order(self, quantity: Quantity, at: str) -> Claim:
+    def _close_to_first_order(self, quantity: Quantity, at: str) -> _Asked:
         """Up to what the paper itself calls close: 0.888 against 0.908."""
         how, words = "ends as good on test", "SPARSE two-point updates coming close to the SFO result"
         if quantity.lower_is_better:
@@ -145,15 +186,15 @@ class _Claims:
         title = f"Two-point ACTIVE {how} as SFO, up to {self.margin:g}{at}"
         pairs = [("two-point active", self.find("two-point", "active"), _SFO, self.sfo)]
         found = self._compared(pairs, quantity, equal_within=self.margin)
-        return _concluded(title, f'paper Sec. 5, chunking: "{words}"', *found)
+        return _Asked(title, f'paper Sec. 5, chunking: "{words}"', *found)
 
-    def _gain_over_first_order(self) -> Claim:
+    def _gain_over_first_order(self) -> _Asked:
         title = f"Two-point gains 1.0 BLEU points over SFO, up to {100 * self.margin:g}"
         source = 'paper Sec. 5, SMT: "also an improvement of 1.0 BLEU points over the SFO Algorithm"'
         pairs = [(*self._of_paper("two-point"), _SFO, self.sfo)]
-        return _concluded(title, source, *self._compared(pairs, self.test, equal_within=self.margin, around=0.01))
+        return _Asked(title, source, *self._compared(pairs, self.test, equal_within=self.margin, around=0.01))
 
-    def _best_early(self) -> Claim:
+    def _best_early(self) -> _Asked:
         """Iterations until the model that is best on dev: two-point before the first million, the others after it."""
         title = "Two-point is best on dev within 1M iterations (the paper: about 100k), baseline and comparison later"
         source = (
@@ -172,20 +213,67 @@ class _Claims:
             sides = ((item.name, values), bound)
             (left, mine), (right, theirs) = sides if rule == "two-point" else sides[::-1]
             found.append(Comparison(left, right, mine, theirs, quantity, phase))
-        return _concluded(title, source, found, missing)
+        return _Asked(title, source, found, missing)
+
+    def _best_at_the_end(self) -> _Asked:
+        """All of the paper's rows are best on dev in the last tenth of the run: they could go on."""
+        title = "All learners of the paper are best on dev in the last tenth of the run"
+        source = (
+            'paper Sec. 5, chunking: "Best development settings for all algorithms were obtained close to the time '
+            'horizon of 4M iterations, showing an undertraining behavior in all cases"'
+        )
+        quantity = Quantity("best_iteration", "iterations to the best on dev", False, ("tuned", "fixed"), digits=0)
+        found, missing = [], []
+        names = [(rule, group) for rule in PAPER_RULES for group in self.groups] + [(_SFO, None)]
+        for rule, group in names:
+            item = self.find(rule, group)
+            phase, values = item.best(quantity.key) if item else ("", None)
+            if item is None or values is None:
+                missing.append(" ".join(filter(None, (rule, group))))
+                continue
+            last = 0.9 * max(run.iterations for run in item.runs(phase))
+            bound = Spread((last,), exact=True)
+            found.append(Comparison(item.name, f"{last:,.0f}", values, bound, quantity, phase))
+        return _Asked(title, source, found, missing)
 
     # Beside weights that were only evaluated
 
-    def _bounds(self) -> Iterator[Claim]:
-        title = "SZO improves on the out-of-domain model it starts from"
+    def _bounds(self) -> Iterator[_Asked]:
         source = (
             "paper Sec. 5, SMT: two-point gains 1.6 of the 2.7 BLEU points between the out-of-domain and in-domain "
             "models"
         )
-        yield _concluded(title, source, *self._beside_bound("out-of-domain"))
+        title = "SZO improves on the out-of-domain model it starts from"
+        yield _Asked(title, source, *self._beside_bound("out-of-domain"))
+        title = f"Two-point goes {_SHARE:.0%} of the way to the in-domain model, or more"
+        yield _Asked(title, source, *self._share())
         found, missing = self._beside_bound("in-domain")
-        found = [replace(item, equal_within=self.margin, aside="") for item in found]
-        yield _concluded(f"SZO ends as good as the in-domain model, up to {self.margin:g}", NOT_PAPER, found, missing)
+        found = [replace(item, equal_within=self.margin, aside="", more=self._making_of_bound(item)) for item in found]
+        yield _Asked(f"SZO ends as good as the in-domain model, up to {self.margin:g}", NOT_PAPER, found, missing)
+
+    def _share(self) -> Found:
+        """Of the way from the out-of-domain to the in-domain model, by seeds and over drawn test sets."""
+        name, item = self._of_paper("two-point")
+        phase, values = item.best() if item else ("", None)
+        low, high = (self.experiment.bound(each, self.experiment.metric) for each in ("out-of-domain", "in-domain"))
+        if item is None or values is None or low is None or high is None or high <= low:
+            return [], [name]
+        shares = Spread(tuple((value - low) / (high - low) for value in values.values), seeds=values.seeds)
+        share = Quantity("share", "share of the way to the in-domain model", False, (phase,), digits=2)
+        one = Comparison(item.name, "the paper's", shares, Spread((_SHARE,), exact=True), share, phase)
+        counts = [self.experiment.bound_counts.get(each) for each in ("out-of-domain", "in-domain")]
+        inputs = resampled_beside(item, phase, self.experiment.metric, counts, _SHARE)
+        variance, freedom = item.variances.get(phase, (0.0, 1.0))
+        return [replace(one, inputs=inputs, more=((variance / (high - low) ** 2, freedom),))], []
+
+    def _making_of_bound(self, item: Comparison) -> tuple[tuple[float, float], ...]:
+        """The in-domain weights are one run of a decoder's own tuning. How far another one would end elsewhere is not
+        known; learning from the same references (supervised) tells how far that does."""
+        supervised = self.find("supervised", None)
+        spread = supervised.spread(item.phase, "test") if supervised else None
+        if spread is None or spread.sd is None:
+            return item.more
+        return (*item.more, (spread.sd**2, len(spread.values) - 1))
 
     def _beside_bound(self, name: str) -> Found:
         """Every zeroth-order learner against weights that were only evaluated."""
@@ -202,36 +290,41 @@ class _Claims:
                 if low is not None and high is not None and high > low:
                     aside = f"{(values.mean - low) / (high - low):.0%} of the way to the in-domain model"
                 bound = Spread((value,), exact=True)
-                found.append(Comparison(item.name, name, values, bound, self.test, phase, aside))
+                metric, counts = self.experiment.metric, self.experiment.bound_counts.get(name)
+                one = Comparison(item.name, name, values, bound, self.test, phase, aside)
+                inputs = resampled_beside(item, phase, metric, [counts])
+                found.append(replace(one, inputs=inputs, more=_of_tuning(phase, self.test, item)))
         return found, []
 
     # The annealed criterion: similar results, and MAP's as gamma grows
 
-    def _annealed_as_good(self, annealed: Sequence[LearnerRuns]) -> Claim:
+    def _annealed_as_good(self, annealed: Sequence[LearnerRuns]) -> _Asked:
         title = f"The annealed criterion ends as good as MAP on test, up to {self.margin:g}"
         pairs = [(e.name, e, f"{e.rule} {e.perturb}", self.find(e.rule, e.perturb)) for e in annealed]
         found = self._compared(pairs, replace(self.test, phases=("tuned",)), equal_within=self.margin)
         source = "paper Sec. 6: a smooth annealed criterion yields similar results"
-        return _concluded(f"{title}, for every rule and perturbation", source, *found)
+        return _Asked(f"{title}, for every rule and perturbation", source, *found)
 
-    def _annealed_approaches(self, annealed: set[str]) -> Claim:
-        """Of runs that differ in gamma alone, by how much the expected loss is from that of the best outputs."""
-        gaps: dict[tuple[object, ...], dict[float, float]] = defaultdict(dict)
+    def _annealed_approaches(self, annealed: set[str]) -> _Asked:
+        """Of runs that differ in gamma alone, by how much the expected loss is from that of the best outputs; over the
+        learners' means, learner by learner, as the seeds of one are no more learners."""
+        gaps: dict[str, dict[float, list[float]]] = defaultdict(lambda: defaultdict(list))
         for run in self.experiment.runs:
             expected, best, gamma = run.value("average_loss"), run.value("map_average_loss"), run.settings.get("gamma")
-            if run.learner in annealed and expected is not None and best is not None and isinstance(gamma, int | float):
-                alike = (run.learner, run.iterations, run.seed, run.settings.get("h"), run.settings.get("mu"))
-                gaps[alike][float(gamma)] = abs(expected - best)
-        gap = Quantity("gap", "distance of the expected loss from that of the best outputs", True, ("tune",))
+            if run.phase != "gamma" or run.learner not in annealed or expected is None or best is None:
+                continue
+            if isinstance(gamma, int | float):
+                gaps[run.learner][float(gamma)].append(abs(expected - best))
+        gap = Quantity("gap", "distance of the expected loss from that of the best outputs", True, ("gamma",))
         found = []
         for low, high in pairwise(sorted({gamma for each in gaps.values() for gamma in each})):
             both = [each for each in gaps.values() if low in each and high in each]
-            if any(round(each[low], gap.digits) for each in both):  # else nothing is left that could shrink
-                runs_alike = tuple(range(len(both)))  # differences are taken run by run
-                above, below = (Spread(tuple(each[gamma] for each in both), seeds=runs_alike) for gamma in (high, low))
-                found.append(Comparison(f"gamma {high:g}", f"gamma {low:g}", above, below, gap, "tune"))
+            if any(round(fmean(each[low]), gap.digits) for each in both):  # else nothing is left that could shrink
+                alike = tuple(range(len(both)))  # differences are taken learner by learner
+                above, below = (Spread(tuple(fmean(each[at]) for each in both), seeds=alike) for at in (high, low))
+                found.append(Comparison(f"gamma {high:g}", f"gamma {low:g}", above, below, gap, "gamma"))
         title = "The annealed criterion approaches MAP as gamma grows"
-        return _concluded(title, "paper Sec. 4, after eq. (annealed)", found, [])
+        return _Asked(title, "paper Sec. 4, after eq. (annealed)", found)
 
     def _compared(
         self, pairs: Sequence[Pair], quantity: Quantity, equal_within: float | None = None, around: float = 0.0
@@ -242,8 +335,9 @@ class _Claims:
             for phase in quantity.phases:
                 mine, theirs = (side.spread(phase, quantity.key) if side else None for side in (left, right))
                 if left and right and mine and theirs:
-                    aside = _points_ahead(left, right, phase) if quantity.lower_is_better else ""
+                    aside = _points_ahead(left, right, phase, quantity.key) if quantity.lower_is_better else ""
                     one = Comparison(left_name, right_name, mine, theirs, quantity, phase, aside, equal_within, around)
+                    one = replace(one, more=_of_tuning(phase, quantity, left, right))
                     if quantity.key == "test":
                         one = replace(one, inputs=resampled_lead(left, right, phase, self.experiment.metric))
                     found.append(one)
@@ -258,9 +352,17 @@ class _Claims:
         return found, list(dict.fromkeys(missing))
 
 
-def _points_ahead(left: LearnerRuns, right: LearnerRuns, phase: str) -> str:
+def _of_tuning(phase: str, quantity: Quantity, *sides: LearnerRuns) -> tuple[tuple[float, float], ...]:
+    """What another choice of tuning's seeds would have changed in each side, in what that chose by."""
+    if (phase, quantity.key) not in (("tuned", "test"), ("speed", "dev_loss_area")):
+        return ()
+    return tuple(side.variances[phase] for side in sides if phase in side.variances)
+
+
+def _points_ahead(left: LearnerRuns, right: LearnerRuns, phase: str, key: str) -> str:
     """How much of the way the mean curve lay below the other's."""
-    mine, theirs = (side.mean_curve(phase, "average_loss") for side in (left, right))
+    column = "dev_loss" if key == "dev_loss_area" else "average_loss"
+    mine, theirs = (side.mean_curve(phase, column) for side in (left, right))
     if mine is None or theirs is None:
         return ""
     common, i, j = np.intersect1d(mine.at, theirs.at, return_indices=True)
@@ -271,9 +373,11 @@ def _points_ahead(left: LearnerRuns, right: LearnerRuns, phase: str) -> str:
 # From comparisons to a verdict in words
 
 
-def _concluded(title: str, source: str, found: Sequence[Comparison], missing: Sequence[str]) -> Claim:
+def _concluded(asked: _Asked) -> Claim:
     """The claim with the verdict that its comparisons lead to, and why."""
-    found = corrected(found)
+    found, missing = asked.found, asked.missing
+    if asked.words is not None:
+        return Claim(asked.title, asked.source, UNDECIDED, asked.words, tuple(found))
     against, undecided = ([item for item in found if item.verdict == verdict] for verdict in (FAILS, UNDECIDED))
     if against:
         verdict, words = FAILS, _against_words(against)
@@ -288,9 +392,7 @@ def _concluded(title: str, source: str, found: Sequence[Comparison], missing: Se
         verdict, words = UNDECIDED, "there is nothing to compare"
     if missing:
         words += f"; not run, or without this result: {', '.join(missing)}"
-    if doubtful := [item.pair for item in found if item.over_inputs is False]:
-        words += f"; over drawn test sets not sure for {', '.join(doubtful)}"
-    return Claim(title, source, verdict, words, tuple(found))
+    return Claim(asked.title, asked.source, verdict, words, tuple(found))
 
 
 def _against_words(against: Sequence[Comparison]) -> str:
@@ -303,7 +405,10 @@ def _against_words(against: Sequence[Comparison]) -> str:
 
 
 def _undecided_words(found: Sequence[Comparison], undecided: Sequence[Comparison]) -> str:
-    doubt = f"within seed noise: {', '.join(map(_gap, undecided))}"
+    doubts: dict[str, list[str]] = {}
+    for item in undecided:
+        doubts.setdefault(item.doubt or "", []).append(_gap(item))
+    doubt = "; ".join(f"{why}: {', '.join(pairs)}" for why, pairs in doubts.items())
     if any(item.margin is None for item in found):
         doubt = "a single seed says nothing of chance"
     if len(found) == 1:
@@ -314,6 +419,8 @@ def _undecided_words(found: Sequence[Comparison], undecided: Sequence[Comparison
 def _gap(item: Comparison) -> str:
     """With the gap that could have been seen; of a claim to be equal, with what it is known up to."""
     digits = item.quantity.digits
-    if item.equal_within is not None and item.margin is not None:
-        return f"{item.pair} ({item.lead:+.{digits}f} ± {item.margin:.{digits}f})"
+    if item.doubt == "not sure over drawn test sets" and item.inputs is not None:
+        return f"{item.pair} ({item.inputs[0]:+.{digits}f} to {item.inputs[1]:+.{digits}f})"
+    if item.equal_within is not None and item.interval is not None:
+        return f"{item.pair} ({item.interval[0]:+.{digits}f} to {item.interval[1]:+.{digits}f})"
     return item.pair + (f" ({item.detectable:.{digits}f} could have been seen)" if item.detectable is not None else "")

@@ -8,6 +8,12 @@ Where both have the same seeds the difference is taken seed by seed: runs with o
 order, and with the same perturbation the same draws (how much that takes out: docs/experiments.md). Otherwise it is
 Welch's, for groups with variances of their own.
 With ``equal_within`` the claim is that the two are equal, up to so much (two one-sided tests).
+
+A comparison shows its claim at 5% by itself: a claim that needs several holds where each of them does, which errs no
+more often than one of them (intersection-union; Berger 1982), so nothing is corrected. It is denied where a comparison
+is found the other way round, and any of a report's could be by chance: so that is asked after Holm's correction for all
+comparisons of all claims of the report (``corrected``). Both ways drawn test sets must agree with the seeds, where
+there are such.
 """
 
 from __future__ import annotations
@@ -23,6 +29,7 @@ from numpy.typing import NDArray
 from scipy.special import nctdtrinc, stdtr, stdtrit
 
 from sparsezo.study.reports.results import LearnerRuns, ReportedRun, Spread
+from sparsezo.tasks.base import AnyArray
 from sparsezo.tasks.metrics import METRICS
 
 HOLDS, FAILS, UNDECIDED = "holds", "does not hold", "cannot be said"
@@ -59,6 +66,15 @@ class Difference:
     def detectable(self) -> float:
         """The smallest gap that would count in ``POWER`` of all repetitions with such a spread: by the noncentral t."""
         return float(nctdtrinc(self.freedom, 1 - POWER, stdtrit(self.freedom, 1 - LEVEL / 2))) * self.error
+
+    def with_more(self, *more: tuple[float, float]) -> Difference:
+        """With variances of other sources, each with its degrees of freedom (Welch, Satterthwaite)."""
+        parts = [(self.error**2, self.freedom), *((variance, df) for variance, df in more if variance)]
+        total = sum(variance for variance, _ in parts)
+        if len(parts) == 1 or not total:
+            return self
+        freedom = total**2 / sum(variance**2 / df for variance, df in parts)
+        return Difference(self.mean, math.sqrt(total), freedom)
 
     def _above(self, bound: float) -> float:
         """How likely so large a mean is where the truth is at most ``bound``."""
@@ -113,8 +129,9 @@ class Comparison:
     aside: str = ""
     equal_within: float | None = None  # the claim: the lead is ``around``, up to so much
     around: float = 0.0
-    p_adjusted: float | None = None  # by Holm, among the comparisons of its claim
+    p_adjusted: float | None = None  # of the other way round, by Holm, among all comparisons of the report
     inputs: tuple[float, float] | None = None  # 95% interval of the lead over drawn test sets
+    more: tuple[tuple[float, float], ...] = ()  # variances that the seeds do not show: of tuning, of a bound's making
 
     @property
     def pair(self) -> str:
@@ -149,7 +166,12 @@ class Comparison:
             found = over([a - b for a, b in zip(left, right, strict=True)])
         else:
             found = welch(left, right)
-        return replace(found, mean=self.lead)
+        return replace(found, mean=self.lead).with_more(*self.more)
+
+    @property
+    def interval(self) -> tuple[float, float] | None:
+        """95%, of the lead."""
+        return None if (half := self.margin) is None else (self.lead - half, self.lead + half)
 
     @property
     def margin(self) -> float | None:
@@ -164,50 +186,79 @@ class Comparison:
         return self.difference.p_within(*how), self.difference.p_outside(*how)
 
     @property
-    def p_value(self) -> float | None:
-        """Of what the verdict rests on, before any correction."""
+    def p_for(self) -> float | None:
+        """That what the claim says is not so."""
         if self.difference is None:
             return None
-        return self.difference.p_value if self.equal_within is None else min(self.p_equal)
+        if self.equal_within is not None:
+            return self.p_equal[0]
+        return self.difference.p_value if self.lead > 0 else 1.0
+
+    @property
+    def p_against(self) -> float | None:
+        """That it is not the other way round, before any correction."""
+        if self.difference is None:
+            return None
+        if self.equal_within is not None:
+            return self.p_equal[1]
+        return self.difference.p_value if self.lead < 0 else 1.0
 
     @property
     def p_shown(self) -> float | None:
-        return self.p_value if self.p_adjusted is None else self.p_adjusted
+        """Of the side that the lead is on; for the other way round after correction."""
+        if self.p_for is None or self.p_against is None:
+            return None
+        against = self.p_against if self.p_adjusted is None else self.p_adjusted
+        return self.p_for if self.p_for < self.p_against else against
+
+    @property
+    def by_seeds(self) -> str:
+        """The verdict of seeds alone."""
+        p = self.p_shown
+        if p is None or p > LEVEL or self.p_for is None or self.p_against is None:
+            return UNDECIDED
+        return HOLDS if self.p_for < self.p_against else FAILS
 
     @property
     def verdict(self) -> str:
-        p = self.p_shown
-        if p is None or p > LEVEL:
-            return UNDECIDED
-        shown = self.lead > 0 if self.equal_within is None else self.p_equal[0] < self.p_equal[1]
-        return HOLDS if shown else FAILS
+        return UNDECIDED if self.over_inputs is False else self.by_seeds
 
     @property
     def doubt(self) -> str | None:
         """Why nothing can be said; None where something can."""
         if self.verdict != UNDECIDED:
             return None
-        return "one seed" if self.margin is None else "within seed noise"
+        if self.margin is None:
+            return "one seed"
+        return "within seed noise" if self.by_seeds == UNDECIDED else "not sure over drawn test sets"
 
     @property
     def detectable(self) -> float | None:
         """Where nothing can be said: the gap that four of five such experiments would have shown."""
         found = self.difference
-        return None if found is None or found.error == 0 or self.verdict != UNDECIDED else found.detectable
+        return None if found is None or found.error == 0 or self.by_seeds != UNDECIDED else found.detectable
 
     @property
     def over_inputs(self) -> bool | None:
-        """Whether drawn test sets agree that there is a difference; None where there are none, or nothing to agree."""
-        if self.inputs is None or self.equal_within is not None or self.verdict == UNDECIDED:
+        """Whether drawn test sets agree with the seeds; None where there are none, or nothing to agree with."""
+        if self.inputs is None or self.by_seeds == UNDECIDED:
             return None
-        return self.inputs[0] > 0 if self.lead > 0 else self.inputs[1] < 0
+        low, high = self.inputs
+        if self.equal_within is None:
+            return low > 0 if self.by_seeds == HOLDS else high < 0
+        least, most = self.around - self.equal_within, self.around + self.equal_within
+        return least < low and high < most if self.by_seeds == HOLDS else high < least or low > most
 
 
-def corrected(found: Sequence[Comparison]) -> list[Comparison]:
-    """By Holm, where a claim looks at several; a comparison that says nothing is none of them."""
-    told = [p for item in found if (p := item.p_value) is not None]
+def corrected(claims: Sequence[Sequence[Comparison]]) -> list[list[Comparison]]:
+    """The comparisons of all claims of a report, with p of the other way round by Holm; one that says nothing is left
+    out."""
+    told = [p for found in claims for item in found if (p := item.p_against) is not None]
     adjusted = iter(holm(told))
-    return [item if item.p_value is None else replace(item, p_adjusted=next(adjusted)) for item in found]
+    return [
+        [item if item.p_against is None else replace(item, p_adjusted=next(adjusted)) for item in found]
+        for found in claims
+    ]
 
 
 # A paired bootstrap over the test set's inputs (Efron and Tibshirani 1993; Koehn 2004 for BLEU). Seeds say how much of
@@ -223,7 +274,27 @@ def resampled_lead(left: LearnerRuns, right: LearnerRuns, phase: str, metric: st
     sizes = [{len(run.counts) for run in side.runs(phase) if run.counts is not None} for side in (left, right)]
     if ours is None or theirs is None or sizes[0] != sizes[1]:
         return None
-    low, high = np.quantile(ours - theirs, (0.025, 0.975))
+    return _middle(ours - theirs)
+
+
+def resampled_beside(
+    left: LearnerRuns, phase: str, metric: str, bounds: Sequence[AnyArray | None], share: float | None = None
+) -> tuple[float, float] | None:
+    """Likewise, beside weights that were only evaluated, of which there are counts: left minus the only bound; or of
+    two, from low to high, how much more than ``share`` of the way left goes."""
+    ours = _resampled_means(left.runs(phase), metric)
+    sizes = {len(run.counts) for run in left.runs(phase) if run.counts is not None}
+    if ours is None or any(counts is None or {len(counts)} != sizes for counts in bounds):
+        return None
+    drawn = [METRICS[metric](_draws(len(counts)) @ counts) for counts in bounds if counts is not None]
+    if share is None:
+        return _middle(ours - drawn[0])
+    low, high = drawn
+    return _middle((ours - low) / (high - low) - share)
+
+
+def _middle(values: NDArray[np.float64]) -> tuple[float, float]:
+    low, high = np.quantile(values, (0.025, 0.975))
     return float(low), float(high)
 
 

@@ -5,18 +5,19 @@
             figure.inline_svg()                                            # for one HTML page with several figures
 
 Curves are the average cumulative loss (paper Figures 1 and 2), also against the number of losses asked for (two-point
-takes two a step), and the dev metric. Mean over seeds as a line, two standard deviations filled, as far as a loss or
-metric can be (0 to 1). A colour and a marker for each rule, for grey print and the colour-blind, and a line style for
-each perturbation. matplotlib is imported when it is needed.
+takes two a step), the dev metric, and dev's loss at settings that were tuned for speed. Mean over seeds as a line,
+standard errors filled, as far as a loss or metric can be (0 to 1). A panel for each perturbation; a colour and a marker
+for each rule, for grey print and the colour-blind. matplotlib is imported when it is needed.
 """
 
 from __future__ import annotations
 
 import io
+import math
 import re
 import textwrap
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from html import escape
@@ -28,10 +29,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sparsezo.errors import SparsezoError
-from sparsezo.rules import RULES
+from sparsezo.rules import PERTURBATIONS
 from sparsezo.storage.files import atomic_write
+from sparsezo.study.plan import SHOWN_PHASES
 from sparsezo.study.reports.results import FEWEST, LearnerRuns, ReportedExperiment, Spread
-from sparsezo.study.reports.tables import count_text, signature
+from sparsezo.study.reports.tables import count_text, losses_a_step, signature
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -71,10 +73,16 @@ LINE_STYLES: Style = {
 LEGEND: Style = {"loc": "upper left", "frameon": False, "fontsize": 8.5}  # its upper left corner is given
 LEGEND |= {"labelspacing": 0.35, "borderpad": 0, "borderaxespad": 0}
 _HANDLE = 16  # letters that a line in a legend is wide
-_ROOM = 120  # letters that all of a legend's columns may be wide
+_ROOM = 110  # letters that all of a legend's columns may be wide
 _MORE_MARKERS = (">", "<", "p", "h", "d", "8")  # for a third variant of a rule, and more
 WIDTH = 7.0  # inches
 MOST_LETTERS = 34  # of a learner's name
+_BETWEEN = 0.12  # inches, between panels
+_FLAT = 0.1  # of the best one's way down: a learner that goes less is not drawn
+AT = {  # what a phase is called, where that is not its name with "settings"
+    "undivided": "fixed settings, steps not divided by mu",
+    "speed": "settings tuned for speed",
+}
 _ROW = 0.175  # of a legend or a signature, inches
 _RC: Any = {"font.family": "DejaVu Sans", "font.size": 9.5, "text.parse_math": False}
 _RC |= {"axes.spines.top": False, "axes.spines.right": False, "axes.axisbelow": True, "axes.grid": True}
@@ -173,53 +181,96 @@ Styling = Callable[[LearnerRuns, Sequence[LearnerRuns]], Style]
 _ASKED = "losses asked for"
 
 
-def losses_a_step(rule: str) -> int | None:
-    """How many losses, or outputs in a comparison, a step asks for; None where it asks for none."""
-    known = RULES.get(rule)
-    if known is None or known.asks or rule == "supervised":
-        return None
-    return known.losses
-
-
 def curve_figures(experiment: ReportedExperiment, folder: Path, slug: str) -> Iterator[Figure]:
-    """Loss, then dev; each at fixed settings, as in the paper's figures, and at tuned ones, where there are such."""
+    """Loss, then dev, at fixed settings as in the paper's figures and at tuned ones, where there are such; and the loss
+    of the best outputs at settings that were tuned for speed."""
     metric, loss = experiment.metric_name, f"average cumulative loss ({experiment.loss_name})"
+    best, average = f"loss on dev ({experiment.loss_name})", "Average cumulative loss"
     for kind, column, label, title, along in (
-        ("loss", "average_loss", loss, "Average cumulative loss", "iterations"),
-        ("asked", "average_loss", loss, "Average cumulative loss", _ASKED),
+        ("loss", "average_loss", loss, average, "iterations"),
+        ("asked", "average_loss", loss, average, _ASKED),
         ("dev", "dev", f"dev {metric}", f"Dev {metric}", "iterations"),
+        ("loss", "dev_loss", best, "Loss of the best outputs on dev", "iterations"),
+        ("asked", "dev_loss", best, "Loss of the best outputs on dev", _ASKED),
     ):
-        for phase in experiment.phases(column):
+        for phase in SHOWN_PHASES:
+            if (phase == "speed") != (column == "dev_loss"):
+                continue
             # how far a step is on the x axis; what has no place there is not shown
             known = [(item, 1 if along != _ASKED else losses_a_step(item.rule)) for item in experiment.drawn]
-            shown = {item: far for item, far in known if far and item.mean_curve(phase, column)}
-            if shown and (along != _ASKED or len(set(shown.values())) > 1):
+            there = {item: far for item, far in known if far and item.mean_curve(phase, column)}
+            if there and (along != _ASKED or len(set(there.values())) > 1):
+                shown, flat = (there, []) if column == "dev" else _without_flat(there, phase, column)
                 name = f"{kind}-{slug}" if phase == "fixed" else f"{kind}-{phase}-{slug}"
                 against = f"{title} against {'the ' if along == _ASKED else ''}{along}"
                 mark = signature(experiment, phase, shown)
-                drawing, caption = _curves(experiment, shown, phase, column, along, mark)
-                drawing.axes[0].set_ylabel(label)
+                drawing, caption = _curves(experiment, shown, phase, column, (label, along), mark)
+                if flat:
+                    caption += f" Not drawn, as they hardly learn: {', '.join(flat)}."
                 yield Figure(name, against, f"{against}, {caption}", mark, save(drawing, folder, name))
 
 
+def _without_flat(
+    shown: Mapping[LearnerRuns, int], phase: str, column: str
+) -> tuple[Mapping[LearnerRuns, int], list[str]]:
+    """Those whose loss goes down; and the names of the others, which go less than a tenth as far as the best does."""
+    gains = {item: _gain(item, phase, column) for item in shown}
+    best = max(gains.values())
+    flat = [item for item, gain in gains.items() if gain < _FLAT * best]
+    return {item: far for item, far in shown.items() if item not in flat}, [item.name for item in flat]
+
+
+def _gain(learner: LearnerRuns, phase: str, column: str) -> float:
+    """How far its mean curve of a loss goes down after the first step."""
+    curve = learner.mean_curve(phase, column)
+    assert curve is not None
+    losses = curve.mean[1:] if curve.at.size > 1 and curve.at[0] == 0 else curve.mean
+    return float(losses[0] - losses.min()) if losses.size > 1 else 0.0
+
+
+def by_perturbation(shown: Sequence[LearnerRuns]) -> dict[str, list[LearnerRuns]]:
+    """A panel for each perturbation, by its title; what perturbs nothing is in all of them."""
+    groups = [group for group in PERTURBATIONS if any(item.perturb == group for item in shown)]
+    return {group.upper(): [item for item in shown if item.perturb in (group, None)] for group in groups} or {
+        "": list(shown)
+    }
+
+
 def _curves(
-    experiment: ReportedExperiment, places: Mapping[LearnerRuns, int], phase: str, column: str, along: str, mark: str
+    experiment: ReportedExperiment,
+    places: Mapping[LearnerRuns, int],
+    phase: str,
+    column: str,
+    labels: tuple[str, str],
+    mark: str,
 ) -> tuple[Drawing, str]:
-    shown = list(places)
-    drawing, axes = new_sheet(3.6, legend_rows(shown), mark)
-    points = max(_line(axes, learner, phase, column, places) for learner in shown)
-    axes.set_title(f"{experiment.title}, {phase} settings", fontsize=10.5, loc="left")
-    axes.set_xlabel(along)
-    _limit(axes)
-    if points > 3:
-        axes.set_xscale("log")
-        count_ticks(axes)
-        axes.set_xlabel(f"{along} (log scale)")
-    draw_legend(drawing, axes, shown)
-    caption = (
-        f"{phase} settings: {spread_words(shown, phase, '2 standard deviations filled')}. ALL solid, ACTIVE dashed, "
-        "SCORE dash-dotted; a colour and a marker for each rule."
-    )
+    shown, (label, along) = list(places), labels
+    panels = by_perturbation(shown)
+    drawing, whole = new_sheet(3.6 if len(panels) == 1 else 2.0 * len(panels), legend_rows(shown), mark)
+    rows = [row[0] for row in split(drawing, whole, len(panels), 1, 0.0, _BETWEEN / drawing.get_figheight())]
+    points = [
+        max(_line(axes, learner, phase, column, places) for learner in members)
+        for axes, members in zip(rows, panels.values(), strict=True)
+    ]
+    rows[0].set_title(f"{experiment.title}, {AT.get(phase, f'{phase} settings')}", fontsize=10.5, loc="left")
+    far = max(points) > 3
+    for axes, title in zip(rows, panels, strict=True):
+        axes.set_ylabel(label.replace(" (", "\n("), fontsize=9)
+        axes.annotate(title, (0.99, 0.95), xycoords="axes fraction", ha="right", va="top", fontsize=9, weight="bold")
+        if far:
+            axes.set_xscale("log")
+    low, high = min(axes.get_xlim()[0] for axes in rows), max(axes.get_xlim()[1] for axes in rows)
+    for axes in rows:
+        axes.set_xlim(low, high)
+        if far:
+            count_ticks(axes)
+        axes.tick_params(labelbottom=axes is rows[-1])
+    _limit(rows)
+    rows[-1].set_xlabel(f"{along} (log scale)" if far else along)
+    draw_legend(drawing, rows[-1], shown)
+    words = spread_words(shown, phase, "standard errors filled")
+    each = "a panel for each perturbation, " if len(panels) > 1 else ""
+    caption = f"{AT.get(phase, f'{phase} settings')}: {words}; {each}a colour and a marker for each rule."
     if along == _ASKED:
         caption += " A step of two-point, symmetric, comparison or preference asks about two outputs, others about one."
     if experiment.dense:
@@ -241,7 +292,8 @@ def _line(axes: Axes, learner: LearnerRuns, phase: str, column: str, places: Map
     style = line_style(learner, shown)
     axes.plot(x, mean, markevery=(0.015 * (shown.index(learner) + 1), 0.17), **style)
     if curve.sd is not None:
-        fill_band(axes, x, mean, 2 * curve.sd[start:], style["color"], 0.16)
+        error = curve.sd[start:] / math.sqrt(len(learner.runs(phase)))
+        fill_band(axes, x, mean, error, style["color"], 0.25)
     return int(x.size)
 
 
@@ -262,13 +314,13 @@ def within_range(values: Values) -> Values:
     return np.clip(values, 0.0, 1.0)
 
 
-def _limit(axes: Axes) -> None:
+def _limit(panels: Sequence[Axes]) -> None:
     """The lines decide what is to be seen; one wide band must not flatten them all."""
-    means = np.concatenate([np.asarray(line.get_ydata(), float) for line in axes.get_lines()])
+    means = np.concatenate([np.asarray(line.get_ydata(), float) for axes in panels for line in axes.get_lines()])
     least, most = float(np.nanmin(means)), float(np.nanmax(means))
-    room = 0.15 * (most - least) or 0.01
-    low, high = axes.get_ylim()
-    axes.set_ylim(max(low, least - room), min(high, most + room))
+    room = 0.1 * (most - least) or 0.01
+    for axes in panels:
+        axes.set_ylim(max(0.0, least - room), min(1.0, most + room))
 
 
 def count_ticks(axes: Axes) -> None:
@@ -300,51 +352,38 @@ def line_style(learner: LearnerRuns, shown: Sequence[LearnerRuns]) -> Style:
     }
 
 
-# The legend below a plot, a column for each perturbation
+# The legend below the panels: a name for each kind of learner, whatever it perturbs
 
 
-def _legend_groups(shown: Sequence[LearnerRuns]) -> dict[str, list[LearnerRuns]]:
-    columns: dict[str, list[LearnerRuns]] = {}
+def legend_names(shown: Sequence[LearnerRuns]) -> dict[str, LearnerRuns]:
+    """By name without the perturbation, which a panel has: the learner whose style stands for it."""
+    names: dict[str, LearnerRuns] = {}
     for item in shown:
-        title = item.group.upper() if item.group in ("all", "active", "score") else "other"
-        columns.setdefault(title, []).append(item)
-    return columns
+        name = " ".join(word for word in item.name.split() if word != item.perturb) or item.name
+        names.setdefault(shortened(name, _ROOM // 2 - _HANDLE), item)
+    return names
+
+
+def _columns(names: Iterable[str]) -> int:
+    """As many as there is room for."""
+    widest = _HANDLE + max(map(len, names))
+    return max(1, min(4, _ROOM // widest))
 
 
 def legend_rows(shown: Sequence[LearnerRuns]) -> int:
-    return 1 + max(map(len, _legend_groups(shown).values()))
-
-
-def legend_names(shown: Sequence[LearnerRuns]) -> dict[str, list[str]]:
-    """By column the names without the perturbation, which heads it, cut so far that all columns have their room."""
-    names = {
-        title: [" ".join(w for w in item.name.split() if w != item.perturb) or item.name for item in members]
-        for title, members in _legend_groups(shown).items()
-    }
-    for most in range(MOST_LETTERS, 11, -1):
-        cut = {title: [shortened(name, most) for name in column] for title, column in names.items()}
-        if sum(map(_width, cut.values())) <= _ROOM:
-            break
-    return cut
-
-
-def _width(names: Sequence[str]) -> int:
-    """Of a legend's column, in letters."""
-    return _HANDLE + max(map(len, names))
+    names = legend_names(shown)
+    return -(-len(names) // _columns(names))
 
 
 def draw_legend(drawing: Drawing, axes: Axes, shown: Sequence[LearnerRuns], style: Styling = line_style) -> None:
     from matplotlib.lines import Line2D
 
     names = legend_names(shown)
-    wide = {title: _width(column) for title, column in names.items()}
-    step = (1 - 0.2 / WIDTH) / max(sum(wide.values()), 2 * max(wide.values()))  # columns by the length of their names
-    left, heading = 0.1 / WIDTH, {"weight": "bold", "size": 8.5}
-    how: Style = LEGEND | {"alignment": "left", "title_fontproperties": heading, "handlelength": 3.6}
-    for title, members in _legend_groups(shown).items():
-        handles = [Line2D([], [], **style(item, shown)) for item in members]
-        drawing.legend(handles, names[title], title=title, bbox_to_anchor=(left, below(drawing, axes)), **how)
-        left += wide[title] * step
+    several = len(by_perturbation(shown)) > 1
+    plain: Style = {"linestyle": "-"} if several else {}  # the panels tell perturbations apart
+    handles = [Line2D([], [], **{**style(item, shown), **plain}) for item in names.values()]
+    how: Style = LEGEND | {"handlelength": 3.6, "ncols": _columns(names), "columnspacing": 1.5}
+    drawing.legend(handles, list(names), bbox_to_anchor=(0.1 / WIDTH, below(drawing, axes)), **how)
 
 
 def below(drawing: Drawing, axes: Axes) -> float:
@@ -355,10 +394,14 @@ def below(drawing: Drawing, axes: Axes) -> float:
 # Test results
 
 
+_SHOWN_BOUNDS = ("out-of-domain", "in-domain")
+
+
 def results_figure(experiment: ReportedExperiment, folder: Path, slug: str) -> Figure | None:
     from matplotlib.lines import Line2D
 
-    found = [(item, *item.best()) for item in experiment.drawn]
+    exact = [item for item in experiment.learners if item in experiment.drawn or item.annealed]
+    found = [(item, *item.best()) for item in exact]
     tested = [(item, phase, test) for item, phase, test in found if test is not None]
     if not tested:
         return None
@@ -371,8 +414,13 @@ def results_figure(experiment: ReportedExperiment, folder: Path, slug: str) -> F
     names = [shortened(item.name) for item in shown]
     left = 0.3 + 0.077 * max(map(len, names))
     drawing, axes = new_sheet(0.26 * (places[-1] + 2), 1, mark, left=left, right=0.75)
+    ours = [value for _, _, test in tested for value in test.values]
+    ours += [value for name in _SHOWN_BOUNDS if (value := experiment.bound(name, experiment.metric)) is not None]
+    room = max(ours) - min(ours)
+    papers = {item.name: item.paper for item in shown if item.paper is not None}
+    far = [name for name, value in papers.items() if not min(ours) - room / 2 <= value <= max(ours) + room / 2]
     for y, (learner, _, test) in zip(places, tested, strict=True):
-        _dots(axes, learner, test, y)
+        _dots(axes, learner, test, y, paper=learner.name not in far)
     axes.set_yticks(places, names)
     axes.set_ylim(places[-1] + 1.1, -0.9)
     axes.grid(axis="y", visible=False)
@@ -383,22 +431,32 @@ def results_figure(experiment: ReportedExperiment, folder: Path, slug: str) -> F
     handles = [Line2D([], [], **dot, markersize=3, alpha=0.7, label="a seed")]
     handles.append(Line2D([], [], **dot, markersize=8, label="mean"))
     caption = f"Test {metric} by learner: small dots are seeds, the large mark is their mean."
-    if any(item.paper is not None for item in shown):
+    if len(papers) > len(far):
         handles.append(Line2D([], [], color="black", linestyle="", marker="|", markersize=12, label="paper"))
         caption += " | is the paper's figure."
+    if far:
+        caption += " The paper's figures, of its own data, lie too far off to be drawn: they are in the table."
+    if any(item.annealed for item in shown):
+        caption += " Open marks: the annealed criterion."
     at = (axes.get_position().x0, below(drawing, axes))
     drawing.legend(handles=handles, bbox_to_anchor=at, ncols=3, handlelength=1.2, **LEGEND)
     name, caption = f"test-{slug}", caption + _exact_only(experiment)
     return Figure(name, f"Test {metric} by learner", caption, mark, save(drawing, folder, name))
 
 
-def _dots(axes: Axes, learner: LearnerRuns, test: Spread, y: float) -> None:
+def _dots(axes: Axes, learner: LearnerRuns, test: Spread, y: float, *, paper: bool) -> None:
     colour, marker = RULE_STYLES.get(learner.rule, OTHER_RULE)
     under = [y + 0.36] * len(test.values)
     axes.plot(test.values, under, "o", color=colour, markersize=3, alpha=0.7, markeredgewidth=0)
     size = 11 if marker == "*" else 8
-    axes.plot([test.mean], [y], marker, color=colour, markersize=size, markeredgecolor="white", markeredgewidth=0.7)
-    if learner.paper is not None:
+    face, edge = ("white", colour) if learner.annealed else (colour, "white")
+    drawn: Style = {
+        "markerfacecolor": face,
+        "markeredgecolor": edge,
+        "markeredgewidth": 1.4 if learner.annealed else 0.7,
+    }
+    axes.plot([test.mean], [y], marker, color=colour, markersize=size, **drawn)
+    if paper and learner.paper is not None:
         axes.plot([learner.paper], [y], "|", color="black", markersize=13, markeredgewidth=1.6)
     axes.annotate(f"{test.mean:.4f}", (1.015, y), xycoords=("axes fraction", "data"), va="center", fontsize=8.5)
 
@@ -406,7 +464,7 @@ def _dots(axes: Axes, learner: LearnerRuns, test: Spread, y: float) -> None:
 def _bounds(axes: Axes, experiment: ReportedExperiment) -> None:
     """Vertical lines; the oracle, far off, would squeeze all the rest and stays in the table."""
     style: Style = {"xycoords": ("data", "axes fraction"), "fontsize": 7.5, "color": "#555555"}
-    for name, height, va in (("out-of-domain", 0.0, "bottom"), ("in-domain", 1.0, "top")):
+    for name, height, va in zip(_SHOWN_BOUNDS, (0.0, 1.0), ("bottom", "top"), strict=True):
         value = experiment.bound(name, experiment.metric)
         if value is not None:
             axes.axvline(value, color="#555555", linewidth=1, linestyle=(0, (2, 2)), zorder=0.5)

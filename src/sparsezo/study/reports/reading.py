@@ -21,11 +21,21 @@ from sparsezo.errors import DamagedError, DataError, UsageError, one_line
 from sparsezo.messages import counted
 from sparsezo.options import Json
 from sparsezo.storage.checksummed import read_checksummed, read_whole, verified_toml
-from sparsezo.study.plan import RESULT_PHASES, spec_name
+from sparsezo.storage.container import read_container
+from sparsezo.study.plan import SHOWN_PHASES, spec_name
 from sparsezo.study.records import COLUMNS, read_counts, read_curve, read_record
-from sparsezo.study.reports.results import GROUPS, RULE_ORDER, Fields, LearnerRuns, ReportedExperiment, ReportedRun
-from sparsezo.study.reproduce import PLAN_FILE
+from sparsezo.study.reports.results import (
+    GROUPS,
+    RULE_ORDER,
+    Fields,
+    LearnerRuns,
+    ReportedExperiment,
+    ReportedRun,
+    finite,
+)
+from sparsezo.study.reproduce import BOUND_COUNTS, PLAN_FILE
 from sparsezo.study.toml import parse_toml
+from sparsezo.tasks.base import AnyArray
 
 _ANEW = "the command that made it writes it anew"
 
@@ -38,6 +48,7 @@ def read_experiment(folder: str | os.PathLike[str]) -> ReportedExperiment:
     text, declared = _read_toml(folder, gaps)
     tuning = _read_json(folder, "tuning.json", gaps)
     bounds = _read_json(folder, "bounds.json", gaps)
+    bound_counts = _read_bound_counts(folder, gaps)
     runs, names = _read_runs(folder, gaps)
     if len(names) > 1:
         listed = ", ".join(sorted(f"{name} ({task})" for name, task in names))
@@ -46,6 +57,7 @@ def read_experiment(folder: str | os.PathLike[str]) -> ReportedExperiment:
     metric = next((str(run.result["metric"]) for run in runs if run.result.get("metric")), "")
     learners = _learners(runs, tuning, gaps)
     found = ReportedExperiment(folder, name, task, metric, tuple(runs), learners, declared, text, tuning, bounds)
+    found = replace(found, bound_counts=bound_counts)
     gaps += _missing(found)
     return replace(found, gaps=tuple(dict.fromkeys(map(one_line, gaps))))
 
@@ -79,6 +91,16 @@ def _read_json(folder: Path, name: str, gaps: list[str]) -> Fields:
         gaps.append(_told(error, folder))
         return {}
     return value
+
+
+def _read_bound_counts(folder: Path, gaps: list[str]) -> dict[str, AnyArray]:
+    """[inputs, k] of each bound; none of experiments from before they were kept."""
+    path = folder / BOUND_COUNTS
+    try:
+        return read_container(path, "counts")[1] if path.exists() else {}
+    except DataError as error:
+        gaps.append(_told(error, folder))
+        return {}
 
 
 _TUNING = {"trials": list, "chosen": dict, "widened": int, "note": str, "seeds": list}
@@ -139,21 +161,31 @@ def _run(record: Json, path: Path, folder: Path, gaps: list[str]) -> ReportedRun
 def _learners(runs: Sequence[ReportedRun], tuning: Fields, gaps: list[str]) -> tuple[LearnerRuns, ...]:
     found: dict[str, dict[str, list[ReportedRun]]] = defaultdict(lambda: defaultdict(list))
     for run in runs:
-        if run.phase in RESULT_PHASES:
+        if run.phase in SHOWN_PHASES:
             found[run.learner][run.phase].append(run)
     learners = []
     for name, phases in found.items():
         entry = tuning.get(name)
         chosen = entry.get("chosen") if isinstance(entry, dict) else None  # the h and mu that were found for it
-        kept = {phase: _of_one_kind(mine, chosen if phase == "tuned" else None, gaps) for phase, mine in phases.items()}
+        by_phase = {"tuned": chosen, "speed": entry.get("fastest") if isinstance(entry, dict) else None}
+        kept = {phase: _of_one_kind(mine, by_phase.get(phase), gaps) for phase, mine in phases.items()}
         settings = next(iter(kept.values()))[0].settings
         rule, feedback = str(settings.get("rule", name)), str(settings.get("feedback", "exact"))
         perturb = None if settings.get("perturb") is None else str(settings["perturb"])
         annealed = settings.get("criterion") == "annealed"
         as_paper = (settings.get("step", "constant"), settings.get("criterion", "map")) == ("constant", "map")
         plain = as_paper and not settings.get("baseline") and feedback == "exact"
-        learners.append(LearnerRuns(name, rule, perturb, plain, kept, feedback, annealed))
+        variances = _variances(entry) if isinstance(entry, dict) else {}
+        learners.append(LearnerRuns(name, rule, perturb, plain, kept, feedback, annealed, variances))
     return tuple(sorted(learners, key=_table_order))
+
+
+def _variances(entry: Fields) -> dict[str, tuple[float, float]]:
+    """What another choice of tuning's seeds would have changed, with its degrees of freedom."""
+    told, seeds = entry.get("variances"), entry.get("seeds")
+    if not isinstance(told, dict) or not isinstance(seeds, list) or len(seeds) < 2:
+        return {}
+    return {phase: (value, len(seeds) - 1) for phase, each in told.items() if (value := finite(each)) is not None}
 
 
 def _table_order(learner: LearnerRuns) -> tuple[int, int, bool, str]:

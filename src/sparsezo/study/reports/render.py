@@ -13,7 +13,7 @@ from importlib.resources import files
 from typing import TYPE_CHECKING
 
 from sparsezo.messages import counted
-from sparsezo.study.plan import PHASES, RESULT_PHASES
+from sparsezo.study.plan import PHASES, SHOWN_PHASES
 from sparsezo.study.reports.results import Fields, LearnerRuns, ReportedExperiment
 from sparsezo.study.reports.tables import (
     NOTHING,
@@ -74,7 +74,7 @@ def making(experiment: ReportedExperiment) -> dict[str, object]:
 def _settings(experiment: ReportedExperiment) -> PlainTable:
     head = ["learner", "settings", "step", "criterion", "h", "mu", "seeds", "iterations", "update fraction"]
     head += ["µs a step", "n", "n active", "n score", "seconds"]
-    found = [(item, phase) for item in experiment.learners for phase in RESULT_PHASES if item.runs(phase)]
+    found = [(item, phase) for item in experiment.learners for phase in SHOWN_PHASES if item.runs(phase)]
     return PlainTable(head, [_settings_row(*each) for each in found], words=(1, 2, 3, 6))
 
 

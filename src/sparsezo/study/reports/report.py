@@ -31,7 +31,18 @@ from sparsezo.study.reports.noise import noise_figure, noise_sentences
 from sparsezo.study.reports.reading import read_experiment
 from sparsezo.study.reports.render import making, render
 from sparsezo.study.reports.results import Record, ReportedExperiment
-from sparsezo.study.reports.tables import NOTHING, PlainTable, Table, csv_text, make_table, number_text, spread_text
+from sparsezo.study.reports.tables import (
+    NOTHING,
+    SPEED_NOTE,
+    PlainTable,
+    Table,
+    count_text,
+    csv_text,
+    make_speed_table,
+    make_table,
+    number_text,
+    spread_text,
+)
 
 _POINT = COLUMNS[:4]  # those that every run has
 _CURVES = ("experiment", "task", "learner", "phase", "seed", "h", "mu", *_POINT)
@@ -47,6 +58,8 @@ class Section:
     figures: Sequence[Figure]
     claims: Sequence[Claim]
     summary: Sequence[str]
+    speed: PlainTable | None = None  # iterations to losses
+    speed_note: str = SPEED_NOTE
 
     @property
     def all_paired(self) -> bool:
@@ -96,7 +109,7 @@ def make_sections(experiments: Sequence[ReportedExperiment], figures: Path) -> l
     for experiment, slug in zip(experiments, _slugs([each.name for each in experiments]), strict=True):
         table, claims = make_table(experiment), check_claims(experiment)
         drawn, summary = draw_figures(experiment, figures, slug), summarise(experiment, table, claims)
-        sections.append(Section(experiment, slug, table, drawn, claims, list(summary)))
+        sections.append(Section(experiment, slug, table, drawn, claims, list(summary), make_speed_table(experiment)))
     return sections
 
 
@@ -120,6 +133,11 @@ def _slugs(names: Sequence[str]) -> list[str]:
 
 def summarise(experiment: ReportedExperiment, table: Table, claims: Sequence[Claim]) -> Iterator[str]:
     """The main figures in a few sentences."""
+    if experiment.shorter:
+        yield (
+            f"These runs have {count_text(experiment.shorter[0])} iterations where the paper's have "
+            f"{count_text(experiment.shorter[1])}: nothing here is a verdict on its claims."
+        )
     best = next((row for row in table.rows if row.best), None)
     whose = "" if experiment.own else f"{experiment.title}: "
     if best is None:
@@ -160,6 +178,8 @@ def markdown(sections: Sequence[Section]) -> str:
     parts = [f"# {report_title([section.experiment for section in sections])}", ""]
     for section in sections:
         parts.append(section.table.markdown())
+        if section.speed is not None:
+            parts += ["### How fast", "", *section.speed.markdown(), "", section.speed_note, ""]
         if section.experiment.gaps:
             parts += ["Missing or odd:", "", *(f"- {gap}" for gap in section.experiment.gaps), ""]
         if section.claims:
@@ -212,6 +232,10 @@ def report_page(sections: Sequence[Section], command: str | None = None) -> str:
     return render("report.html.j2", title=title, own=own, sections=sections, command=command, **functions)
 
 
+def _range(interval: tuple[float, float], digits: int) -> str:
+    return f"{interval[0]:+.{digits}f} to {interval[1]:+.{digits}f}"
+
+
 def evidence_table(claim: Claim) -> PlainTable:
     """The comparisons that a claim's verdict rests on."""
     equal = any(item.equal_within is not None for item in claim.evidence)
@@ -229,10 +253,10 @@ def _evidence(item: Comparison) -> tuple[str, ...]:
         item.right,
         spread_text(item.right_values, digits),
         f"{item.lead:+.{digits}f}",
-        "one seed" if item.margin is None else f"± {item.margin:.{digits}f}{' paired' if item.paired else ''}",
+        "one seed" if item.interval is None else _range(item.interval, digits) + (" paired" if item.paired else ""),
         number_text(item.p_shown, ".2g"),
         number_text(item.detectable, f".{digits}f"),
-        NOTHING if item.inputs is None else f"{item.inputs[0]:+.{digits}f} to {item.inputs[1]:+.{digits}f}",
+        NOTHING if item.inputs is None else _range(item.inputs, digits),
         item.phase,
         item.verdict,
         item.aside,

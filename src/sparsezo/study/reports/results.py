@@ -19,7 +19,8 @@ from numpy.typing import NDArray
 
 from sparsezo.options import Values
 from sparsezo.study.experiments import EXPERIMENTS, PaperOnTask, paper_on
-from sparsezo.study.plan import RESULT_PHASES
+from sparsezo.study.plan import SHOWN_PHASES, builtin
+from sparsezo.tasks.base import AnyArray
 from sparsezo.tasks.registry import names, task_spec, task_specs
 from sparsezo.tasks.spec import TaskSpec
 
@@ -120,6 +121,7 @@ class LearnerRuns:
     phases: Mapping[str, tuple[ReportedRun, ...]]  # by seed
     feedback: str = "exact"
     annealed: bool = False  # the expected loss is minimised, and ``average_loss`` is of it
+    variances: Mapping[str, tuple[float, float]] = field(default_factory=dict)  # phase -> of the choice of h and mu, df
 
     @property
     def base_name(self) -> str:
@@ -181,12 +183,21 @@ class ReportedExperiment:
     declared_text: str = ""
     tuning: Fields = field(default_factory=dict)
     bounds: Fields = field(default_factory=dict)
+    bound_counts: Mapping[str, AnyArray] = field(default_factory=dict)  # as a run's counts
     gaps: tuple[str, ...] = ()
 
     @property
     def own(self) -> bool:
         """Not one of the built-in experiments, which stand beside the paper's."""
         return "title" in self.declared or self.name not in (*EXPERIMENTS, self.task)
+
+    @property
+    def shorter(self) -> tuple[int, int] | None:
+        """Its iterations and the paper's, where these are more: such runs say nothing about the paper's claims."""
+        if self.own or self.name not in EXPERIMENTS or not self.runs:
+            return None
+        mine, papers = max(run.iterations for run in self.runs), builtin(self.name).iterations
+        return (mine, papers) if mine < papers else None
 
     @property
     def title(self) -> str:
@@ -288,7 +299,7 @@ class ReportedExperiment:
 
     def phases(self, quantity: str) -> list[str]:
         """Those in which some learner has it: fixed, as in the paper's figures, and tuned."""
-        return [phase for phase in RESULT_PHASES if any(item.spread(phase, quantity) for item in self.learners)]
+        return [phase for phase in SHOWN_PHASES if any(item.spread(phase, quantity) for item in self.learners)]
 
     def bound(self, name: str, quantity: str) -> float | None:
         report = self.bounds.get(name)

@@ -12,7 +12,12 @@ import csv
 import io
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from statistics import fmean
+from typing import cast
 
+import numpy as np
+
+from sparsezo.rules import RULES
 from sparsezo.settings import AUTO
 from sparsezo.study.reports.results import (
     FEWEST,
@@ -27,6 +32,7 @@ from sparsezo.study.reports.results import (
 
 BOUNDS = {"out-of-domain": 0.257, "in-domain": 0.284, "oracle": None}  # BLEU in the paper's Sec. 5
 NOTHING = "-"
+_TUNED = {"tuned": "tuned", "speed": "tuned for speed"}
 _SPREADS = ("test", "dev", "average_loss", "map_average_loss", "best_iteration", "length_ratio", "update_fraction")
 
 
@@ -285,8 +291,8 @@ def signature(experiment: ReportedExperiment, phase: str, learners: Iterable[Lea
         "task": experiment.task,
         "data": experiment.data,
         "learners": str(len(chosen)),
-        "h": "tuned" if phase == "tuned" else _settings(runs, "h"),
-        "mu": "tuned" if phase == "tuned" else _settings(runs, "mu"),
+        "h": _TUNED.get(phase) or _settings(runs, "h"),
+        "mu": _TUNED.get(phase) or _settings(runs, "mu"),
         "seeds": ",".join(map(str, sorted({run.seed for run in runs}))),
     }
     if isinstance(answers := experiment.declared.get("answers"), int):  # these end runs
@@ -305,6 +311,66 @@ def _settings(runs: Sequence[ReportedRun], name: str) -> str:
     auto = [AUTO] if any(run.settings.get(name) == AUTO for run in runs) else []
     some = [f"{value:g}" for value in values] if len(values) <= 3 else [f"{values[0]:g}..{values[-1]:g}"]
     return ",".join(some + auto)
+
+
+def losses_a_step(rule: str) -> int | None:
+    """How many losses, or outputs in a comparison, a step asks for; None where it asks for none."""
+    known = RULES.get(rule)
+    if known is None or known.asks or rule == "supervised":
+        return None
+    return known.losses
+
+
+SPEED_NOTE = (
+    "Loss: of the best outputs at w, the mean over dev; its mean over the run is the area under its curve, by which h "
+    "and mu are chosen here. Iterations until it is first at or below a loss, by the line between looks: the mean over "
+    "seeds, in brackets the losses asked for; -: some seed never is."
+)
+
+
+def make_speed_table(experiment: ReportedExperiment) -> PlainTable | None:
+    """How fast the learners are, at settings tuned for that; None where no run has them."""
+    learners = [item for item in experiment.learners if item.runs("speed") and item.spread("speed", "dev_loss_area")]
+    if not learners:
+        return None
+    declared = experiment.declared.get("losses")
+    losses = [loss for loss in declared if isinstance(loss, float)] if isinstance(declared, list) else []
+    head = ["learner", "mean loss over the run", *(f"to {loss:g}" for loss in losses), "h", "mu"]
+    rows = []
+    for item in sorted(learners, key=lambda item: fmean(cast(Spread, item.spread("speed", "dev_loss_area")).values)):
+        settings = item.runs("speed")[0].settings
+        h, mu = (number_text(finite(settings.get(name))) for name in ("h", "mu"))
+        area = spread_text(item.spread("speed", "dev_loss_area"))
+        rows.append(
+            [item.name, area, *(_until_text(item, loss) for loss in losses), h, mu if item.perturb else NOTHING]
+        )
+    return PlainTable(head, rows)
+
+
+def iterations_until(learner: LearnerRuns, phase: str, loss: float) -> list[float | None]:
+    """Of each seed; None where it never comes to this loss on dev."""
+    found: list[float | None] = []
+    for run in learner.runs(phase):
+        at, losses = (run.curve[name] for name in ("iterations", "dev_loss")) if run.curve else (np.zeros(0),) * 2
+        below = np.flatnonzero(losses <= loss)
+        if not below.size:
+            found.append(None)
+        elif (k := int(below[0])) == 0:
+            found.append(float(at[0]))
+        else:
+            share = (losses[k - 1] - loss) / (losses[k - 1] - losses[k])
+            found.append(float(at[k - 1] + share * (at[k] - at[k - 1])))
+    return found
+
+
+def _until_text(learner: LearnerRuns, loss: float) -> str:
+    steps = iterations_until(learner, "speed", loss)
+    known = [each for each in steps if each is not None]
+    if not known or len(known) < len(steps):
+        return NOTHING
+    asked = losses_a_step(learner.rule)
+    mean = fmean(known)
+    return about_text(mean) + (f" ({about_text(asked * mean)})" if asked else "")
 
 
 def csv_text(records: Iterable[Record], columns: Sequence[str] | None = None) -> str:

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from sparsezo import validation
 from sparsezo.errors import DataError, UsageError, quoted
-from sparsezo.kernels.inputs.sparse import FACTORED_ROWS, ranks, sparse_inputs
+from sparsezo.kernels.inputs.sparse import FACTORED_ROWS, sparse_inputs
 from sparsezo.messages import say
 from sparsezo.questions import A_LOSS, WHICH, YES_NO, Answers, Questions
 from sparsezo.storage import limits
@@ -268,7 +268,6 @@ class Chunking:
         sparse = (row_start, rows.row_ptr(), rows.columns, rows.values, self.n_features, self.n_labels)
         dense = None if self.vectors is None else (self.vectors.encoded(data).rows, data.offsets)
         inputs = sparse_inputs(*sparse, learn, factored, *(dense or ()))
-        n_score = ranks(inputs) if learn else np.zeros(len(data), np.int64)
         kind, chunk_type = self._kinds()
         made = (self.order, risk, len(self.tags), self.bigrams is not None, self.scheme != PLAIN, asks)
         return Problem(
@@ -278,7 +277,6 @@ class Chunking:
             n_labels=self.n_labels,
             output_start=data.offsets,
             n_active=np.diff(inputs.col_start) * self.n_labels,
-            n_score=n_score * self.n_labels,
             max_rows=int(np.diff(row_start).max(initial=0)),
             max_columns=int(np.diff(inputs.col_start).max(initial=0)),
             learn=learn,
@@ -375,7 +373,7 @@ class Chunking:
             if fixed is None
             else (Document(text, spans=_fixed_spans(text, spans)) for text, spans in zip(texts, fixed, strict=True))
         )
-        for document in tagged_documents(self, W, given, threshold, around=fixed is not None):
+        for document in tagged_documents(self, W, given, threshold, around=fixed is not None, tokens=False):
             yield document.spans or ()
 
     def export(self, path: Path, W: AnyArray) -> list[Path]:

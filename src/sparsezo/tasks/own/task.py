@@ -13,11 +13,12 @@ from numpy.typing import NDArray
 
 from sparsezo import validation
 from sparsezo.errors import UsageError
-from sparsezo.kernels.inputs.sparse import ranks, sparse_inputs
+from sparsezo.kernels.inputs.sparse import sparse_inputs
 from sparsezo.kernels.own import OwnFunction
+from sparsezo.learner import mean_loss
 from sparsezo.storage.texts import joined, parted
 from sparsezo.tasks.base import AnyArray, Arrays, Json, Problem, Scores, refuse_lacking
-from sparsezo.tasks.own.kernels.task import OwnGold, OwnScores, mean_loss
+from sparsezo.tasks.own.kernels.task import OwnGold, OwnScores
 from sparsezo.tasks.own.spec import Input, OwnFiles
 
 
@@ -88,7 +89,6 @@ class OwnTask:
             n_labels=self.n_labels,
             output_start=output_start,
             n_active=n * self.n_labels,
-            n_score=(ranks(inputs) if learn else np.zeros_like(n)) * self.n_labels,
             max_rows=int(np.diff(row_start).max(initial=0)),
             max_columns=int(n.max(initial=0)),
             learn=learn,
@@ -104,7 +104,7 @@ class OwnTask:
         return OwnGold(start, numbers, self._loss)
 
     def quality(self, problem: Problem, gold: OwnGold, outputs: NDArray[np.int32]) -> float:
-        return 1 - float(mean_loss(gold, problem.task, outputs))
+        return 1 - mean_loss(problem, gold, outputs)
 
     def scores(self, data: Sequence[Input], outputs: NDArray[np.int32]) -> Scores:
         value = self.quality(self.problem(data, learn=False), self.gold(data), outputs)

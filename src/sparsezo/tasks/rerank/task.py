@@ -118,7 +118,6 @@ class Reranking:
             n_labels=1,
             output_start=np.arange(N + 1, dtype=np.int64),
             n_active=np.diff(inputs.col_start) if learn else np.zeros(N, np.int64),
-            n_score=inputs.ranks if learn else np.zeros(N, np.int64),
             max_rows=int(np.diff(data.offsets).max(initial=0)),
             max_columns=M,
             dtype=np.float64,

@@ -151,7 +151,6 @@ class TextClassification:
             n_labels=self.n_labels,
             output_start=np.arange(len(data) + 1),
             n_active=words * self.n_labels,
-            n_score=(inputs.norm > 0) * np.int64(self.n_labels),
             max_rows=1,
             max_columns=int(words.max(initial=0)),
             questions={

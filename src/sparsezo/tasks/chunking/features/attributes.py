@@ -160,15 +160,15 @@ class Observed:
             **dict(enumerate(corpus.columns)),
             **dict(zip(columns.names, columns.derived(corpus), strict=True)),
         }
-        self._distinct: dict[int | str, tuple[list[str], Ints]] = {}
+        self._distinct: dict[int | str, tuple[list[str], NDArray[np.int32]]] = {}
         self._values: dict[Source, list[str]] = {}
 
-    def distinct(self, column: int | str) -> tuple[list[str], Ints]:
+    def distinct(self, column: int | str) -> tuple[list[str], NDArray[np.int32]]:
         """The distinct words of a column, and each token's place among them."""
         if column not in self._distinct:
             words = self._columns[column]
             number = {word: i for i, word in enumerate(dict.fromkeys(words))}
-            places = np.fromiter(map(number.__getitem__, words), np.int64, len(words))
+            places = np.fromiter(map(number.__getitem__, words), np.int32, len(words))
             self._distinct[column] = list(number), places
         return self._distinct[column]
 
@@ -179,11 +179,10 @@ class Observed:
             self._values[source] = list(map(values_of(source.macro, source.pattern), words))
         return self._values[source]
 
-    def codes(self, source: Source, vocabulary: dict[str, int]) -> Ints:
-        """Each token's code; 0 where the vocabulary does not have its value."""
+    def codes(self, source: Source, vocabulary: dict[str, int]) -> NDArray[np.int32]:
+        """The code of each distinct word; 0 where the vocabulary does not have its value."""
         values = self.values(source)
-        codes = np.fromiter(map(vocabulary.get, values, repeat(0)), np.int64, len(values))
-        return codes[self.distinct(source.column)[1]]
+        return np.fromiter(map(vocabulary.get, values, repeat(0)), np.int32, len(values))
 
     def vocabularies(self, layout: Layout) -> tuple[dict[str, int], ...]:
         """One a source, those that share one at the first of them; empty where no template reads it."""
@@ -195,40 +194,49 @@ class Observed:
 
 
 class Shifted:
-    """Codes of the token that a template's part points at, for all tokens; each is made once."""
+    """Codes of the token that a template's part points at, for all tokens. What each word's is, is found once."""
 
     def __init__(self, corpus: Corpus, layout: Layout, vocabularies: Sequence[dict[str, int]], seen: Observed) -> None:
-        lengths = np.diff(corpus.offsets)
         self.n_tokens = corpus.n_tokens
         self._layout, self._vocabularies, self._seen = layout, vocabularies, seen
-        self._starts = np.repeat(corpus.offsets[:-1], lengths)  # of its sentence, like the others
-        self._place = np.arange(self.n_tokens) - self._starts
-        self._length = np.repeat(lengths, lengths)
-        self._codes: dict[Source, Ints] = {}
-        self._made: dict[Part, Ints] = {}
+        self._starts, self._ends = corpus.offsets[:-1], corpus.offsets[1:]
+        self._lengths = np.diff(corpus.offsets)
+        self._of_words: dict[Source, NDArray[np.int32]] = {}
 
     def size(self, source: Source) -> int:
         return self._layout.values_from + len(self._vocabularies[self._layout.vocabulary_of(source)])
 
-    def codes(self, part: Part) -> Ints:
-        if part not in self._made:
-            if not part.absolute:
-                place = self._place + part.row
-            elif part.row > 0:
-                place = np.full(self.n_tokens, part.row - 1)
-            else:
-                place = self._length + part.row
-            after = place - self._length + 1  # how far behind the sentence's last token
-            if part.source not in self._codes:
-                vocabulary = self._vocabularies[self._layout.vocabulary_of(part.source)]
-                self._codes[part.source] = self._seen.codes(part.source, vocabulary)
-            codes = self._codes[part.source].take(self._starts + place, mode="clip")
-            codes = np.where(place < 0, -place, codes)
-            self._made[part] = np.where(after > 0, self._layout.reach + after, codes)
-        return self._made[part]
+    def codes(self, part: Part) -> NDArray[np.int32]:
+        if part.source not in self._of_words:
+            vocabulary = self._vocabularies[self._layout.vocabulary_of(part.source)]
+            self._of_words[part.source] = self._seen.codes(part.source, vocabulary)
+        of_words, places = self._of_words[part.source], self._seen.distinct(part.source.column)[1]
+        if not self.n_tokens:
+            return places
+        if part.absolute:
+            return np.repeat(self._of_sentences(part.row, of_words, places), self._lengths)
+        codes = np.zeros(self.n_tokens, np.int32)
+        row, reach, lengths = part.row, self._layout.reach, self._lengths
+        if row >= 0:
+            codes[: max(self.n_tokens - row, 0)] = of_words[places[row:]]
+            for k in range(1, row + 1):  # the last tokens of each sentence look beyond its end
+                codes[self._ends[lengths >= k] - k] = reach + row - k + 1
+        else:
+            codes[-row:] = of_words[places[:row]]
+            for k in range(-row):
+                codes[self._starts[lengths > k] + k] = -(row + k)
+        return codes
+
+    def _of_sentences(self, row: int, of_words: NDArray[np.int32], places: NDArray[np.int32]) -> NDArray[np.int32]:
+        """Of the token that stands at such a place in each sentence, counted from its start or (0 and less) its end."""
+        place = np.full(len(self._lengths), row - 1) if row > 0 else self._lengths + row
+        after = place - self._lengths + 1  # how far behind the sentence's last token
+        codes = of_words[places.take(self._starts + place, mode="clip")]
+        return np.where(after > 0, self._layout.reach + after, np.where(place < 0, -place, codes)).astype(np.int32)
 
 
 _KEY_LIMIT = 2**62  # keys stay below, in int64
+_BLOCK = 2**14  # tokens
 
 
 @dataclass(frozen=True, eq=False)
@@ -265,22 +273,25 @@ class AttributeIndex:
         layout, seen = Layout(templates, len(corpus.columns)), Observed(corpus, columns)
         vocabularies = seen.vocabularies(layout)
         shifted = Shifted(corpus, layout, vocabularies, seen)
-        ranks, keys, positions, counts = [], [], [], []
+        ranks, keys, counts = [], [], []
+        ids = np.empty((corpus.n_tokens, len(templates)), np.int32)
         for group in layout.groups:
             group_ranks, codes = _combine([templates[t] for t in group], shifted)
-            distinct, inverse, count = np.unique(codes, return_inverse=True, return_counts=True)
-            kept = count >= min_count
-            position = np.where(kept, np.cumsum(kept) - 1, -1)
+            kept, count, position = _counted(codes, min_count)
             ranks.append(group_ranks)
-            keys.append(distinct[kept])
-            counts.append(count[kept])
-            positions.append(position.astype(np.int32)[inverse])
+            keys.append(kept)
+            counts.append(count)
+            ids[:, group] = position.reshape(len(group), -1).T
         numbers = number_by_count(counts)
         if not sum(map(len, numbers)):
             raise DataError(corpus.path, f"no attribute occurs {min_count} times; lower the smallest count")
         tables = tuple(_Keys(*table) for table in zip(ranks, keys, numbers, strict=True))
+        for begin in range(0, len(ids), _BLOCK):
+            block = ids[begin : begin + _BLOCK]
+            for group, table in zip(layout.groups, tables, strict=True):
+                block[:, group] = _numbers(table, block[:, group])
         index = cls(templates, layout, vocabularies, tables, columns)
-        index._fitted.append((corpus, index._numbers_at(positions, corpus.n_tokens)))
+        index._fitted.append((corpus, ids))
         return index
 
     def transform(self, corpus: Corpus) -> NDArray[np.int32]:
@@ -292,7 +303,7 @@ class AttributeIndex:
             shifted = Shifted(corpus, self.layout, self.vocabularies, Observed(corpus, self.columns))
             for group, table in ranked:
                 keys = _combine([self.templates[t] for t in group], shifted, table.ranks)[1]
-                result[:, group] = _numbers(table, group, _find(table.keys, keys))
+                result[:, group] = _numbers(table, _find(table.keys, keys)).reshape(len(group), -1).T
         return result
 
     @cached_property
@@ -302,17 +313,12 @@ class AttributeIndex:
     def __getstate__(self) -> Json:
         return {name: each for name, each in self.__dict__.items() if name != "_lookup"}
 
-    def _numbers_at(self, positions: Iterable[AnyArray], n_tokens: int) -> NDArray[np.int32]:
-        """What ``transform`` gives, from positions in each group's table, template after template; -1 stays -1."""
-        result = np.empty((n_tokens, len(self.templates)), np.int32)
-        for group, table, position in zip(self.layout.groups, self.tables, positions, strict=True):
-            result[:, group] = _numbers(table, group, position)
-        return result
-
     def rows(self, corpus: Corpus) -> Rows:
         """One a token: the attributes that training has seen."""
         ready = bool(self._fitted) and self._fitted[0][0] is corpus
         ids = self._fitted.pop()[1] if ready else self.transform(corpus)
+        if ids.min(initial=0) >= 0:
+            return Rows(ids.reshape(-1), np.full(len(ids), ids.shape[1], np.int64), None)
         known = ids >= 0
         return Rows(ids[known], known.sum(axis=1), None)
 
@@ -457,9 +463,31 @@ def _looked_up(index: AttributeIndex, group: list[int], table: _Keys) -> tuple[I
     return table.keys, table.numbers, radix if few else None
 
 
-def _numbers(table: _Keys, group: list[int], position: AnyArray) -> NDArray[np.int32]:
-    """The numbers at positions in a group's table, template after template: tokens x templates; -1 stays -1."""
-    return np.append(table.numbers, np.int32(-1))[position].reshape(len(group), -1).T
+def _numbers(table: _Keys, position: AnyArray) -> NDArray[np.int32]:
+    """The numbers at positions in a group's table; -1 stays -1."""
+    return np.append(table.numbers, np.int32(-1))[position]
+
+
+def _counted(codes: Ints, min_count: int) -> tuple[Ints, Ints, NDArray[np.int32]]:
+    """(the distinct codes that occur ``min_count`` times, ascending; how often; the position of each code among them,
+    or -1)."""
+    most = int(codes.max(initial=-1)) + 1
+    if most <= len(codes) // 2:  # few enough to count each, which need not sort
+        count = np.bincount(codes, minlength=most)
+        kept = np.flatnonzero(count >= max(min_count, 1))
+        place = np.full(most, -1, np.int32)
+        place[kept] = np.arange(len(kept), dtype=np.int32)
+        return kept, count[kept], place[codes]
+    order = codes.argsort()
+    ascending = codes[order]
+    first = np.flatnonzero(np.append(True, ascending[1:] != ascending[:-1])[: len(codes)])
+    distinct, count = ascending[first], np.diff(np.append(first, len(codes)))
+    del ascending
+    often = count >= min_count
+    place = np.where(often, np.cumsum(often) - 1, -1).astype(np.int32)
+    position = np.empty(len(codes), np.int32)
+    position[order] = np.repeat(place, count)
+    return distinct[often], count[often], position
 
 
 def words_to_bytes(words: Iterable[str], what: str) -> NDArray[np.uint8]:
@@ -523,7 +551,9 @@ def _combine(
             used.append(np.unique(keys) if ranks is None else ranks[len(used)])
             keys = _find(used[-1], keys)
             radix = len(used[-1])
-        keys = keys * size + np.concatenate([shifted.codes(part) for part in parts])
+        keys *= size
+        for k, part in enumerate(parts):
+            keys[k * shifted.n_tokens : (k + 1) * shifted.n_tokens] += shifted.codes(part)
         radix *= size
     return tuple(used), keys
 

@@ -231,7 +231,8 @@ def _predicted(model: Model, path: str, how: PredictOptions) -> Iterator[Documen
     else:
         is_text = found in (formats.TEXT, formats.UNKNOWN)  # as is standard input
         given = raw.read_raw([path], formats.TEXT if is_text else None)
-        documents = raw.tagged_documents(task, model.W, given, how.threshold)
+        tokens = how.format not in (None, "jsonl")  # JSON lines have spans alone
+        documents = raw.tagged_documents(task, model.W, given, how.threshold, tokens=tokens)
     for document in documents:
         if how.format in ("label-studio", "prodigy"):  # what a model says are predictions, or tasks without an answer
             document = replace(document, spans=None, suggested=document.spans or ())

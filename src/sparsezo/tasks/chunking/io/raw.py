@@ -158,12 +158,18 @@ def said_what_was_read(corpus: Corpus, split: str) -> None:
 
 
 def tagged_documents(
-    task: Chunking, W: AnyArray, documents: Iterable[Document], threshold: float = 0.0, *, around: bool = False
+    task: Chunking,
+    W: AnyArray,
+    documents: Iterable[Document],
+    threshold: float = 0.0,
+    *,
+    around: bool = False,
+    tokens: bool = True,
 ) -> Iterator[Document]:
     """The documents with the model's spans in place of whatever spans they had, their tokens and sentences.
 
     ``around``: the spans that they have stay, and the rest is decoded around them; a span with the label O says that
-    nothing is there.
+    nothing is there. ``tokens`` false: spans alone, for who does not look at the tokens.
 
     A span's probability is that of the event "a span with this label begins and ends here", whatever the rest is;
     spans less likely than ``threshold`` are left out. Documents are read as they are needed, in batches.
@@ -176,10 +182,12 @@ def tagged_documents(
             "train it with `features` words or ner"
         )
     for batch in _batches(documents):
-        yield from _tagged(task, W, batch, threshold, around)
+        yield from _tagged(task, W, batch, threshold, around, tokens)
 
 
-def _tagged(task: Chunking, W: AnyArray, batch: list[Document], threshold: float, around: bool) -> Iterator[Document]:
+def _tagged(
+    task: Chunking, W: AnyArray, batch: list[Document], threshold: float, around: bool, placed: bool
+) -> Iterator[Document]:
     try:
         known = [replace(document, missing=True) for document in batch] if around else batch
         split, language = task.split or "sentences", task.language
@@ -195,7 +203,8 @@ def _tagged(task: Chunking, W: AnyArray, batch: list[Document], threshold: float
     if fixed is not None:
         chances[(chances > 0) & (fixed >= 0)] = 1  # but for rounding
     spans = _spans(task, corpus, source, outputs, chances, threshold)
-    for k, (document, (tokens, sentences)) in enumerate(zip(batch, corpus.placed(source), strict=True)):
+    places = corpus.placed(source) if placed else itertools.repeat((None, None), len(batch))
+    for k, (document, (tokens, sentences)) in enumerate(zip(batch, places, strict=True)):
         found = tuple(spans.get(k, ()))
         yield Document(document.text, document.id, found, tokens=tokens, sentences=sentences, meta=document.meta)
 

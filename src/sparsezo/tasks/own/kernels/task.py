@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from sparsezo import validation
 from sparsezo.errors import UsageError
 from sparsezo.kernels import protocol
-from sparsezo.kernels.jit import kernel
 from sparsezo.kernels.own import OwnFunction, call
 from sparsezo.kernels.protocol import implements
 
@@ -66,12 +65,3 @@ def _decode(task: Any, x: Any, S: Any, y: Any) -> Any:
 def _delta(gold: Any, task: Any, x: Any, y: Any) -> Any:
     n = task.output_start[x + 1] - task.output_start[x]
     return np.float64(call(gold.loss, gold.numbers[gold.start[x] : gold.start[x + 1]], y[:n]))
-
-
-@kernel
-def mean_loss(gold: Any, task: Any, outputs: Any) -> Any:
-    """Of the outputs of all inputs, as they stand at ``output_start``."""
-    N, total = task.output_start.size - 1, 0.0
-    for x in range(N):
-        total += protocol.delta(gold, task, x, outputs[task.output_start[x] : task.output_start[x + 1]])
-    return total / N
