@@ -510,6 +510,16 @@ def test_what_hardly_learns_is_named_and_not_drawn(out, drawings):
     assert [len(axes.lines) for axes in drawings["dev-x"].axes] == [3, 2]
 
 
+def test_what_has_learned_before_the_first_look_is_drawn(out, drawings):
+    for seed in SEEDS:
+        folder = write_run(out, "supervised", "fixed", seed, 0.1)
+        early = "".join(f"{step},{0.01 if step else 1.0!r},0.9\n" for step in STEPS)
+        (folder / "curve.csv").write_text("iterations,average_loss,dev\n" + early)
+    figures = {figure.name: figure for figure in draw_figures(read_experiment(out), Path(), "x")}
+    assert "hardly" not in figures["loss-x"].caption
+    assert [len(axes.lines) for axes in drawings["loss-x"].axes] == [3, 3]
+
+
 def test_seeds_that_chose_h_and_mu_are_named_where_results_are_of_them(out):
     assert not [gap for gap in read_experiment(out).gaps if "chose" in gap]
     found = json.loads((out / "tuning.json").read_text())

@@ -33,7 +33,7 @@ from sparsezo.study.reports.comparisons import (
     resampled_beside,
     resampled_lead,
 )
-from sparsezo.study.reports.results import LearnerRuns, ReportedExperiment, Spread
+from sparsezo.study.reports.results import SETTINGS, LearnerRuns, ReportedExperiment, Spread
 
 PAPER_RULES = ("two-point", "baseline", "comparison")  # from best to worst, says the paper
 NOT_PAPER = "not in the paper"
@@ -75,9 +75,6 @@ def check_claims(experiment: ReportedExperiment) -> tuple[Claim, ...]:
     return tuple(_concluded(replace(each, found=found)) for each, found in zip(asked, every, strict=True))
 
 
-_AT = {"fixed": "fixed settings", "undivided": "fixed settings, steps not divided by mu"}
-
-
 class _Claims:
     """Those on one experiment."""
 
@@ -95,9 +92,9 @@ class _Claims:
         if experiment.phases(area.key):
             tuned = "speed" in experiment.phases(area.key)
             self.losses.append((area, ", settings tuned for it" if tuned else ", fixed settings"))
-        for phase, words in _AT.items():
+        for phase in ("fixed", "undivided"):
             if phase in experiment.phases(loss.key):
-                self.losses.append((replace(loss, phases=(phase,)), f", by the paper's measure, {words}"))
+                self.losses.append((replace(loss, phases=(phase,)), f", by the paper's measure, {SETTINGS[phase]}"))
         self.losses = self.losses or [(loss, ", by the paper's measure")]
 
     def __iter__(self) -> Iterator[_Asked]:

@@ -32,7 +32,7 @@ from sparsezo.errors import SparsezoError
 from sparsezo.rules import PERTURBATIONS
 from sparsezo.storage.files import atomic_write
 from sparsezo.study.plan import SHOWN_PHASES
-from sparsezo.study.reports.results import FEWEST, LearnerRuns, ReportedExperiment, Spread
+from sparsezo.study.reports.results import FEWEST, SETTINGS, LearnerRuns, ReportedExperiment, Spread
 from sparsezo.study.reports.tables import count_text, losses_a_step, signature
 
 if TYPE_CHECKING:
@@ -79,10 +79,6 @@ WIDTH = 7.0  # inches
 MOST_LETTERS = 34  # of a learner's name
 _BETWEEN = 0.12  # inches, between panels
 _FLAT = 0.1  # of the best one's way down: a learner that goes less is not drawn
-AT = {  # what a phase is called, where that is not its name with "settings"
-    "undivided": "fixed settings, steps not divided by mu",
-    "speed": "settings tuned for speed",
-}
 _ROW = 0.175  # of a legend or a signature, inches
 _RC: Any = {"font.family": "DejaVu Sans", "font.size": 9.5, "text.parse_math": False}
 _RC |= {"axes.spines.top": False, "axes.spines.right": False, "axes.axisbelow": True, "axes.grid": True}
@@ -213,19 +209,21 @@ def curve_figures(experiment: ReportedExperiment, folder: Path, slug: str) -> It
 def _without_flat(
     shown: Mapping[LearnerRuns, int], phase: str, column: str
 ) -> tuple[Mapping[LearnerRuns, int], list[str]]:
-    """Those whose loss goes down; and the names of the others, which go less than a tenth as far as the best does."""
-    gains = {item: _gain(item, phase, column) for item in shown}
-    best = max(gains.values())
-    flat = [item for item, gain in gains.items() if gain < _FLAT * best]
+    """Those whose loss goes down; and the names of the others, which come less than a tenth as far down, from where the
+    worst begins, as the best does."""
+    ends = {item: _first_and_least(item, phase, column) for item in shown}
+    top = max(first for first, _ in ends.values())
+    best = top - min(least for _, least in ends.values())
+    flat = [item for item, (_, least) in ends.items() if top - least < _FLAT * best]
     return {item: far for item, far in shown.items() if item not in flat}, [item.name for item in flat]
 
 
-def _gain(learner: LearnerRuns, phase: str, column: str) -> float:
-    """How far its mean curve of a loss goes down after the first step."""
+def _first_and_least(learner: LearnerRuns, phase: str, column: str) -> tuple[float, float]:
+    """Of its mean curve of a loss, after the first step."""
     curve = learner.mean_curve(phase, column)
     assert curve is not None
     losses = curve.mean[1:] if curve.at.size > 1 and curve.at[0] == 0 else curve.mean
-    return float(losses[0] - losses.min()) if losses.size > 1 else 0.0
+    return float(losses[0]), float(losses.min())
 
 
 def by_perturbation(shown: Sequence[LearnerRuns]) -> dict[str, list[LearnerRuns]]:
@@ -252,7 +250,7 @@ def _curves(
         max(_line(axes, learner, phase, column, places) for learner in members)
         for axes, members in zip(rows, panels.values(), strict=True)
     ]
-    rows[0].set_title(f"{experiment.title}, {AT.get(phase, f'{phase} settings')}", fontsize=10.5, loc="left")
+    rows[0].set_title(f"{experiment.title}, {SETTINGS[phase]}", fontsize=10.5, loc="left")
     far = max(points) > 3
     for axes, title in zip(rows, panels, strict=True):
         axes.set_ylabel(label.replace(" (", "\n("), fontsize=9)
@@ -270,7 +268,7 @@ def _curves(
     draw_legend(drawing, rows[-1], shown)
     words = spread_words(shown, phase, "standard errors filled")
     each = "a panel for each perturbation, " if len(panels) > 1 else ""
-    caption = f"{AT.get(phase, f'{phase} settings')}: {words}; {each}a colour and a marker for each rule."
+    caption = f"{SETTINGS[phase]}: {words}; {each}a colour and a marker for each rule."
     if along == _ASKED:
         caption += " A step of two-point, symmetric, comparison or preference asks about two outputs, others about one."
     if experiment.dense:

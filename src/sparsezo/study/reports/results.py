@@ -37,6 +37,12 @@ GROUPS = {
     "cross-entropy": "cross-entropy (Sokolov et al. 2016)",
     "supervised": "supervised (full information)",
 }
+SETTINGS = {  # what those of a phase are called
+    "fixed": "fixed settings",
+    "undivided": "fixed settings, steps not divided by mu",
+    "tuned": "tuned settings",
+    "speed": "settings tuned for speed",
+}
 FEWEST = 3  # seeds that make a spread; two points would only look like one
 
 Fields = Values  # what a JSON or TOML file holds
