@@ -86,6 +86,20 @@ def test_verdicts_are_of_the_table_beside_them(name):
         assert f"- **{claim['verdict']}**: {claim['title']} (" in text
 
 
+def test_what_is_said_of_undivided_steps_is_in_their_table():
+    with open(RESULTS / "chunking" / "undivided.csv", encoding="utf-8", newline="") as stream:
+        rows = {row["learner"]: row for row in csv.DictReader(stream)}
+    assert {(row["phase"], row["iterations"], row["seeds"]) for row in rows.values()} == {
+        ("undivided", "4000000", "0 1 2 3 4")
+    }
+    loss = {name: float(row["average_loss_mean"]) for name, row in rows.items()}
+    for rule in ("two-point", "comparison", "baseline"):
+        active, every = loss[f"{rule} active"], loss[f"{rule} all"]
+        assert active < every
+        assert f"{rule} {active:.3f} against {every:.3f}" in " ".join(PAGE.split())
+    assert loss["baseline active"] > loss["comparison active"]
+
+
 def test_what_is_said_of_answers_is_in_their_table():
     """The figures that the prose rests on; a row is a learner after so many answers."""
     with open(RESULTS / "answers" / "table.csv", encoding="utf-8", newline="") as stream:

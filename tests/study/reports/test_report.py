@@ -498,6 +498,18 @@ def test_curves_against_losses_count_two_for_a_step_that_compares(out, drawings)
     assert [losses_a_step(rule) for rule in ("supervised", "part", "unheard of")] == [None] * 3
 
 
+@pytest.mark.parametrize("phase", ["undivided", "speed"])
+@pytest.mark.usefixtures("undrawn")
+def test_a_phase_alone_is_a_report(tmp_path, phase):
+    out = tmp_path / "out"
+    for seed in SEEDS:
+        write_run(out, "two-point active", phase, seed, 0.7)
+    write_report([out], tmp_path / "report")
+    (row,) = rows(tmp_path / "report" / "table.csv")
+    assert (row["phase"], float(row["test_mean"])) == (phase, pytest.approx(0.7))
+    assert "†" not in (tmp_path / "report" / "table.md").read_text("utf-8")
+
+
 def test_what_hardly_learns_is_named_and_not_drawn(out, drawings):
     for seed in SEEDS:
         folder = write_run(out, "comparison all", "fixed", seed, 0.1)

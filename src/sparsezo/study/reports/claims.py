@@ -39,6 +39,7 @@ PAPER_RULES = ("two-point", "baseline", "comparison")  # from best to worst, say
 NOT_PAPER = "not in the paper"
 _SFO = "first-order"
 _EARLY = 1_000_000  # iterations: the others of the paper's SMT are best on dev from here on
+_LEAST_WAY = 1e-6  # between two bounds of which there is a share; all metrics are from 0 to 1
 _SHARE = 1.6 / 2.7  # of the way from the out-of-domain to the in-domain model, that the paper's two-point goes
 
 Pair = tuple[str, LearnerRuns | None, str, LearnerRuns | None]  # name and runs of the better, then of the worse
@@ -253,7 +254,7 @@ class _Claims:
         name, item = self._of_paper("two-point")
         phase, values = item.best() if item else ("", None)
         low, high = (self.experiment.bound(each, self.experiment.metric) for each in ("out-of-domain", "in-domain"))
-        if item is None or values is None or low is None or high is None or high <= low:
+        if item is None or values is None or low is None or high is None or not _LEAST_WAY < high - low <= 1:
             return [], [name]
         shares = Spread(tuple((value - low) / (high - low) for value in values.values), seeds=values.seeds)
         share = Quantity("share", "share of the way to the in-domain model", False, (phase,), digits=2)

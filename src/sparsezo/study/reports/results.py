@@ -154,8 +154,9 @@ class LearnerRuns:
         return Spread(tuple(found.values()), seeds=tuple(found)) if found else None
 
     def best(self, quantity: str = "test") -> tuple[str, Spread | None]:
-        """The best phase, tuned where there is such a result, else fixed; and what the quantity is there."""
-        spreads = {phase: self.spread(phase, quantity) for phase in ("tuned", "fixed")}
+        """The best phase, tuned where there is such a result, else fixed, or what else was run; and what the quantity
+        is there."""
+        spreads = {phase: self.spread(phase, quantity) for phase in ("tuned", "fixed", "speed", "undivided")}
         known = [phase for phase, spread in spreads.items() if spread] or [p for p in spreads if self.runs(p)]
         phase = known[0] if known else "fixed"
         return phase, spreads[phase]

@@ -172,7 +172,8 @@ def make_table(experiment: ReportedExperiment) -> Table:
         rows += [replace(row, group="h tuned on dev for this rater") for row in tuned]
     else:
         rows = [_row(learner, learner.best()[0]) for learner in experiment.learners]
-        phase = "tuned" if any(row.phase == "tuned" for row in rows) else "fixed"
+        there = {row.phase for row in rows}
+        phase = next((each for each in ("tuned", "fixed", "speed", "undivided") if each in there), "fixed")
         rows = [replace(row, marks="†" if row.phase != phase else "") for row in rows]  # of another phase
     rows += _bound_rows(experiment, compare=any(row.paper is not None for row in rows))
     quantity = "test" if any(row.test for row in rows) else "dev"  # that the best is the best in
