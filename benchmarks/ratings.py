@@ -1,7 +1,7 @@
 """Real people's noise: single ratings, one by one, against labels that several people vote for, at equal ratings used.
 
     pip download vaderSentiment==3.3.2 --no-binary :all: --no-deps -d FOLDER
-    python benchmarks/ratings.py FOLDER/vaderSentiment-3.3.2.tar.gz --seeds 5 -o docs/results/ratings/ratings.csv
+    python benchmarks/ratings.py FOLDER/vaderSentiment-3.3.2.tar.gz -o docs/results/ratings/ratings.csv
 
 In that source package lie all ratings of 23,700 texts (tweets, film and product reviews, editorials; Hutto and Gilbert
 2014): some 20 a text, from -4 to 4. A text is positive or negative by the mean of all its ratings; those nearer to 0
@@ -12,7 +12,7 @@ label, part, pair, rate    a question at a time about a text that the model is u
 votes of k                 texts at random, the sign of the mean of k ratings each, then learned from: by rule
                            supervised here, and by scikit-learn's logistic regression with C by cross-validation
 
-What every way sees of a text are its words by tf-idf, or, with --vectors auto, vectors of words beside them.
+What every way sees of a text are its words, by tf-idf.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ CLEAR = 0.5  # of the mean rating: nearer to 0 there is no right class
 RULES = ("label", "part", "pair", "rate")
 VOTES = (1, 3, 5)
 PASSES = 20  # over labelled texts
-FIELDS = ("way", "vectors", "ratings", "seed", "accuracy")
+FIELDS = ("way", "ratings", "seed", "accuracy")
 
 
 @dataclass(frozen=True)
@@ -152,18 +152,11 @@ def supervised(task: Any, texts: list[str], labels: list[str], seed: int) -> Any
 class Regression:
     """Scikit-learn's on the same kind of columns, each text's found once."""
 
-    def __init__(self, train: list[str], test: list[str], vectors: bool) -> None:
-        from scipy.sparse import csr_array, hstack
+    def __init__(self, train: list[str], test: list[str]) -> None:
         from sklearn.feature_extraction.text import TfidfVectorizer
 
         words = TfidfVectorizer(sublinear_tf=True)
         self.train, self.test = words.fit_transform(train), words.transform(test)
-        if vectors:
-            from wordllama import WordLlama
-
-            model = WordLlama.load()
-            both = (csr_array(model.embed(texts, norm=True)) for texts in (train, test))
-            self.train, self.test = (hstack([a, b]).tocsr() for a, b in zip((self.train, self.test), both, strict=True))
 
     def accuracy(self, which: NDArray[np.int64], labels: list[str], right: NDArray[np.bool_]) -> float:
         from sklearn.linear_model import LogisticRegressionCV
@@ -174,14 +167,12 @@ class Regression:
         return float(np.mean((model.predict(self.test) == "positive") == right))
 
 
-def figures(rated: Rated, vectors: str, looks: list[int], seed: int) -> Iterator[tuple[str, int, float]]:
+def figures(rated: Rated, looks: list[int], seed: int) -> Iterator[tuple[str, int, float]]:
     """(way, ratings, accuracy) of all ways."""
     order = np.random.default_rng(99).permutation(len(rated))  # the same split for all seeds
     train, test = rated.some(order[len(order) // 3 :]), rated.some(order[: len(order) // 3])
     right = test.positive
-    task, data = TextClassification.fit(
-        documents(train.texts), classes=CLASSES, vectors=None if vectors == "none" else vectors
-    )
+    task, data = TextClassification.fit(documents(train.texts), classes=CLASSES)
     problem = task.problem(documents(test.texts), learn=False)
 
     def accuracy(W: Any) -> float:
@@ -190,7 +181,7 @@ def figures(rated: Rated, vectors: str, looks: list[int], seed: int) -> Iterator
     for rule in RULES:
         for look, W in zip(looks, asked(rule, task, data, train, looks, seed), strict=True):
             yield rule, look, accuracy(W)
-    regression = Regression(train.texts, test.texts, vectors != "none")
+    regression = Regression(train.texts, test.texts)
     for k in VOTES:
         for look in looks:
             which, labels = voted(train, k, look, seed)
@@ -202,28 +193,25 @@ def figures(rated: Rated, vectors: str, looks: list[int], seed: int) -> Iterator
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("package")
-    parser.add_argument("--vectors", nargs="+", default=["none", "auto"])
     parser.add_argument("--ratings", type=int, nargs="+", default=[300, 1000, 3000, 10000])
-    parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("-o", "--output", type=Path, required=True)
     args = parser.parse_args()
     rated = read(args.package)
     wrong = np.mean([np.mean((each > 0) != (each.mean() > 0)) for each in rated.ratings])
     print(f"{len(rated):,} texts, {rated.positive.mean():.2f} positive; {wrong:.3f} of their ratings have another sign")
-    rows = []
-    for vectors in args.vectors:
-        for seed in range(args.seeds):
-            for way, ratings, value in figures(rated, vectors, args.ratings, seed):
-                rows.append((way, vectors, ratings, seed, round(value, 5)))
-            with args.output.open("w", newline="") as stream:
-                table = csv.writer(stream, lineterminator="\n")
-                table.writerow(FIELDS)
-                table.writerows(rows)
-            print(vectors, "seed", seed, flush=True)
-    for vectors in args.vectors:
-        for way in dict.fromkeys(row[0] for row in rows):
-            means = (np.mean([r[4] for r in rows if (r[0], r[1], r[2]) == (way, vectors, n)]) for n in args.ratings)
-            print(f"{vectors:>5} {way:>32}", *(f"{mean:.3f}" for mean in means))
+    rows: list[tuple[str, int, int, float]] = []
+    for seed in range(args.seeds):
+        for way, ratings, value in figures(rated, args.ratings, seed):
+            rows.append((way, ratings, seed, round(value, 5)))
+        with args.output.open("w", newline="") as stream:
+            table = csv.writer(stream, lineterminator="\n")
+            table.writerow(FIELDS)
+            table.writerows(rows)
+        print("seed", seed, flush=True)
+    for way in dict.fromkeys(row[0] for row in rows):
+        means = (np.mean([row[3] for row in rows if row[:2] == (way, n)]) for n in args.ratings)
+        print(f"{way:>32}", *(f"{mean:.3f}" for mean in means))
 
 
 if __name__ == "__main__":

@@ -100,6 +100,20 @@ def test_what_is_said_of_undivided_steps_is_in_their_table():
     assert loss["baseline active"] > loss["comparison active"]
 
 
+def test_the_table_of_real_peoples_ratings_is_of_its_runs():
+    with open(RESULTS / "ratings" / "ratings.csv", encoding="utf-8", newline="") as stream:
+        found = list(csv.DictReader(stream))
+    page = (ROOT / "docs" / "answers.md").read_text("utf-8")
+    for way in {row["way"] for row in found}:
+        mine = [row for row in found if row["way"] == way]
+        means = [
+            sum(values) / len(values)
+            for n in ("300", "1000", "3000", "10000")
+            for values in [[float(row["accuracy"]) for row in mine if row["ratings"] == n]]
+        ]
+        assert f"| {way} | " + " | ".join(f"{mean:.3f}" for mean in means) + " |" in page
+
+
 def test_what_is_said_of_answers_is_in_their_table():
     """The figures that the prose rests on; a row is a learner after so many answers."""
     with open(RESULTS / "answers" / "table.csv", encoding="utf-8", newline="") as stream:
