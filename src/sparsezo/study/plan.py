@@ -45,7 +45,7 @@ CHOICES = ("random", LEAST_CONFIDENT)  # which inputs are labelled next
 STARTS = ("labels", "output")  # labels:N, a model of N labelled inputs; output:N, of what such a model says of all
 PASSES = 30  # over the labelled inputs
 FIRST_TUNING_SEED = 1000  # far from what people count from 0
-FEW_SEEDS = 3  # of tuning
+FEW_SEEDS = 3  # of tuning, and of several gammas
 EVERY = 10  # inputs labelled between two choices of the least sure
 STATED = "stated"  # what a single table of seconds is called
 # A person's time is linear in what a curve counts: answers, inputs labelled from nothing, tokens shown, tokens of

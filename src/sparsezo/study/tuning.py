@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 from sparsezo.errors import SparsezoError, UsageError
 from sparsezo.messages import counted
 from sparsezo.study.engines.base import Engine, Overview
-from sparsezo.study.plan import Experiment, LearnerSpec, Point, grid_points, named
+from sparsezo.study.plan import FEW_SEEDS, Experiment, LearnerSpec, Point, grid_points, named
 from sparsezo.study.runs import Run, run_of
 from sparsezo.tasks.base import Json
 
@@ -302,7 +302,7 @@ def tune(
             sorted(set(spec.grid_mu)),
             sorted(set(spec.grid_gamma)),
             plan.from_zero and spec.settings(0).scale_free,
-            speed and _of_speed(spec),
+            speed and spec.criterion == "map",  # the annealed criterion's claims are of other kinds
         )
         for spec in plan.learners
         if spec.grid_h
@@ -384,11 +384,6 @@ def gamma_runs(plan: Experiment, data: str, tuned: dict[str, Tuned]) -> list[Run
             decades = 10.0 ** np.arange(round(math.log10(high / low)) + 1)
             points = [(h, mu, float(f"{low * decade:.4g}")) for decade in decades]
             length = max(1, plan.length // RUNGS[0])
-            for seed in plan.seeds[:FINAL]:
+            for seed in plan.seeds[:FEW_SEEDS]:
                 runs += [run_of(plan, data, spec, spec.settings(seed, *at), length, "gamma") for at in points]
     return runs
-
-
-def _of_speed(spec: LearnerSpec) -> bool:
-    """Whether it is asked how fast a learner is: not of the annealed criterion's, whose claims are of other kinds."""
-    return spec.criterion == "map"

@@ -16,7 +16,7 @@ for some rules, has claims of its own beside it, at the paper's fixed settings: 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from statistics import fmean
@@ -34,6 +34,7 @@ from sparsezo.study.reports.comparisons import (
     resampled_lead,
 )
 from sparsezo.study.reports.results import SETTINGS, LearnerRuns, ReportedExperiment, Spread
+from sparsezo.study.reports.tables import range_text
 
 PAPER_RULES = ("two-point", "baseline", "comparison")  # from best to worst, says the paper
 NOT_PAPER = "not in the paper"
@@ -201,17 +202,13 @@ class _Claims:
         )
         quantity = Quantity("best_iteration", "iterations to the best on dev", True, ("tuned", "fixed"), digits=0)
         bound = ("1M", Spread((float(_EARLY),), exact=True))
-        found, missing = [], []
-        for rule in PAPER_RULES:
-            name, item = self._of_paper(rule)
-            phase, values = item.best(quantity.key) if item else ("", None)
-            if item is None or values is None:
-                missing.append(name)
-                continue
+
+        def compared(item: LearnerRuns, phase: str, values: Spread) -> Comparison:
             sides = ((item.name, values), bound)
-            (left, mine), (right, theirs) = sides if rule == "two-point" else sides[::-1]
-            found.append(Comparison(left, right, mine, theirs, quantity, phase))
-        return _Asked(title, source, found, missing)
+            (left, mine), (right, theirs) = sides if item.rule == "two-point" else sides[::-1]
+            return Comparison(left, right, mine, theirs, quantity, phase)
+
+        return _Asked(title, source, *_of_each(map(self._of_paper, PAPER_RULES), quantity, compared))
 
     def _best_at_the_end(self) -> _Asked:
         """All of the paper's rows are best on dev in the last tenth of the run: they could go on."""
@@ -221,18 +218,13 @@ class _Claims:
             'horizon of 4M iterations, showing an undertraining behavior in all cases"'
         )
         quantity = Quantity("best_iteration", "iterations to the best on dev", False, ("tuned", "fixed"), digits=0)
-        found, missing = [], []
-        names = [(rule, group) for rule in PAPER_RULES for group in self.groups] + [(_SFO, None)]
-        for rule, group in names:
-            item = self.find(rule, group)
-            phase, values = item.best(quantity.key) if item else ("", None)
-            if item is None or values is None:
-                missing.append(" ".join(filter(None, (rule, group))))
-                continue
+
+        def compared(item: LearnerRuns, phase: str, values: Spread) -> Comparison:
             last = 0.9 * max(run.iterations for run in item.runs(phase))
-            bound = Spread((last,), exact=True)
-            found.append(Comparison(item.name, f"{last:,.0f}", values, bound, quantity, phase))
-        return _Asked(title, source, found, missing)
+            return Comparison(item.name, f"{last:,.0f}", values, Spread((last,), exact=True), quantity, phase)
+
+        learners = [(f"{rule} {group}", self.find(rule, group)) for rule in PAPER_RULES for group in self.groups]
+        return _Asked(title, source, *_of_each([*learners, (_SFO, self.sfo)], quantity, compared))
 
     # Beside weights that were only evaluated
 
@@ -350,6 +342,22 @@ class _Claims:
         return found, list(dict.fromkeys(missing))
 
 
+def _of_each(
+    learners: Iterable[tuple[str, LearnerRuns | None]],
+    quantity: Quantity,
+    compared: Callable[[LearnerRuns, str, Spread], Comparison],
+) -> Found:
+    """A comparison of each learner in its best phase; and the names of those that have no such figure."""
+    found, missing = [], []
+    for name, item in learners:
+        phase, values = item.best(quantity.key) if item else ("", None)
+        if item is None or values is None:
+            missing.append(name)
+        else:
+            found.append(compared(item, phase, values))
+    return found, missing
+
+
 def _of_tuning(phase: str, quantity: Quantity, *sides: LearnerRuns) -> tuple[tuple[float, float], ...]:
     """What another choice of tuning's seeds would have changed in each side, in what that chose by."""
     if (phase, quantity.key) not in (("tuned", "test"), ("speed", "dev_loss_area")):
@@ -417,8 +425,8 @@ def _undecided_words(found: Sequence[Comparison], undecided: Sequence[Comparison
 def _gap(item: Comparison) -> str:
     """With the gap that could have been seen; of a claim to be equal, with what it is known up to."""
     digits = item.quantity.digits
-    if item.doubt == "not sure over drawn test sets" and item.inputs is not None:
-        return f"{item.pair} ({item.inputs[0]:+.{digits}f} to {item.inputs[1]:+.{digits}f})"
+    if item.over_inputs is False and item.inputs is not None:
+        return f"{item.pair} ({range_text(item.inputs, digits)})"
     if item.equal_within is not None and item.interval is not None:
-        return f"{item.pair} ({item.interval[0]:+.{digits}f} to {item.interval[1]:+.{digits}f})"
+        return f"{item.pair} ({range_text(item.interval, digits)})"
     return item.pair + (f" ({item.detectable:.{digits}f} could have been seen)" if item.detectable is not None else "")

@@ -179,45 +179,40 @@ class Comparison:
         return None if self.difference is None else self.difference.margin
 
     @cached_property
-    def p_equal(self) -> tuple[float, float]:
-        """Of a claim to be equal: that the lead is not within the margin, and that it is not outside."""
-        assert self.difference is not None
-        how = (self.equal_within or 0.0, self.around)
-        return self.difference.p_within(*how), self.difference.p_outside(*how)
-
-    @property
-    def p_for(self) -> float | None:
-        """That what the claim says is not so."""
-        if self.difference is None:
+    def p_values(self) -> tuple[float, float] | None:
+        """That what the claim says is not so, and that it is not the other way round; None where nothing is known."""
+        found = self.difference
+        if found is None:
             return None
         if self.equal_within is not None:
-            return self.p_equal[0]
-        return self.difference.p_value if self.lead > 0 else 1.0
+            return found.p_within(self.equal_within, self.around), found.p_outside(self.equal_within, self.around)
+        return (found.p_value, 1.0) if self.lead > 0 else (1.0, found.p_value)
 
     @property
     def p_against(self) -> float | None:
         """That it is not the other way round, before any correction."""
-        if self.difference is None:
-            return None
-        if self.equal_within is not None:
-            return self.p_equal[1]
-        return self.difference.p_value if self.lead < 0 else 1.0
+        return None if self.p_values is None else self.p_values[1]
+
+    @property
+    def shows(self) -> bool:
+        """Whether the lead is on the claim's side; on neither it is said to be on the other."""
+        return self.p_values is not None and self.p_values[0] < self.p_values[1]
 
     @property
     def p_shown(self) -> float | None:
         """Of the side that the lead is on; for the other way round after correction."""
-        if self.p_for is None or self.p_against is None:
+        if self.p_values is None:
             return None
-        against = self.p_against if self.p_adjusted is None else self.p_adjusted
-        return self.p_for if self.p_for < self.p_against else against
+        if self.shows or self.p_adjusted is None:
+            return min(self.p_values)
+        return self.p_adjusted
 
     @property
     def by_seeds(self) -> str:
         """The verdict of seeds alone."""
-        p = self.p_shown
-        if p is None or p > LEVEL or self.p_for is None or self.p_against is None:
+        if self.p_shown is None or self.p_shown > LEVEL:
             return UNDECIDED
-        return HOLDS if self.p_for < self.p_against else FAILS
+        return HOLDS if self.shows else FAILS
 
     @property
     def verdict(self) -> str:

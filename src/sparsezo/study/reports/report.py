@@ -41,6 +41,7 @@ from sparsezo.study.reports.tables import (
     make_speed_table,
     make_table,
     number_text,
+    range_text,
     spread_text,
 )
 
@@ -59,7 +60,6 @@ class Section:
     claims: Sequence[Claim]
     summary: Sequence[str]
     speed: PlainTable | None = None  # iterations to losses
-    speed_note: str = SPEED_NOTE
 
     @property
     def all_paired(self) -> bool:
@@ -179,7 +179,7 @@ def markdown(sections: Sequence[Section]) -> str:
     for section in sections:
         parts.append(section.table.markdown())
         if section.speed is not None:
-            parts += ["### How fast", "", *section.speed.markdown(), "", section.speed_note, ""]
+            parts += ["### How fast", "", *section.speed.markdown(), "", SPEED_NOTE, ""]
         if section.experiment.gaps:
             parts += ["Missing or odd:", "", *(f"- {gap}" for gap in section.experiment.gaps), ""]
         if section.claims:
@@ -228,12 +228,8 @@ def report_page(sections: Sequence[Section], command: str | None = None) -> str:
     experiments = [section.experiment for section in sections]
     own = all(experiment.own for experiment in experiments)
     title = report_title(experiments) if own else "sparsezo: results beside the paper's"
-    functions = {"evidence_table": evidence_table, "making": making}
+    functions = {"evidence_table": evidence_table, "making": making, "speed_note": SPEED_NOTE}
     return render("report.html.j2", title=title, own=own, sections=sections, command=command, **functions)
-
-
-def _range(interval: tuple[float, float], digits: int) -> str:
-    return f"{interval[0]:+.{digits}f} to {interval[1]:+.{digits}f}"
 
 
 def evidence_table(claim: Claim) -> PlainTable:
@@ -253,10 +249,10 @@ def _evidence(item: Comparison) -> tuple[str, ...]:
         item.right,
         spread_text(item.right_values, digits),
         f"{item.lead:+.{digits}f}",
-        "one seed" if item.interval is None else _range(item.interval, digits) + (" paired" if item.paired else ""),
+        "one seed" if item.interval is None else range_text(item.interval, digits) + (" paired" if item.paired else ""),
         number_text(item.p_shown, ".2g"),
         number_text(item.detectable, f".{digits}f"),
-        NOTHING if item.inputs is None else _range(item.inputs, digits),
+        NOTHING if item.inputs is None else range_text(item.inputs, digits),
         item.phase,
         item.verdict,
         item.aside,

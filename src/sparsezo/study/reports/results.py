@@ -43,6 +43,7 @@ SETTINGS = {  # what those of a phase are called
     "tuned": "tuned settings",
     "speed": "settings tuned for speed",
 }
+BEST_FIRST = ("tuned", "fixed", "speed", "undivided")  # where a table looks for a learner's figures
 FEWEST = 3  # seeds that make a spread; two points would only look like one
 
 Fields = Values  # what a JSON or TOML file holds
@@ -156,7 +157,7 @@ class LearnerRuns:
     def best(self, quantity: str = "test") -> tuple[str, Spread | None]:
         """The best phase, tuned where there is such a result, else fixed, or what else was run; and what the quantity
         is there."""
-        spreads = {phase: self.spread(phase, quantity) for phase in ("tuned", "fixed", "speed", "undivided")}
+        spreads = {phase: self.spread(phase, quantity) for phase in BEST_FIRST}
         known = [phase for phase, spread in spreads.items() if spread] or [p for p in spreads if self.runs(p)]
         phase = known[0] if known else "fixed"
         return phase, spreads[phase]

@@ -20,6 +20,7 @@ import numpy as np
 from sparsezo.rules import RULES
 from sparsezo.settings import AUTO
 from sparsezo.study.reports.results import (
+    BEST_FIRST,
     FEWEST,
     Fields,
     LearnerRuns,
@@ -173,7 +174,7 @@ def make_table(experiment: ReportedExperiment) -> Table:
     else:
         rows = [_row(learner, learner.best()[0]) for learner in experiment.learners]
         there = {row.phase for row in rows}
-        phase = next((each for each in ("tuned", "fixed", "speed", "undivided") if each in there), "fixed")
+        phase = next((each for each in BEST_FIRST if each in there), "fixed")
         rows = [replace(row, marks="†" if row.phase != phase else "") for row in rows]  # of another phase
     rows += _bound_rows(experiment, compare=any(row.paper is not None for row in rows))
     quantity = "test" if any(row.test for row in rows) else "dev"  # that the best is the best in
@@ -395,6 +396,10 @@ def spread_text(spread: Spread | None, digits: int = 4, *, told: bool = False) -
         return f"{spread.mean:.{digits}f} ± {spread.sd:.{digits}f}"
     few = {1: " (one run)", 2: " (two runs)"}.get(len(spread.values), "") if told and not spread.exact else ""
     return f"{spread.mean:.{digits}f}{few}"
+
+
+def range_text(interval: tuple[float, float], digits: int) -> str:
+    return f"{interval[0]:+.{digits}f} to {interval[1]:+.{digits}f}"
 
 
 def time_text(us: float) -> str:
