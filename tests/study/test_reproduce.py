@@ -475,6 +475,18 @@ def test_bounds_are_the_test_lists_by_the_weights_as_they_are(decoder, tmp_path)
     assert bounds["oracle"]["bleu"] == pytest.approx(1)
 
 
+def test_damaged_counts_of_bounds_are_named_and_left_out(decoder, tmp_path):
+    out = tmp_path / "out"
+    reproduce(str(decoder / "plan.toml"), str(decoder), out=out, processes=1, phases=["fixed"])
+    assert not any("bounds" in gap for gap in read_reported(out).gaps)
+    whole = (out / "bounds.counts").read_bytes()
+    for damaged in (b"", whole[:-3], b"junk"):
+        (out / "bounds.counts").write_bytes(damaged)
+        found = read_reported(out)
+        assert found.bound_counts == {}
+        assert [gap for gap in found.gaps if gap.startswith("bounds.counts: is damaged (it cannot be read)")]
+
+
 def test_bounds_need_test_lists(decoder):
     loaded = task_spec("rerank").load(Files((str(decoder / "train.nbest"),)))
     with pytest.raises(UsageError, match=r"^bounds are of the test lists; give data\.test$"):

@@ -704,3 +704,12 @@ def test_best_at_the_end_is_in_the_last_tenth():
     assert len(best(3.8e6, 3.9e6, 4e6).evidence) == 7
     assert best(1.0e6, 1.01e6, 1.02e6).verdict == FAILS
     assert best(1.0e6, 3.9e6, 4e6).verdict == UNDECIDED
+
+
+def test_who_has_no_best_iteration_is_named():
+    found = experiment_of(learner("two-point", "all", 0.9))  # run, but without this figure; the others were not run
+    assert claims_of(found)[AT_END].words.endswith(
+        "not run, or without this result: two-point all, baseline all, comparison all, first-order"
+    )
+    early = at_iterations(two_point=(9e4, 1e5, 1.2e5))
+    assert early.words.endswith("not run, or without this result: baseline all, comparison all")

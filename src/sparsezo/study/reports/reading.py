@@ -98,8 +98,8 @@ def _read_bound_counts(folder: Path, gaps: list[str]) -> dict[str, AnyArray]:
     path = folder / BOUND_COUNTS
     try:
         return read_container(path, "counts")[1] if path.exists() else {}
-    except DataError as error:
-        gaps.append(_told(error, folder))
+    except DataError:
+        gaps.append(_told(DamagedError(str(path), "it cannot be read", _ANEW), folder))
         return {}
 
 
