@@ -286,10 +286,11 @@ class AttributeIndex:
         if not sum(map(len, numbers)):
             raise DataError(corpus.path, f"no attribute occurs {min_count} times; lower the smallest count")
         tables = tuple(_Keys(*table) for table in zip(ranks, keys, numbers, strict=True))
+        by_position = [_by_position(table) for table in tables]
         for begin in range(0, len(ids), _BLOCK):
             block = ids[begin : begin + _BLOCK]
-            for group, table in zip(layout.groups, tables, strict=True):
-                block[:, group] = _numbers(table, block[:, group])
+            for group, number in zip(layout.groups, by_position, strict=True):
+                block[:, group] = number[block[:, group]]
         index = cls(templates, layout, vocabularies, tables, columns)
         index._fitted.append((corpus, ids))
         return index
@@ -303,7 +304,7 @@ class AttributeIndex:
             shifted = Shifted(corpus, self.layout, self.vocabularies, Observed(corpus, self.columns))
             for group, table in ranked:
                 keys = _combine([self.templates[t] for t in group], shifted, table.ranks)[1]
-                result[:, group] = _numbers(table, _find(table.keys, keys)).reshape(len(group), -1).T
+                result[:, group] = _by_position(table)[_find(table.keys, keys)].reshape(len(group), -1).T
         return result
 
     @cached_property
@@ -463,9 +464,9 @@ def _looked_up(index: AttributeIndex, group: list[int], table: _Keys) -> tuple[I
     return table.keys, table.numbers, radix if few else None
 
 
-def _numbers(table: _Keys, position: AnyArray) -> NDArray[np.int32]:
-    """The numbers at positions in a group's table; -1 stays -1."""
-    return np.append(table.numbers, np.int32(-1))[position]
+def _by_position(table: _Keys) -> NDArray[np.int32]:
+    """The numbers of a group's table by position; at -1 stands -1."""
+    return np.append(table.numbers, np.int32(-1))
 
 
 def _counted(codes: Ints, min_count: int) -> tuple[Ints, Ints, NDArray[np.int32]]:
